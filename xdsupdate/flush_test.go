@@ -14,7 +14,9 @@ import (
 )
 
 func TestFlushDoesNotWaitForTheDebounce(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{EndpointInterval: time.Hour}, func(p *xdsupdate.Pusher, got *pushes) {
+		p.ConfigUpdate(endpointPush("b")) // the next push of endpoints has to wait
+		got.expect(0, "0s endpoint push of ServiceEntry/default/b (endpoint 1)")
 		p.ConfigUpdate(fullPush("a"))
 		p.ConfigUpdate(endpointPush("b"))
 		if err := p.Flush(got.t.Context()); err != nil {

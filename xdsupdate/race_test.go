@@ -96,7 +96,7 @@ type lostUpdates struct {
 
 func newLostUpdates(rounds int) *lostUpdates {
 	if !tier.Full() || raceEnabled {
-		rounds /= 10
+		rounds /= 50
 	}
 	return &lostUpdates{
 		index: xdsupdate.NewEndpointIndex(), mine: shardOf("mine"), theirs: shardOf("theirs"),

@@ -242,4 +242,7 @@ func TestWholeTransactions(t *testing.T) {
 }
 
 // TestLoweredSizes reads objects in pages of one and of three.
-func TestLoweredSizes(t *testing.T) { testmain.Lowered(t, "^TestReplicas$") }
+func TestLoweredSizes(t *testing.T) {
+	tier.OnlyFull(t, "histories of replicas with lowered sizes")
+	testmain.Lowered(t, "^TestReplicas$")
+}

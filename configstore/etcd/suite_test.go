@@ -8,6 +8,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/etcd"
 	"github.com/pilotkit/pilotkit/configstore/storetest"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // TestSuite: the cache keeps the promises of package configstore.
@@ -19,7 +20,7 @@ func TestSuite(t *testing.T) {
 		if err != nil {
 			tb.Fatal(err)
 		}
-		return storetest.Subject{Store: c, History: 64, NetBatches: true, Timeout: patience}
+		return storetest.Subject{Store: c, History: 64, NetBatches: true, Fewer: tier.Divisor(), Timeout: patience}
 	}
 	t.Run("Store", func(t *testing.T) { storetest.TestStore(t, factory) })
 	t.Run("Cache", func(t *testing.T) { storetest.TestCache(t, factory) })

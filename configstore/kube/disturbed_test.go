@@ -14,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/kube"
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // disturbed is a cache behind a proxy that disturbs it, while a writer that is not
@@ -123,6 +124,7 @@ func (d *disturbed) forget() {
 // TestDisturbed: watches that break, a server that is slow or killed, and revisions
 // that are too old lose nothing and double nothing.
 func TestDisturbed(t *testing.T) {
+	tier.OnlyFull(t, "faults of an API server")
 	d := newDisturbed(t)
 	d.phase("Cut", d.cut)
 	d.phase("Slow", d.slow)
@@ -136,6 +138,7 @@ func TestDisturbed(t *testing.T) {
 // TestCompacted: the same while the etcd is compacted, so that the server refuses to
 // go on from what the cache has seen last, again and again.
 func TestCompacted(t *testing.T) {
+	tier.OnlyFull(t, "faults of an API server")
 	// Without a cache of its own the server watches etcd for each of its clients.
 	d := newDisturbed(t, "--watch-cache=false", "--etcd-compaction-interval=500ms")
 	d.phase("Compacted", func() {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 func isLease(r *http.Request) bool { return strings.Contains(r.URL.Path, "/leases") }
@@ -341,6 +343,7 @@ func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}
 		const objects = 5
+		interruptions := tier.Share(500)
 		for i := range objects {
 			api.add(fmt.Sprint("o-", i), acceptedStatus)
 		}
@@ -387,7 +390,7 @@ func TestPauses(t *testing.T) {
 		}
 		r := rand.New(rand.NewPCG(1, 1))
 		disturbing.Go(func() {
-			for range 500 {
+			for range interruptions {
 				time.Sleep(time.Duration(r.IntN(3000)) * time.Millisecond)
 				truth.Inc()
 				if r.IntN(3) == 0 {
@@ -398,7 +401,7 @@ func TestPauses(t *testing.T) {
 		for i := range members {
 			random := rand.New(rand.NewPCG(2, uint64(i)))
 			disturbing.Go(func() {
-				for range 500 {
+				for range interruptions {
 					time.Sleep(time.Duration(random.IntN(4000)) * time.Millisecond)
 					gates[i].stop()
 					pauses.Inc()
@@ -411,7 +414,7 @@ func TestPauses(t *testing.T) {
 		time.Sleep(3 * time.Minute)
 		close(stop)
 		running.Wait()
-		if pauses.Load() != 1000 {
+		if int(pauses.Load()) != 2*interruptions {
 			t.Errorf("there were %d pauses", pauses.Load())
 		}
 		for i := range objects {

@@ -20,6 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/kube"
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // childVariable is the environment variable that makes the test's program a process
@@ -100,6 +101,7 @@ func startChild(t *testing.T, config childConfig) *os.Process {
 // TestStoppedProcess: a process that was stopped while it wrote, and goes on when another
 // one leads, does not write what it knew; what it had sent is repaired.
 func TestStoppedProcess(t *testing.T) {
+	tier.OnlyFull(t, "faults of an API server")
 	server, schemas, kind, ns, l := serveLimits(t, "stopped.example.com")
 	config := childConfig{Server: server.Config(), Group: "stopped.example.com", Namespace: ns}
 	a := object(kind, ns, "a", "1")

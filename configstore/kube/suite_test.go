@@ -13,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 	"github.com/pilotkit/pilotkit/configstore/storetest"
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // TestSuite: the cache keeps the promises of package configstore, over a real API
@@ -35,7 +36,7 @@ func TestSuite(t *testing.T) {
 		})
 		eventually(tb, "the empty state is read", c.Listed)
 		r := &recorded{Cache: c, written: map[configstore.ConfigKey]string{}}
-		return storetest.Subject{Store: r, Timeout: patience, APIServer: true, CatchUp: func() { r.catchUp(tb, l) }}
+		return storetest.Subject{Store: r, Timeout: patience, APIServer: true, Fewer: tier.Divisor(), CatchUp: func() { r.catchUp(tb, l) }}
 	}
 	t.Run("Store", func(t *testing.T) { storetest.TestStore(t, factory) })
 	t.Run("Cache", func(t *testing.T) { storetest.TestCache(t, factory) })

@@ -50,7 +50,7 @@ func checkBlockedWriters(s *suite) {
 	r := s.record(widgetKind())
 	g, end := s.blocked()
 	defer end()
-	const objects = 500
+	objects := s.many(500)
 	var want []string
 	for i := range objects {
 		want = append(want, "add Widget default/"+strconv.Itoa(i))
@@ -184,7 +184,7 @@ func (s *suite) checkFresh(read func(configstore.Config) *configstore.Config) {
 	r := s.record(widgetKind())
 	defer s.start().end()
 	s.create(widget("default", "kept", "1"))
-	for i := range 100 {
+	for i := range s.many(100) {
 		s.update(widget("default", "kept", strconv.Itoa(i+2)))
 		c := widget("default", "gone-"+strconv.Itoa(i), "0")
 		s.create(c)
@@ -192,7 +192,7 @@ func (s *suite) checkFresh(read func(configstore.Config) *configstore.Config) {
 	}
 	// Both in a burst, as above, and one at a time.
 	s.mark(r, "burst")
-	for i := range 20 {
+	for i := range s.many(20) {
 		c := widget("default", "slow-"+strconv.Itoa(i), "1")
 		s.create(c)
 		s.take(r, 1)
@@ -213,11 +213,12 @@ func checkFreshKinds(s *suite) {
 	})
 	r := s.record(gadgetKind())
 	defer s.start().end()
-	for i := range 50 {
+	objects := s.many(50)
+	for i := range objects {
 		s.create(widget("default", strconv.Itoa(i), "1"))
 		s.create(gadget("default", strconv.Itoa(i), "1"))
 	}
-	s.take(r, 50)
+	s.take(r, objects)
 	if lines := stale.All(); len(lines) > 0 {
 		s.Broken("in the handlers of %d Gadgets the Widgets that were written before them were not there", len(lines))
 	}

@@ -26,7 +26,7 @@ func checkOrderKinds(s *suite) {
 	r := s.record(widgetKind(), gadgetKind(), planetKind())
 	defer s.start().end()
 	var want []string
-	for i := range 30 {
+	for i := range s.many(30) {
 		w, g, p := widget("default", strconv.Itoa(i), "1"), gadget("default", strconv.Itoa(i), "1"), object(planetKind(), "", strconv.Itoa(i), "1")
 		s.create(p)
 		s.create(w)
@@ -83,7 +83,7 @@ func checkOneWorker(s *suite) {
 	}
 	r := s.record(widgetKind(), gadgetKind())
 	defer s.start().end()
-	s.churn(50)
+	s.churn(s.many(50))
 	s.mark(r, "end")
 	mu.Lock()
 	defer mu.Unlock()
@@ -122,7 +122,7 @@ func (s *suite) churn(writes int) {
 func checkOrderConcurrent(s *suite) {
 	r := s.record(widgetKind(), gadgetKind())
 	defer s.start().end()
-	s.churn(200)
+	s.churn(s.many(200))
 	s.expectHistory("a handler registered before Run", s.mark(r, "end"))
 }
 
@@ -168,7 +168,7 @@ func (s *suite) expectHistory(handler string, calls []Call) {
 func checkOrderAgreement(s *suite) {
 	one, two := s.record(widgetKind(), gadgetKind()), s.record(widgetKind(), gadgetKind())
 	defer s.start().end()
-	s.churn(100)
+	s.churn(s.many(100))
 	first := s.mark(one, "end")
 	second := s.take(two, len(first)+1)
 	for i, c := range first {

@@ -97,7 +97,7 @@ func checkReplayConcurrent(s *suite) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.churn(200)
+		s.churn(s.many(200))
 	}()
 	var late []*Recorder
 	for range 8 {
@@ -136,7 +136,7 @@ func (s *suite) untilMarker(r *Recorder) []Call {
 
 func checkBeforeRun(s *suite) {
 	r := s.record(widgetKind())
-	const objects = 1000
+	objects := s.many(1000)
 	var want []string
 	for i := range objects {
 		c := widget("default", strconv.Itoa(i), "1")

@@ -121,7 +121,7 @@ func checkBatchTimeline(s *suite) {
 	single, batch := s.record(widgetKind(), gadgetKind()), &Recorder{}
 	s.subscribeBatch(batches(batch))
 	defer s.start().end()
-	s.churn(100)
+	s.churn(s.many(100))
 	want := s.mark(single, "end")
 	got := s.take(batch, len(want)+1)
 	for i, c := range want {
@@ -162,7 +162,7 @@ func checkBatchAfter(s *suite) {
 	singles, early := 0, 0
 	total := 0
 	done := make(chan struct{})
-	const objects = 100
+	objects := s.many(100)
 	s.subscribeBatch(func(changes []configstore.Change) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -213,7 +213,7 @@ func needBatches(s *suite) string {
 }
 
 func checkBatchWhole(s *suite) {
-	const batches = 200
+	batches := s.many(200)
 	calls := make(chan []string, 2*batches+2)
 	s.subscribeBatch(func(changes []configstore.Change) {
 		var names []string

@@ -26,7 +26,7 @@ func concurrencyChecks() []check {
 
 const (
 	racers = 8
-	rounds = 50
+	rounds = 50 // of which s.many are run
 )
 
 // race starts f on several goroutines at the same moment and joins them.
@@ -64,7 +64,7 @@ func (s *suite) expectOne(verb string, try func(i int) error, loser ...error) {
 }
 
 func checkConcurrentCreate(s *suite) {
-	for round := range rounds {
+	for round := range s.many(rounds) {
 		name := fmt.Sprintf("w%d", round)
 		s.expectOne("Create", func(i int) error {
 			_, err := s.writer.Create(widget("default", name, strconv.Itoa(i)))
@@ -72,14 +72,14 @@ func checkConcurrentCreate(s *suite) {
 		}, configstore.ErrAlreadyExists)
 	}
 	s.catchUp()
-	if got := len(s.store.List(widgetKind(), "default")); got != rounds {
-		s.Broken("List has %d objects, want %d", got, rounds)
+	if got := len(s.store.List(widgetKind(), "default")); got != s.many(rounds) {
+		s.Broken("List has %d objects, want %d", got, s.many(rounds))
 	}
 }
 
 func checkConcurrentUpdate(s *suite) {
 	revision := s.create(widget("default", "foo", ""))
-	for round := range rounds {
+	for round := range s.many(rounds) {
 		revisions := make([]string, racers)
 		s.expectOne("Update", func(i int) error {
 			c := widget("default", "foo", fmt.Sprintf("%d of %d", i, round))
@@ -98,7 +98,7 @@ func checkConcurrentUpdate(s *suite) {
 }
 
 func checkConcurrentDelete(s *suite) {
-	for range rounds {
+	for range s.many(rounds) {
 		revision := s.create(widget("default", "foo", ""))
 		s.expectOne("Delete", func(int) error {
 			return s.writer.Delete(widgetKind(), "foo", "default", &revision)
@@ -109,7 +109,7 @@ func checkConcurrentDelete(s *suite) {
 
 func checkLostUpdate(s *suite) {
 	s.create(widget("default", "counter", "0"))
-	const increments = 20
+	increments := s.many(20)
 	race(racers, func(int) {
 		for done := 0; done < increments; {
 			read := s.read(widget("default", "counter", ""))
@@ -158,7 +158,7 @@ func checkConcurrentReaders(s *suite) {
 		})
 	}
 	race(4, func(i int) {
-		for n := range 100 {
+		for n := range s.many(100) {
 			select {
 			case begun <- struct{}{}:
 			default:

@@ -99,7 +99,7 @@ func checkUpdateOverwrite(s *suite) {
 func checkUpdateRevision(s *suite) {
 	c := widget("default", "foo", "0")
 	seen := map[string]bool{s.create(c): true}
-	for i := range 50 {
+	for i := range s.many(50) {
 		d := widget("default", "foo", fmt.Sprint(i+1))
 		d.Annotations = map[string]string{"ResourceVersion": "chosen-by-annotation"}
 		revision := s.update(d)

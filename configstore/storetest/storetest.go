@@ -43,6 +43,10 @@ type Subject struct {
 	// ErrCompacted checked. Default: 0, not checked.
 	History int
 
+	// Fewer divides how often checks repeat what they do; each is done at least once. Set it
+	// where a write is a request to a server, and time is short. Default: 1.
+	Fewer int
+
 	// Timeout is how long the suite waits for something that must happen before
 	// it calls it lost or deadlocked, until the first check fails. Default: 10 s.
 	Timeout time.Duration

@@ -55,6 +55,9 @@ func newSuite(t *contract.T, subject Subject) *suite {
 	return &suite{T: t, subject: subject, store: subject.Store, writer: writer}
 }
 
+// many returns how often a check repeats what it repeats n times as a rule.
+func (s *suite) many(n int) int { return max(1, n/max(1, s.subject.Fewer)) }
+
 // cache returns the subject as a cache.
 func (s *suite) cache() configstore.ConfigStoreCache {
 	s.Helper()

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // faults is a plane behind a proxy that disturbs it, with clients of a Service and of a
@@ -137,6 +138,7 @@ func (c *cluster) forbid() {
 // TestFaults: while the API server is away, silent, or forbids everything, clients keep
 // what they have, and no call fails; when it is back they follow.
 func TestFaults(t *testing.T) {
+	tier.OnlyFull(t, "faults of an API server")
 	f := newFaults(t)
 	f.phase("Outage", func() {
 		f.front.Refuse(true)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/kube"
 	"github.com/pilotkit/pilotkit/registry/registrytest"
@@ -33,6 +34,7 @@ const markSpace = "mark"
 // TestInstanceOnServer runs the suite of registries on one that reads a real API
 // server, to which the suite's services are written.
 func TestInstanceOnServer(t *testing.T) {
+	tier.OnlyFull(t, "the promises of registries, over an API server")
 	server := apiserver.Server(t)
 	client, err := kubernetes.NewForConfig(restConfig(server.Config()))
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -172,7 +173,7 @@ func TestChurn(t *testing.T) {
 		fleet := newFleet(w.f, w.hosts, w.random)
 		join(fleet)
 		t.Cleanup(func() { leave(t, w.f, fleet) })
-		w.churn(fleet, func() bool { return w.steps < 1000 })
+		w.churn(fleet, func() bool { return w.steps < tier.Share(1000) })
 		w.finish(t, fleet)
 		equalsFresh(t, w, fleet)
 	})

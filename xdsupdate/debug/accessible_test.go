@@ -8,10 +8,13 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 // TestKeyboard: somebody with a stuck route and no mouse gets from the first page to the reason.
 func TestKeyboard(t *testing.T) {
+	tier.OnlyFull(t, "a browser")
 	t.Parallel()
 	browser(t)
 	p := newMesh(t)
@@ -53,6 +56,7 @@ var everyPage = []string{
 
 // TestAccessible looks at every page as people do who do not see it, or not well.
 func TestAccessible(t *testing.T) {
+	tier.OnlyFull(t, "a browser")
 	t.Parallel()
 	browser(t)
 	p := newMesh(t)

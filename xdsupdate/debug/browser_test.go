@@ -98,6 +98,7 @@ func read(elements string) string {
 // TestStuckRoutes: the three classic cases of a route that does not work. A browser shows the reason on the page that
 // the form, or the overview, leads to.
 func TestStuckRoutes(t *testing.T) {
+	tier.OnlyFull(t, "a browser")
 	t.Parallel()
 	browser(t)
 	p := newMesh(t)

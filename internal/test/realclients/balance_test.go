@@ -26,15 +26,15 @@ func TestLocalityWeights(t *testing.T) {
 		c.follow("one", "two", "three")
 		c.shares(map[string]float64{"one": 0.25, "two": 0.375, "three": 0.375})
 
-		p.update(entry(in("east/a", 9, one.entry()), in("west/b", 1, two.entry())))
+		p.Update(entry(in("east/a", 9, one.entry()), in("west/b", 1, two.entry())))
 		c.follow("one", "two")
 		c.shares(map[string]float64{"one": 0.9, "two": 0.1})
 
-		p.update(entry(in("west/a", 1, one.entry()), in("west/b", 1, two.entry())))
+		p.Update(entry(in("west/a", 1, one.entry()), in("west/b", 1, two.entry())))
 		c.follow("one", "two")
-		p.applied()
+		p.Applied()
 		c.shares(map[string]float64{"one": 0.5, "two": 0.5})
-		p.accepted()
+		p.Accepted()
 	})
 }
 

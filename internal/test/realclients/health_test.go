@@ -22,9 +22,9 @@ func (b *backend) endpoint(health registry.HealthStatus) *registry.Endpoint {
 }
 
 func (p *plane) setEndpoints(endpoints ...*registry.Endpoint) {
-	p.t.Helper()
+	p.TB.Helper()
 	if err := p.hosts.SetEndpoints(host, "shop", endpoints); err != nil {
-		p.t.Fatal(err)
+		p.TB.Fatal(err)
 	}
 }
 
@@ -42,7 +42,7 @@ func TestUnhealthyEndpoints(t *testing.T) {
 			s.Fatal(err)
 		}
 		p.setEndpoints(one.endpoint(registry.Healthy), two.endpoint(registry.UnHealthy))
-		p.applied()
+		p.Applied()
 		c := s.call(p, target)
 		c.follow("one")
 		p.setEndpoints(one.endpoint(registry.Healthy), two.endpoint(registry.Healthy))
@@ -53,7 +53,7 @@ func TestUnhealthyEndpoints(t *testing.T) {
 		c.fails()
 		p.setEndpoints(one.endpoint(registry.Healthy), two.endpoint(registry.UnHealthy))
 		c.recover("one")
-		p.accepted()
+		p.Accepted()
 	})
 }
 
@@ -73,7 +73,7 @@ func TestHealthChecks(t *testing.T) {
 		c.follow("one", "two")
 		p.updateStatus(workload(one, "False"))
 		c.follow("two")
-		p.accepted()
+		p.Accepted()
 	})
 }
 
@@ -92,8 +92,8 @@ func workload(b *backend, healthy string) configstore.Config {
 }
 
 func (p *plane) updateStatus(c configstore.Config) {
-	p.t.Helper()
-	if _, err := p.configs.UpdateStatus(c); err != nil {
-		p.t.Fatal(err)
+	p.TB.Helper()
+	if _, err := p.Configs.UpdateStatus(c); err != nil {
+		p.TB.Fatal(err)
 	}
 }

@@ -23,9 +23,9 @@ func TestTrafficToAnotherHost(t *testing.T) {
 		for range 5 {
 			p.remove(moved)
 			c.follow("here")
-			p.create(moved)
+			p.Create(moved)
 			c.follow("there")
 		}
-		p.accepted()
+		p.Accepted()
 	})
 }

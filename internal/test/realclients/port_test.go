@@ -34,25 +34,25 @@ func TestPorts(t *testing.T) {
 		c.follow("one")
 
 		both := ports(map[string]uint32{"grpc": 80, "admin": 81}, "GRPC")
-		p.update(edited(both, with(one, two)))
-		p.applied()
+		p.Update(edited(both, with(one, two)))
+		p.Applied()
 		admin := s.call(p, "xds:///"+host+":81")
 		admin.follow("two")
 		c.follow("one")
-		p.update(edited(both, with(one, three)))
+		p.Update(edited(both, with(one, three)))
 		admin.follow("three")
 		c.follow("one")
 
 		// The names change places, so both targets change their backends.
-		p.update(edited(ports(map[string]uint32{"grpc": 81, "admin": 80}, "GRPC"), with(one, two)))
+		p.Update(edited(ports(map[string]uint32{"grpc": 81, "admin": 80}, "GRPC"), with(one, two)))
 		admin.follow("one")
 		c.follow("two")
 
-		p.update(edited(ports(map[string]uint32{"grpc": 80}, "GRPC"), two.entry()))
+		p.Update(edited(ports(map[string]uint32{"grpc": 80}, "GRPC"), two.entry()))
 		admin.fails()
 		c.follow("two")
-		p.update(edited(ports(map[string]uint32{"grpc": 80}, "HTTP2"), three.entry()))
+		p.Update(edited(ports(map[string]uint32{"grpc": 80}, "HTTP2"), three.entry()))
 		c.follow("three")
-		p.accepted()
+		p.Accepted()
 	})
 }

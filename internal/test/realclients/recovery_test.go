@@ -14,8 +14,8 @@ func TestEndpointsOnly(t *testing.T) {
 		p := s.plane(entry(one.entry()))
 		c := s.call(p, target)
 		c.follow("one")
-		c.recovers(func() { p.update(entry()) }, func() { p.update(entry(one.entry())) }, "one")
-		p.accepted()
+		c.recovers(func() { p.Update(entry()) }, func() { p.Update(entry(one.entry())) }, "one")
+		p.Accepted()
 	})
 }
 

@@ -16,12 +16,12 @@ func TestRemoval(t *testing.T) {
 		p := s.plane(entry(one.entry()))
 		c := s.call(p, target)
 		c.follow("one")
-		c.recovers(func() { p.remove(entry()) }, func() { p.create(entry(one.entry())) }, "one")
+		c.recovers(func() { p.remove(entry()) }, func() { p.Create(entry(one.entry())) }, "one")
 		p.remove(entry())
 		c.fails()
-		p.create(entry(two.entry()))
+		p.Create(entry(two.entry()))
 		c.recover("two")
-		p.accepted()
+		p.Accepted()
 	})
 }
 
@@ -37,9 +37,9 @@ func TestExportTo(t *testing.T) {
 		c := s.call(p, target)
 		c.follow("one")
 		c.recovers(
-			func() { p.update(edited(exported("."), one.entry())) },
-			func() { p.update(edited(exported("apps"), one.entry())) }, "one")
-		p.accepted()
+			func() { p.Update(edited(exported("."), one.entry())) },
+			func() { p.Update(edited(exported("apps"), one.entry())) }, "one")
+		p.Accepted()
 	})
 }
 
@@ -50,8 +50,8 @@ func TestLateService(t *testing.T) {
 		p := s.plane()
 		c := s.call(p, target)
 		p.connected()
-		p.create(entry(one.entry()))
+		p.Create(entry(one.entry()))
 		c.follow("one")
-		p.accepted()
+		p.Accepted()
 	})
 }

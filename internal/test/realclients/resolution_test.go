@@ -19,13 +19,13 @@ func TestResolution(t *testing.T) {
 		c := s.call(p, target)
 		c.follow("three")
 		for range 3 {
-			p.update(entry(one.entry()))
+			p.Update(entry(one.entry()))
 			c.follow("one")
-			p.update(edited(byName, two.at("localhost")))
+			p.Update(edited(byName, two.at("localhost")))
 			c.follow("two")
-			p.update(edited(byName, three.at("localhost")))
+			p.Update(edited(byName, three.at("localhost")))
 			c.follow("three")
 		}
-		p.accepted()
+		p.Accepted()
 	})
 }

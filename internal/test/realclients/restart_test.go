@@ -19,25 +19,25 @@ func TestRestart(t *testing.T) {
 		p := s.plane(entry(one.entry()))
 		c := s.call(p, target)
 		c.follow("one")
-		p.update(entry(one.entry(), two.entry()))
+		p.Update(entry(one.entry(), two.entry()))
 		c.follow("one", "two")
 		want := p.versions()
 
-		p.stop()
+		p.Stop()
 		c.follow("one", "two")
-		equal := s.planeAt(p.address, entry(one.entry(), two.entry()))
+		equal := s.planeAt(p.Address, entry(one.entry(), two.entry()))
 		if diff := cmp.Diff(want, equal.versions()); diff != "" {
 			s.Errorf("versions of an equal server (-before +after):\n%s", diff)
 		}
 		c.follow("one", "two")
-		equal.accepted()
+		equal.Accepted()
 
-		equal.stop()
-		other := s.planeAt(p.address, entry(three.entry()))
+		equal.Stop()
+		other := s.planeAt(p.Address, entry(three.entry()))
 		c.follow("three")
-		other.update(entry(one.entry()))
+		other.Update(entry(one.entry()))
 		c.follow("one")
-		other.accepted()
+		other.Accepted()
 	})
 }
 
@@ -58,17 +58,17 @@ func TestRestartWhileAServiceIsMissing(t *testing.T) {
 						p.remove(entry())
 						c.fails()
 					}
-					p.stop()
-					next := s.planeAt(p.address)
+					p.Stop()
+					next := s.planeAt(p.Address)
 					next.poll("client that asks for all types", func() bool {
-						proxies := next.server.Proxies()
+						proxies := next.Server.Proxies()
 						return len(proxies) == 1 && len(proxies[0].Types) == 4
 					})
-					next.applied()
+					next.Applied()
 					c.fails()
-					next.create(edited(unusual, one.entry()))
+					next.Create(edited(unusual, one.entry()))
 					c.recover("one")
-					next.accepted()
+					next.Accepted()
 				})
 			})
 		}

@@ -48,7 +48,7 @@ func (s *scene) planeAt(address string, configs ...configstore.Config) *plane {
 // runs. Its namespace is apps.
 func (s *scene) call(p *plane, target string) *caller {
 	s.Helper()
-	feed, send := s.client.repeat(s.T, bootstrap(s.T, p.address), target)
+	feed, send := s.client.repeat(s.T, bootstrap(s.T, p.Address), target)
 	return newCaller(s.T, feed, send)
 }
 

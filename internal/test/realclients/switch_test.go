@@ -37,8 +37,8 @@ func TestSwitches(t *testing.T) {
 				for n := 1; n <= *switches; n++ {
 					scenario(w, n)
 				}
-				w.p.applied()
-				w.p.accepted()
+				w.p.Applied()
+				w.p.Accepted()
 				if w.c.failed > 0 {
 					s.Errorf("%d calls failed, the last one: %s", w.c.failed, w.c.failure)
 				}
@@ -89,7 +89,7 @@ func remove(c configstore.Config) configstore.Mutation {
 
 func (w *switching) apply(all ...configstore.Mutation) {
 	w.Helper()
-	if _, err := w.p.configs.Apply(all...); err != nil {
+	if _, err := w.p.Configs.Apply(all...); err != nil {
 		w.Fatal(err)
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"google.golang.org/grpc"
+
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/authority"
+	"github.com/pilotkit/pilotkit/internal/test/testplane"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/authn"
 )
@@ -78,14 +80,16 @@ func (i *identities) reload() {
 // plane starts a control plane that knows its clients.
 func (i *identities) plane(address string, configs ...configstore.Config) *plane {
 	i.t.Helper()
-	server := grpc.NewServer(append(ads.ServerOptions(), grpc.Creds(i.tls.Credentials()))...)
-	return startPlaneOn(i.t, server, address, func(*plane) ads.Options { return ads.Options{Proxy: i.clients.Proxy} }, configs...)
+	return startPlaneWith(i.t, testplane.Options{
+		Address: address, GRPC: append(ads.ServerOptions(), grpc.Creds(i.tls.Credentials())),
+		Server: func(*testplane.Plane) ads.Options { return ads.Options{Proxy: i.clients.Proxy} },
+	}, configs...)
 }
 
 // call starts grpc-go's client, which claims the namespace apps, and calls the target.
 func (i *identities) call(p *plane) *caller {
 	i.t.Helper()
-	_, port, err := net.SplitHostPort(p.address)
+	_, port, err := net.SplitHostPort(p.Address)
 	if err != nil {
 		i.t.Fatal(err)
 	}
@@ -124,17 +128,17 @@ func TestTLS(t *testing.T) {
 	i.write(i.server, old, "localhost", old, next)
 	i.reload()
 	i.write(i.client, next, clientOf("apps"), old, next)
-	p.update(edited(forApps, two.entry()))
+	p.Update(edited(forApps, two.entry()))
 	c.follow("two")
 
 	// Then the server, which knows the new authority alone.
 	i.write(i.server, next, "localhost", next)
 	i.reload()
-	p.stop()
-	p = i.plane(p.address, edited(forApps, one.entry()))
+	p.Stop()
+	p = i.plane(p.Address, edited(forApps, one.entry()))
 	c.follow("one")
-	p.applied()
-	p.accepted()
+	p.Applied()
+	p.Accepted()
 	for cause, n := range i.clients.Refusals() {
 		if n > 0 {
 			t.Errorf("%d refusals: %s", n, cause)
@@ -152,7 +156,7 @@ func TestImpostor(t *testing.T) {
 	c.fails()
 	p.poll("refusals", func() bool { return i.clients.Refusals()[authn.CauseNamespace] >= 2 })
 	c.fails()
-	if n := len(p.server.Proxies()); n > 0 {
+	if n := len(p.Server.Proxies()); n > 0 {
 		t.Errorf("%d clients are served", n)
 	}
 }

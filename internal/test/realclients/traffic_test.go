@@ -15,6 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/grpccall"
+	"github.com/pilotkit/pilotkit/internal/test/testplane"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
@@ -22,9 +23,9 @@ import (
 // trafficPlane starts a control plane in which traffic policies take effect.
 func (s *scene) trafficPlane(configs ...configstore.Config) *plane {
 	s.Helper()
-	return startPlaneWith(s.T, "", func(p *plane) ads.Options {
-		return ads.Options{Providers: []ads.Provider{traffic.New(p.configs)}}
-	}, configs...)
+	return startPlaneWith(s.T, testplane.Options{Server: func(p *testplane.Plane) ads.Options {
+		return ads.Options{Providers: []ads.Provider{traffic.New(p.Configs)}}
+	}}, configs...)
 }
 
 func policy[M proto.Message](s *scene, kind configstore.GroupVersionKind, text string, spec M) configstore.Config {
@@ -75,7 +76,7 @@ func share(subset string, weight int) string {
 
 func (s *scene) asker(p *plane) *grpccall.Caller {
 	s.Helper()
-	return s.client.Start(s.T, bootstrap(s.T, p.address))
+	return s.client.Start(s.T, bootstrap(s.T, p.Address))
 }
 
 // countAnswers makes n calls, some at a time, and returns how often each backend answered,
@@ -132,8 +133,8 @@ func TestTrafficWeights(t *testing.T) {
 		if got := countAnswers(client, 10_000); chiSquare(got, shares) > chiSquareTwo {
 			s.Errorf("of 10000 calls %v, want shares %v", got, shares)
 		}
-		p.update(s.virtualService(`{"fault": {"abort": {"grpcStatus": "ABORTED", "percentage": {"value": 25}}}, ` + forwardTo("v3") + `}`))
-		p.applied()
+		p.Update(s.virtualService(`{"fault": {"abort": {"grpcStatus": "ABORTED", "percentage": {"value": 25}}}, ` + forwardTo("v3") + `}`))
+		p.Applied()
 		// The client has accepted the fault; soon its calls go by it.
 		for calls := 0; client.Make(grpccall.Call{Target: target, Path: "/s/M"})[0].Code != codes.Aborted; calls++ {
 			if calls == 10_000 {
@@ -144,7 +145,7 @@ func TestTrafficWeights(t *testing.T) {
 		if got := countAnswers(client, 2_000); chiSquare(got, shares) > chiSquareOne {
 			s.Errorf("of 2000 calls %v, want shares %v", got, shares)
 		}
-		p.accepted()
+		p.Accepted()
 	})
 }
 
@@ -200,7 +201,7 @@ func TestTrafficRoutes(t *testing.T) {
 					c.Path, c.Headers, got.Backend, got.Code, got.Error, took, c.want, c.code, c.at, c.most)
 			}
 		}
-		p.accepted()
+		p.Accepted()
 	})
 }
 
@@ -218,14 +219,14 @@ func TestTrafficShiftsUnderLoad(t *testing.T) {
 		c := s.call(p, target)
 		c.follow("v1")
 		for range 5 {
-			p.update(shares(50, 50))
+			p.Update(shares(50, 50))
 			c.follow("v1", "v2")
-			p.update(shares(0, 100))
+			p.Update(shares(0, 100))
 			c.follow("v2")
-			p.update(shares(100, 0))
+			p.Update(shares(100, 0))
 			c.follow("v1")
 		}
-		p.accepted()
+		p.Accepted()
 	})
 }
 
@@ -237,18 +238,18 @@ func TestTrafficChangesUnderLoad(t *testing.T) {
 		c := s.call(p, target)
 		c.follow("v1", "v2")
 		for range 3 {
-			p.create(s.subsets("v1", "v2"))
-			p.create(s.virtualService(`{` + forwardTo("v1") + `}`))
+			p.Create(s.subsets("v1", "v2"))
+			p.Create(s.virtualService(`{` + forwardTo("v1") + `}`))
 			c.follow("v1")
-			p.update(s.virtualService(`{"route": [` + share("v1", 1) + `,` + share("v2", 1) + `]}`))
+			p.Update(s.virtualService(`{"route": [` + share("v1", 1) + `,` + share("v2", 1) + `]}`))
 			c.follow("v1", "v2")
-			p.update(s.virtualService(`{"match": [{"headers": {"no": {"exact": "one"}}}], "redirect": {"uri": "/"}}, {` + forwardTo("v2") + `}`))
+			p.Update(s.virtualService(`{"match": [{"headers": {"no": {"exact": "one"}}}], "redirect": {"uri": "/"}}, {` + forwardTo("v2") + `}`))
 			c.follow("v2")
 			p.remove(s.virtualService(`{` + forwardTo("v1") + `}`))
 			c.follow("v1", "v2")
 			p.remove(s.subsets("v1"))
 		}
 		c.follow("v1", "v2")
-		p.accepted()
+		p.Accepted()
 	})
 }

@@ -70,7 +70,7 @@ func startGuarded(t *testing.T, o envoyproxy.Options) *guarded {
 	g := &guarded{plane: startPlane(t, planeOptions{mesh: mesh}), silence: silence}
 	ports := envoyproxy.FreePorts(t, 2)
 	g.http, g.tcp = strconv.Itoa(int(ports[0])), strconv.Itoa(int(ports[1]))
-	g.apply(service("echo", "TCP", onPort(startEcho(t)))+"---"+
+	g.Apply(service("echo", "TCP", onPort(startEcho(t)))+"---"+
 		service("authz", "GRPC", onPort(authorizerPort))+"---"+protected,
 		"HTTPPORT", g.http, "TCPPORT", g.tcp)
 	g.proxy = g.readyEdge(o)
@@ -79,20 +79,20 @@ func startGuarded(t *testing.T, o envoyproxy.Options) *guarded {
 
 // status is the answer to a request "METHOD PATH [header=value]", or to the connection "TCP".
 func (g *guarded) status(request string) string {
-	g.t.Helper()
+	g.TB.Helper()
 	if request == "TCP" {
 		return g.line()
 	}
 	fields := strings.Fields(request)
-	r, err := http.NewRequestWithContext(g.t.Context(), fields[0], "http://"+local(g.http)+fields[1], http.NoBody)
+	r, err := http.NewRequestWithContext(g.TB.Context(), fields[0], "http://"+local(g.http)+fields[1], http.NoBody)
 	if err != nil {
-		g.t.Fatal(err)
+		g.TB.Fatal(err)
 	}
 	for _, header := range fields[2:] {
 		name, value, _ := strings.Cut(header, "=")
 		r.Header.Set(name, value)
 	}
-	answer, err := newTransport(g.t).RoundTrip(r)
+	answer, err := newTransport(g.TB).RoundTrip(r)
 	if err != nil {
 		return err.Error()
 	}
@@ -102,7 +102,7 @@ func (g *guarded) status(request string) string {
 
 // line says whether a connection is served: "echo", or "closed".
 func (g *guarded) line() string {
-	g.t.Helper()
+	g.TB.Helper()
 	conn, err := new(net.Dialer).DialContext(g.context(), "tcp", local(g.tcp))
 	if err != nil {
 		return err.Error()
@@ -211,25 +211,25 @@ func testAuthorization(t *testing.T, o envoyproxy.Options) {
 		if namespace == "" {
 			namespace = "ingress"
 		}
-		g.apply(policy, "SPEC", strings.ReplaceAll(tc.spec, "HTTPPORT", g.http), "NAMESPACE", namespace, "ANNOTATIONS", tc.annotations)
-		g.applied()
+		g.Apply(policy, "SPEC", strings.ReplaceAll(tc.spec, "HTTPPORT", g.http), "NAMESPACE", namespace, "ANNOTATIONS", tc.annotations)
+		g.Applied()
 		for request, want := range tc.want {
 			g.proxy.Await(fmt.Sprintf("%s: %s is answered with %s", tc.name, request, want), func() bool { return g.status(request) == want })
 		}
-		g.remove(istio.AuthorizationPolicy, namespace, "policy")
-		g.applied()
+		g.Delete(istio.AuthorizationPolicy, namespace, "policy")
+		g.Applied()
 		for _, request := range []string{"GET /admin", "TCP"} {
 			g.proxy.Await(tc.name+" has gone", func() bool {
 				return g.status(request) == map[string]string{"GET /admin": "200", "TCP": "echo"}[request]
 			})
 		}
 	}
-	g.apply(policy, "NAMESPACE", "ingress", "ANNOTATIONS", "", "SPEC", `{action: CUSTOM, provider: {name: asked}, rules: [{to: [{operation: {paths: [/asked]}}]}]}`)
-	g.applied()
+	g.Apply(policy, "NAMESPACE", "ingress", "ANNOTATIONS", "", "SPEC", `{action: CUSTOM, provider: {name: asked}, rules: [{to: [{operation: {paths: [/asked]}}]}]}`)
+	g.Applied()
 	g.proxy.Await("it is asked", func() bool { return g.status("GET /asked x-let-in=yes") == "200" })
 	g.silence()
 	g.proxy.Await("nobody answers", func() bool { return g.status("GET /asked x-let-in=yes") == "403" })
-	g.accepted()
+	g.Accepted()
 }
 
 // TestAuthorizationQuarantine: an Envoy that refuses what a policy is made of denies what the policy
@@ -240,13 +240,13 @@ func TestAuthorizationQuarantine(t *testing.T) {
 		g := startGuarded(t, envoyproxy.Options{Delta: delta})
 		account := strings.Repeat("n", 63) + "/" + strings.Repeat("a", 63)
 		for action, becomes := range map[string]string{"DENY": "403", "ALLOW": "403", "AUDIT": "200"} {
-			g.apply(`
+			g.Apply(`
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
 metadata: {name: policy, namespace: ingress}
 spec: {action: ACTION, rules: [{from: [{source: {serviceAccounts: [ACCOUNT]}}]}]}
 `, "ACTION", action, "ACCOUNT", account)
-			g.flush()
+			g.Flush()
 			g.proxy.Await(action+" is left out", func() bool {
 				for _, e := range g.policies.Ineffective() {
 					if e.Kind == istio.AuthorizationPolicy && strings.Contains(e.Reason, "refuses") {
@@ -260,8 +260,8 @@ spec: {action: ACTION, rules: [{from: [{source: {serviceAccounts: [ACCOUNT]}}]}]
 				d := decisionOf(g.plane, g.http, "/")
 				return d != nil && d.Allowed == (becomes == "200") && strings.Contains(fmt.Sprint(d.Problems), "AuthorizationPolicy/ingress/policy is left out of")
 			})
-			g.remove(istio.AuthorizationPolicy, "ingress", "policy")
-			g.applied()
+			g.Delete(istio.AuthorizationPolicy, "ingress", "policy")
+			g.Applied()
 			g.proxy.Await("it has gone", func() bool { return g.status("GET /") == "200" })
 		}
 	})

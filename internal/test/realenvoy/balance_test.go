@@ -16,7 +16,7 @@ const toShop = `
 
 // counts returns how often each backend answers n requests.
 func (e *edge) counts(n int) map[string]int {
-	e.t.Helper()
+	e.TB.Helper()
 	out := make(map[string]int)
 	for range n {
 		out[e.who("/")]++
@@ -42,8 +42,8 @@ func TestWeights(t *testing.T) {
 		if got := e.counts(n); got["one"]+got["two"] != n || got["two"] < 50 || got["two"] > 155 {
 			t.Errorf("of %d requests %v, want 90 %% for one", n, got)
 		}
-		e.apply(weighted(1, 1))
-		e.applied()
+		e.Apply(weighted(1, 1))
+		e.Applied()
 		if got := e.counts(n); got["one"]+got["two"] != n || got["two"] < 420 || got["two"] > 580 {
 			t.Errorf("of %d requests %v, want a half for one", n, got)
 		}
@@ -76,8 +76,8 @@ func TestHashing(t *testing.T) {
 		if len(seen) != 4 {
 			t.Errorf("only %v have users", seen)
 		}
-		e.apply(service("shop", "HTTP", endpoints[1:]...))
-		e.applied()
+		e.Apply(service("shop", "HTTP", endpoints[1:]...))
+		e.Applied()
 		moved := 0 // The ring of fewer endpoints has more points of each, so that some move.
 		for id, owner := range owners {
 			if by := e.who("/", "x-user", id); owner != "b0" && by != owner {

@@ -107,25 +107,25 @@ func addressesIn(m *endpointv3.ClusterLoadAssignment) (out []string) {
 
 // shows checks that the plane shows of the only proxy what that shows itself.
 func (s *shared) shows(step int) {
-	s.t.Helper()
-	if err := errors.Join(s.store.Flush(s.context()), s.server.Flush(s.context())); err != nil {
-		s.t.Fatal(err)
+	s.TB.Helper()
+	if err := errors.Join(s.Configs.Flush(s.context()), s.Server.Flush(s.context())); err != nil {
+		s.TB.Fatal(err)
 	}
-	if err := s.server.WaitApplied(s.context(), nil); err != nil && !errors.Is(err, ads.ErrRejected) {
-		s.t.Fatal(err)
+	if err := s.Server.WaitApplied(s.context(), nil); err != nil && !errors.Is(err, ads.ErrRejected) {
+		s.TB.Fatal(err)
 	}
 	var own, shown map[string]any
 	same := func() bool {
-		own = dumped(s.t, s.proxy.Admin("/config_dump?include_eds"))
-		for p := range s.server.Resources(nil) {
+		own = dumped(s.TB, s.proxy.Admin("/config_dump?include_eds"))
+		for p := range s.Server.Resources(nil) {
 			data, err := csds.ConfigDump(p)
 			if err != nil {
-				s.t.Fatal(err)
+				s.TB.Fatal(err)
 			}
 			if strings.Contains(string(data), "PRIVATE KEY") {
-				s.t.Fatal("a key is shown")
+				s.TB.Fatal("a key is shown")
 			}
-			shown = dumped(s.t, data)
+			shown = dumped(s.TB, data)
 		}
 		return cmp.Equal(own, shown, protocmp.Transform())
 	}
@@ -135,7 +135,7 @@ func (s *shared) shows(step int) {
 		}
 		s.proxy.Stats("^server.uptime$")
 	}
-	s.t.Errorf("step %d (-the Envoy +the plane):\n%s", step, cmp.Diff(own, shown, protocmp.Transform()))
+	s.TB.Errorf("step %d (-the Envoy +the plane):\n%s", step, cmp.Diff(own, shown, protocmp.Transform()))
 }
 
 // TestConfigDump: what the plane says that an Envoy has is what the Envoy says itself,
@@ -169,7 +169,7 @@ func randomDumps(t *testing.T, program envoyproxy.Program, delta bool) {
 	s := newShared(t)
 	issuer := newAuthority(t)
 	s.vault.set("ingress", "kubernetes://edge", issuer.secret("*.example.com"))
-	s.apply(`
+	s.Apply(`
 apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: secure, namespace: ingress}
@@ -179,7 +179,7 @@ spec:
   - {port: {number: PORT, name: https, protocol: HTTPS}, bind: 127.0.0.1, hosts: ["*"], tls: {mode: SIMPLE, credentialName: edge}}
 `, "PORT", strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0])))
 	s.proxy = envoyproxy.Start(t, envoyproxy.Options{
-		Program: program, Server: s.address, Delta: delta, Node: edgeNode(),
+		Program: program, Server: s.Address, Delta: delta, Node: edgeNode(),
 	})
 	s.proxy.AwaitReady()
 	refused, kinds := false, make(map[string]bool)
@@ -191,17 +191,17 @@ spec:
 		case n < 5:
 			s.route(name, "regex: "+strconv.Quote(largeExpression+fmt.Sprint(random.IntN(9))), "never")
 		case n < 9:
-			s.apply(service(name, "HTTP", fmt.Sprintf("{address: 127.0.0.%d, ports: {p: %d}}", 1+random.IntN(3), 1000+random.IntN(3))))
+			s.Apply(service(name, "HTTP", fmt.Sprintf("{address: 127.0.0.%d, ports: {p: %d}}", 1+random.IntN(3), 1000+random.IntN(3))))
 		case n == 9:
 			s.vault.set("ingress", "kubernetes://edge", issuer.secret("*.example.com"))
-		case n == 10 && s.store.Get(istio.VirtualService, name, "ingress") != nil:
-			s.remove(istio.VirtualService, "ingress", name)
+		case n == 10 && s.Configs.Get(istio.VirtualService, name, "ingress") != nil:
+			s.Delete(istio.VirtualService, "ingress", name)
 		case n == 12:
-			s.apply(away, "PORT", strconv.Itoa(1024+random.IntN(3)))
-		case n == 13 && s.store.Get(istio.Gateway, "away", "ingress") != nil:
-			s.remove(istio.Gateway, "ingress", "away")
-		case n == 11 && s.store.Get(istio.ServiceEntry, name, "ingress") != nil:
-			s.remove(istio.ServiceEntry, "ingress", name)
+			s.Apply(away, "PORT", strconv.Itoa(1024+random.IntN(3)))
+		case n == 13 && s.Configs.Get(istio.Gateway, "away", "ingress") != nil:
+			s.Delete(istio.Gateway, "ingress", "away")
+		case n == 11 && s.Configs.Get(istio.ServiceEntry, name, "ingress") != nil:
+			s.Delete(istio.ServiceEntry, "ingress", name)
 		}
 		if random.IntN(3) == 0 {
 			continue // with what comes next

@@ -121,9 +121,9 @@ func (c *checked) proxy(ctx context.Context, node *core.Node) (*registry.Proxy, 
 
 // again takes the place of the control plane, with its configs.
 func (c *checked) again() {
-	c.t.Helper()
-	c.stop()
-	c.plane = startPlane(c.t, c.plane.again())
+	c.TB.Helper()
+	c.Stop()
+	c.plane = startPlane(c.TB, c.plane.again())
 }
 
 // documentedTLS returns the bootstrap of the gateway in docs/envoy.md with TLS as it says
@@ -189,7 +189,7 @@ func testDocumentedTLS(t *testing.T, program envoyproxy.Program, protocol string
 	proxy.Await("the Envoy, with the new certificate", func() bool { return c.serial.Load() == serial })
 	c.answer(ports[0], 202)
 	awaitStatus(t, proxy, ports[0], 202)
-	c.accepted()
+	c.Accepted()
 	for cause, n := range c.clients.Refusals() {
 		if n > 0 {
 			t.Errorf("%d refusals: %s", n, cause)
@@ -210,27 +210,27 @@ func hasCertificate(proxy *envoyproxy.Proxy, serial string) bool {
 }
 
 func (c *checked) reload() {
-	c.t.Helper()
+	c.TB.Helper()
 	if err := c.tls.Reload(); err != nil {
-		c.t.Fatal(err)
+		c.TB.Fatal(err)
 	}
 }
 
 // replace are the texts of docs/envoy.md that are others here.
 func (c *checked) replace(protocol string) []string {
-	c.t.Helper()
-	host, port, err := net.SplitHostPort(c.address)
+	c.TB.Helper()
+	host, port, err := net.SplitHostPort(c.Address)
 	if err != nil {
-		c.t.Fatal(err)
+		c.TB.Fatal(err)
 	}
 	return []string{`"address": "control-plane.example.com"`, fmt.Sprintf(`"address": %q`, host), "15010", port, "9901", "0", "DELTA_GRPC", protocol}
 }
 
 // answer has the gateway answer everything with a status.
 func (c *checked) answer(port uint32, code int) {
-	c.t.Helper()
-	c.apply(fmt.Sprintf("%s[{directResponse: {status: %d}}]", shopGateway, code), "HTTPPORT", fmt.Sprint(port))
-	c.flush()
+	c.TB.Helper()
+	c.Apply(fmt.Sprintf("%s[{directResponse: {status: %d}}]", shopGateway, code), "HTTPPORT", fmt.Sprint(port))
+	c.Flush()
 }
 
 func awaitStatus(t *testing.T, proxy *envoyproxy.Proxy, port uint32, want int) {
@@ -255,7 +255,7 @@ func TestImpostor(t *testing.T) {
 		protocol := map[bool]string{false: "GRPC", true: "DELTA_GRPC"}[delta]
 		proxy := envoyproxy.StartWith(t, envoyproxy.Options{}, documentedTLS(t, ofEnvoy, c.replace(protocol)...))
 		proxy.Await("refusals", func() bool { return c.clients.Refusals()[authn.CauseNamespace] >= 3 })
-		if n := len(c.server.Proxies()); n > 0 || c.serial.Load() != "" {
+		if n := len(c.Server.Proxies()); n > 0 || c.serial.Load() != "" {
 			t.Errorf("%d proxies are served", n)
 		}
 		if got := proxy.Listeners(); len(got) > 0 {

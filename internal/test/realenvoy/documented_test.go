@@ -62,7 +62,7 @@ func testDocumented(t *testing.T, program envoyproxy.Program, protocol string) {
 	p := startPlane(t, planeOptions{})
 	ports := envoyproxy.FreePorts(t, 3)
 	one := startBackend(t, "one")
-	p.apply(shopGateway+`[{match: [{uri: {regex: "/|`+largeExpression+`"}}], route: [{destination: {host: shop.local.test}}]}]
+	p.Apply(shopGateway+`[{match: [{uri: {regex: "/|`+largeExpression+`"}}], route: [{destination: {host: shop.local.test}}]}]
 ---`+serviceEntry("shop.local.test", "HTTP", one)+`
 ---
 apiVersion: networking.istio.io/v1
@@ -74,8 +74,8 @@ spec:
   ports: [{number: 5432, name: p, protocol: TCP}]
   endpoints: [{address: 127.0.0.1, ports: {p: ECHO}}]
 `, "HTTPPORT", fmt.Sprint(ports[0]), "ECHO", startEcho(t))
-	p.applied()
-	host, port, err := net.SplitHostPort(p.address)
+	p.Applied()
+	host, port, err := net.SplitHostPort(p.Address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,6 +94,6 @@ spec:
 		})
 	}
 	(&sidecar{edge: &edge{plane: p}, tcp: fmt.Sprint(ports[2])}).testEcho()
-	p.applied()
-	p.accepted()
+	p.Applied()
+	p.Accepted()
 }

@@ -83,20 +83,20 @@ func startEdgeOf(t *testing.T, o envoyproxy.Options, objects string, replace ...
 		Transport: newTransport(t), Timeout: testTimeout,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}
-	e.apply(edgeGateway+objects, append(replace, "HTTPPORT", e.port)...)
-	e.applied()
+	e.Apply(edgeGateway+objects, append(replace, "HTTPPORT", e.port)...)
+	e.Applied()
 	e.start(o)
 	return e
 }
 
 // start starts the proxy.
 func (e *edge) start(o envoyproxy.Options) {
-	e.t.Helper()
-	o.Server, o.Node = e.address, envoyproxy.Node{
+	e.TB.Helper()
+	o.Server, o.Node = e.Address, envoyproxy.Node{
 		Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"},
 		Locality: &core.Locality{Region: "us", Zone: "a", SubZone: "1"},
 	}
-	e.proxy = envoyproxy.Start(e.t, o)
+	e.proxy = envoyproxy.Start(e.TB, o)
 	e.proxy.AwaitReady()
 }
 
@@ -142,7 +142,7 @@ type answer struct {
 
 // call is a request for shop.example.com, with headers by name and value.
 func (e *edge) call(method, path string, headers ...string) (answer, error) {
-	req, err := http.NewRequestWithContext(e.t.Context(), method, "http://"+local(e.port)+path, http.NoBody)
+	req, err := http.NewRequestWithContext(e.TB.Context(), method, "http://"+local(e.port)+path, http.NoBody)
 	if err != nil {
 		return answer{}, err
 	}
@@ -168,17 +168,17 @@ func (e *edge) call(method, path string, headers ...string) (answer, error) {
 
 // get is call that ends the test if there is no answer.
 func (e *edge) get(path string, headers ...string) answer {
-	e.t.Helper()
+	e.TB.Helper()
 	a, err := e.call(http.MethodGet, path, headers...)
 	if err != nil {
-		e.t.Fatal(err)
+		e.TB.Fatal(err)
 	}
 	return a
 }
 
 // who returns who answers a request, or with which status it failed.
 func (e *edge) who(path string, headers ...string) string {
-	e.t.Helper()
+	e.TB.Helper()
 	if a := e.get(path, headers...); a.StatusCode != http.StatusOK {
 		return strconv.Itoa(a.StatusCode)
 	} else {
@@ -188,19 +188,19 @@ func (e *edge) who(path string, headers ...string) string {
 
 // await returns when a condition is true, which it asks about often.
 func (e *edge) await(what string, condition func() bool) {
-	e.t.Helper()
+	e.TB.Helper()
 	for deadline := time.Now().Add(testTimeout); !condition(); {
 		if time.Now().After(deadline) {
-			e.t.Fatalf("no %s", what)
+			e.TB.Fatalf("no %s", what)
 		}
 	}
 }
 
 // fine fails the test if the Envoy refused something, or was sent what is outmoded.
 func (e *edge) fine() {
-	e.t.Helper()
-	e.accepted()
+	e.TB.Helper()
+	e.Accepted()
 	if refused, outmoded := e.proxy.Refused(), e.proxy.Outmoded(); len(refused)+len(outmoded) > 0 {
-		e.t.Errorf("refused: %v, outmoded: %v", refused, outmoded)
+		e.TB.Errorf("refused: %v, outmoded: %v", refused, outmoded)
 	}
 }

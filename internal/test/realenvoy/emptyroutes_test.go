@@ -36,7 +36,7 @@ func TestRoutesThatAreGone(t *testing.T) {
 		start := func() *envoyproxy.Proxy {
 			t.Helper()
 			proxy := envoyproxy.Start(t, envoyproxy.Options{
-				Server: p.address, Delta: delta, OwnListeners: true, Listeners: []*listenerv3.Listener{routedListener("80")},
+				Server: p.Address, Delta: delta, OwnListeners: true, Listeners: []*listenerv3.Listener{routedListener("80")},
 				Node: envoyproxy.Node{Kind: "sidecar", Name: "web", Namespace: "ingress"},
 			})
 			proxy.AwaitReady()
@@ -62,19 +62,19 @@ metadata: {name: default, namespace: ingress}
 spec: {egress: [{port: {number: ` + egress + `, name: p, protocol: HTTP}, hosts: ["./*"]}]}
 `
 		}
-		p.apply(only("81"))
-		p.applied()
+		p.Apply(only("81"))
+		p.Applied()
 		first := start()
 		answers(first, http.StatusNotFound)
-		p.apply(only("80") + "---" + serviceEntry("shop.local.test", "HTTP", backend))
+		p.Apply(only("80") + "---" + serviceEntry("shop.local.test", "HTTP", backend))
 		answers(first, http.StatusOK)
 		answers(start(), http.StatusOK)
-		p.remove(istio.ServiceEntry, "ingress", "shop.local.test")
-		p.apply(only("81"))
+		p.Delete(istio.ServiceEntry, "ingress", "shop.local.test")
+		p.Apply(only("81"))
 		answers(first, http.StatusNotFound)
-		p.applied()
+		p.Applied()
 		answers(start(), http.StatusNotFound)
-		p.accepted()
+		p.Accepted()
 	})
 }
 

@@ -86,9 +86,9 @@ func plainText(service int, mode networking.ClientTLSSettings_TLSmode) configsto
 
 // set creates or replaces an object.
 func (g *largeGateway) set(c configstore.Config) {
-	g.t.Helper()
-	if _, err := configstore.Upsert(g.store, c); err != nil {
-		g.t.Fatal(err)
+	g.TB.Helper()
+	if _, err := configstore.Upsert(g.Configs, c); err != nil {
+		g.TB.Fatal(err)
 	}
 }
 
@@ -96,24 +96,24 @@ func (g *largeGateway) set(c configstore.Config) {
 // It asks after a millisecond, and then each time after a twentieth of the time that has
 // passed, so that asking costs next to nothing of what is measured.
 func (g *largeGateway) answers(host int, want string) {
-	g.t.Helper()
+	g.TB.Helper()
 	begun := time.Now()
 	again := time.NewTimer(0)
 	defer again.Stop()
 	for <-again.C; !g.answersNow(host, want); <-again.C {
 		passed := time.Since(begun)
 		if passed > 2*testTimeout {
-			g.t.Fatalf("no answer %q for host %d", want, host)
+			g.TB.Fatalf("no answer %q for host %d", want, host)
 		}
 		again.Reset(max(time.Millisecond, passed/20))
 	}
 }
 
 func (g *largeGateway) answersNow(host int, want string) bool {
-	g.t.Helper()
-	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", g.port), http.NoBody)
+	g.TB.Helper()
+	req, err := http.NewRequestWithContext(g.TB.Context(), http.MethodGet, fmt.Sprintf("http://127.0.0.1:%d/", g.port), http.NoBody)
 	if err != nil {
-		g.t.Fatal(err)
+		g.TB.Fatal(err)
 	}
 	req.Host = fmt.Sprintf("s%d.example.com", host)
 	res, err := g.client.Do(req)
@@ -212,10 +212,10 @@ func BenchmarkGatewaySecrets(b *testing.B) {
 		for i := range n {
 			name := fmt.Sprintf("s%d", i)
 			p.vault.set("ingress", "kubernetes://"+name, issuer.secret(name+".example.com"))
-			p.apply(secureObjects, "SECURE", fmt.Sprint(port), "name: edge", "name: "+name, "credentialName: edge", "credentialName: "+name,
+			p.Apply(secureObjects, "SECURE", fmt.Sprint(port), "name: edge", "name: "+name, "credentialName: edge", "credentialName: "+name,
 				"shop.example.com", name+".example.com", "gateways: [edge]", "gateways: ["+name+"]", "name: shop", "name: "+name)
 		}
-		p.applied()
+		p.Applied()
 		var used usage
 		for b.Loop() {
 			before := usageOf(nil)

@@ -79,8 +79,8 @@ func startGateway(t *testing.T, delta bool) *gateway {
 	}
 	g.vault.set("ingress", "kubernetes://edge", g.authority.secret("shop.example.com"))
 	g.endpoints(g.one, g.two)
-	g.apply(gatewayObjects, "ECHO", startEcho(t), "PLAIN", g.http, "RAW", g.tcp, "SECURE", g.https)
-	g.applied()
+	g.Apply(gatewayObjects, "ECHO", startEcho(t), "PLAIN", g.http, "RAW", g.tcp, "SECURE", g.https)
+	g.Applied()
 	g.proxy = g.edge(delta)
 	g.proxy.AwaitReady()
 	return g
@@ -88,8 +88,8 @@ func startGateway(t *testing.T, delta bool) *gateway {
 
 // endpoints makes backends those of the service.
 func (g *gateway) endpoints(backends ...*backend) {
-	g.t.Helper()
-	g.apply(serviceEntry("shop.local.test", "HTTP", backends...))
+	g.TB.Helper()
+	g.Apply(serviceEntry("shop.local.test", "HTTP", backends...))
 }
 
 // serviceEntry is a ServiceEntry of a host whose port 80 backends serve.
@@ -115,7 +115,7 @@ func local(port string) string { return net.JoinHostPort("127.0.0.1", port) }
 
 // get sends a request for shop.example.com to a port of the gateway.
 func (g *gateway) get(transport http.RoundTripper, scheme, port, path string) (status int, body string, err error) {
-	req, err := http.NewRequestWithContext(g.t.Context(), http.MethodGet, scheme+"://"+local(port)+path, nil)
+	req, err := http.NewRequestWithContext(g.TB.Context(), http.MethodGet, scheme+"://"+local(port)+path, nil)
 	if err != nil {
 		return 0, "", err
 	}
@@ -138,7 +138,7 @@ func TestGateway(t *testing.T) {
 		t.Run("TCP", g.testTCP)
 		t.Run("TLS", g.testTLS)
 		t.Run("leaving endpoints", g.testLeaving)
-		g.accepted()
+		g.Accepted()
 		if refused := g.proxy.Refused(); len(refused) > 0 {
 			t.Errorf("refused: %v", refused)
 		}
@@ -225,10 +225,10 @@ func (g *gateway) testLeaving(t *testing.T) {
 	for range 3 {
 		load.await("one /shop")
 		g.endpoints(g.two)
-		g.applied()
+		g.Applied()
 		load.more(200)
 		g.endpoints(g.one, g.two)
-		g.applied()
+		g.Applied()
 	}
 	load.await("one /shop")
 	load.end()

@@ -59,9 +59,9 @@ func TestGatewayModes(t *testing.T) {
 		for _, n := range envoyproxy.FreePorts(t, 4) {
 			port = append(port, strconv.Itoa(int(n)))
 		}
-		p.apply(service("echo", "TCP", onPort(startEcho(t)))+"---"+gatewayModes,
+		p.Apply(service("echo", "TCP", onPort(startEcho(t)))+"---"+gatewayModes,
 			"ASKING", port[0], "MODERN", port[1], "RAW", port[2], "REDIRECT", port[3])
-		p.applied()
+		p.Applied()
 		proxy := p.edge(delta)
 		proxy.AwaitReady()
 		good, bad := issuer.pair(t, "client.example.com"), newAuthority(t).pair(t, "client.example.com")
@@ -89,7 +89,7 @@ func TestGatewayModes(t *testing.T) {
 		}
 		testTerminated(t, port[2], issuer)
 		testRedirect(t, port[3])
-		p.accepted()
+		p.Accepted()
 	})
 }
 

@@ -21,8 +21,8 @@ func TestHostsOfRequests(t *testing.T) {
 		for _, http10 := range []bool{false, true} {
 			p := startPlane(t, planeOptions{mesh: withoutMeshTLS(), http10: http10})
 			port := strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))
-			p.apply(shopGateway+"[{directResponse: {status: 200}}]", "HTTPPORT", port)
-			p.applied()
+			p.Apply(shopGateway+"[{directResponse: {status: 200}}]", "HTTPPORT", port)
+			p.Applied()
 			p.edge(delta).AwaitReady()
 			old := map[bool]int{false: http.StatusUpgradeRequired, true: http.StatusOK}[http10]
 			for request, want := range map[string]int{
@@ -36,7 +36,7 @@ func TestHostsOfRequests(t *testing.T) {
 					t.Errorf("HTTP/1.0 %t: %q: %d, want %d", http10, request, got, want)
 				}
 			}
-			p.accepted()
+			p.Accepted()
 		}
 	})
 }

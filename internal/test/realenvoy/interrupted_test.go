@@ -49,7 +49,7 @@ const responsesOfASwitch = 9
 func playRestarts(s *stage, n int) {
 	s.t.Helper()
 	s.gateway().AwaitReady()
-	s.plane.applied()
+	s.plane.Applied()
 	c := s.startCalls(s.address)
 	for state := 1; state <= n; state++ {
 		end := s.startChurn()
@@ -70,8 +70,8 @@ func (s *stage) restart(cut <-chan struct{}, end func()) {
 	applied := make(chan struct{})
 	go func() {
 		defer close(applied)
-		if failure = s.plane.store.Flush(ctx); failure == nil {
-			failure = s.plane.server.WaitApplied(ctx, nil)
+		if failure = s.plane.Configs.Flush(ctx); failure == nil {
+			failure = s.plane.Server.WaitApplied(ctx, nil)
 		}
 	}()
 	select {
@@ -84,12 +84,12 @@ func (s *stage) restart(cut <-chan struct{}, end func()) {
 		}
 	}
 	end()
-	s.plane.stop()
+	s.plane.Stop()
 	s.wire.mend()
 	s.wire.note("another control plane")
 	s.plane = startPlane(s.t, s.plane.again())
 	s.awaitConnected()
-	s.plane.applied()
+	s.plane.Applied()
 }
 
 // gatewayTypes are the types that a gateway subscribes to: clusters, their endpoints,
@@ -100,7 +100,7 @@ const gatewayTypes = 4
 func (s *stage) awaitConnected() {
 	s.t.Helper()
 	s.proxies[0].Await("connections", func() bool {
-		proxies := s.plane.server.Proxies()
+		proxies := s.plane.Server.Proxies()
 		return len(proxies) == len(s.proxies) && !slices.ContainsFunc(proxies, func(p ads.ProxyStatus) bool { return len(p.Types) < gatewayTypes })
 	})
 }
@@ -116,7 +116,7 @@ func playStops(s *stage, n int) {
 	for _, p := range s.proxies {
 		p.AwaitReady()
 	}
-	s.plane.applied()
+	s.plane.Applied()
 	ofGoing, ofStopped := s.startCalls(s.addressAt(0)), s.startCalls(s.addressAt(1))
 	end := s.startChurn()
 	for state := 1; state <= n; {
@@ -135,7 +135,7 @@ func playStops(s *stage, n int) {
 			state++
 		}
 		signal(s.t, stopped, syscall.SIGCONT)
-		s.plane.applied()
+		s.plane.Applied()
 		ofStopped.applied.Store(int64(state - 1))
 		ofStopped.settle()
 	}
@@ -172,10 +172,10 @@ func (s *stage) appliedAt(p *envoyproxy.Proxy) {
 	id := nodeOf(slices.Index(s.proxies, p)).ID()
 	ctx, cancel := context.WithTimeout(s.t.Context(), whileStopped)
 	defer cancel()
-	if err := s.plane.store.Flush(ctx); err != nil {
+	if err := s.plane.Configs.Flush(ctx); err != nil {
 		s.t.Fatal(err)
 	}
-	if err := s.plane.server.WaitApplied(ctx, func(status ads.ProxyStatus) bool { return status.ID == id }); err != nil {
+	if err := s.plane.Server.WaitApplied(ctx, func(status ads.ProxyStatus) bool { return status.ID == id }); err != nil {
 		s.t.Fatal(err)
 	}
 }
@@ -193,7 +193,7 @@ func TestDrainedConnections(t *testing.T) {
 		s := newStage(t, scenario{write: inOneBatch, state: toANewServiceOfLines}.withDefaults(), variant{delta: delta})
 		proxy := s.gateway("--drain-time-s", drainTime)
 		proxy.AwaitReady()
-		s.plane.applied()
+		s.plane.Applied()
 		client := &caller{gateway: s.address, ctx: t.Context()}
 		l, err := client.dial("RAW")
 		if err != nil {
@@ -203,7 +203,7 @@ func TestDrainedConnections(t *testing.T) {
 		if got, err := l.ask(); err != nil || got != targetName(0) {
 			t.Fatalf("first answer: %q, %v", got, err)
 		}
-		s.move(1, s.plane.applied)
+		s.move(1, s.plane.Applied)
 		proxy.Await("removal of the cluster", func() bool { return proxy.Clusters()["outbound|80||s0.local.test"] == nil })
 		if got, err := l.ask(); err != nil || got != targetName(0) {
 			t.Errorf("answer when the cluster has gone: %q, %v", got, err)

@@ -65,17 +65,17 @@ func TestL4Conditions(t *testing.T) {
 		p := startPlane(t, planeOptions{mesh: withoutMeshTLS()})
 		issuer := newAuthority(t)
 		for _, name := range []string{"one", "two", "three"} {
-			p.apply(serviceEntry(name+".local.test", "TCP", startBackend(t, name)))
+			p.Apply(serviceEntry(name+".local.test", "TCP", startBackend(t, name)))
 		}
 		for _, name := range []string{"a", "b"} {
 			config := &tls.Config{Certificates: []tls.Certificate{issuer.pair(t, name+".backend.test")}, MinVersion: tls.VersionTLS12}
-			p.apply(service(name, "TLS", startTLSReporter(t, name, config).endpoint("")))
+			p.Apply(service(name, "TLS", startTLSReporter(t, name, config).endpoint("")))
 		}
-		p.apply(conditions, "RAW", raw, "SECURE", secure)
-		p.applied()
+		p.Apply(conditions, "RAW", raw, "SECURE", secure)
+		p.Applied()
 		proxy := p.edge(delta)
 		proxy.AwaitReady()
-		p.applied()
+		p.Applied()
 		for _, tc := range []struct{ from, to, want string }{
 			{"127.0.0.2", "127.0.0.1", "one /"},
 			{"127.0.0.2", "127.0.0.4", "one /"},
@@ -101,7 +101,7 @@ func TestL4Conditions(t *testing.T) {
 				t.Errorf("TLS to %s at %s: %q, want %q", tc.name, tc.to, got, tc.want)
 			}
 		}
-		p.accepted()
+		p.Accepted()
 		if refused := proxy.Refused(); len(refused) > 0 {
 			t.Errorf("refused: %v", refused)
 		}

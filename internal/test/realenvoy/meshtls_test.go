@@ -49,8 +49,8 @@ func TestMeshTLS(t *testing.T) {
 		secret := m.issuer.secret("spiffe://cluster.local/ns/ingress/sa/edge")
 		e.vault.set("ingress", "default", secret)
 		e.vault.set("ingress", "ROOTCA", secret)
-		e.apply(strings.TrimSuffix(objects, "---"))
-		e.applied()
+		e.Apply(strings.TrimSuffix(objects, "---"))
+		e.Applied()
 		for path, want := range map[string]string{
 			"/one": "one HTTP/1.1", "/both": "both HTTP/1.1", "/two": "two HTTP/2.0", "/istio1": "istio1", "/istio2": "istio2",
 		} {
@@ -100,17 +100,17 @@ func (m *meshServers) grpc() string {
 
 // callHealth asks the gRPC server by way of the gateway.
 func (e *edge) callHealth() {
-	e.t.Helper()
+	e.TB.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+local(e.port), grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithAuthority("shop.example.com"))
 	if err != nil {
-		e.t.Fatal(err)
+		e.TB.Fatal(err)
 	}
 	defer conn.Close()
-	ctx, cancel := context.WithTimeout(e.t.Context(), testTimeout)
+	ctx, cancel := context.WithTimeout(e.TB.Context(), testTimeout)
 	defer cancel()
 	res, err := healthpb.NewHealthClient(conn).Check(ctx, &healthpb.HealthCheckRequest{}, grpc.WaitForReady(true))
 	if err != nil || res.GetStatus() != healthpb.HealthCheckResponse_SERVING {
-		e.t.Errorf("gRPC: %v, %v", res, err)
+		e.TB.Errorf("gRPC: %v, %v", res, err)
 	}
 }
 

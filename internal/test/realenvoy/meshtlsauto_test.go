@@ -51,9 +51,9 @@ func testMeshTLSWithoutProtocol(t *testing.T, program envoyproxy.Program, delta 
 	p.vault.set("ingress", "ROOTCA", secret)
 	for i, object := range strings.Split(strings.TrimSuffix(objects, "---"), "---") {
 		// Sidecars detect what is spoken to services with an address.
-		p.apply(strings.Replace(object, "location:", fmt.Sprintf("addresses: [240.0.0.%d]\n  location:", i+1), 1))
+		p.Apply(strings.Replace(object, "location:", fmt.Sprintf("addresses: [240.0.0.%d]\n  location:", i+1), 1))
 	}
-	p.applied()
+	p.Applied()
 	ports := make(map[string]string)
 	var listeners []*listenerv3.Listener
 	for i, port := range envoyproxy.FreePorts(t, len(names)) {
@@ -67,10 +67,10 @@ func testMeshTLSWithoutProtocol(t *testing.T, program envoyproxy.Program, delta 
 	}
 	proxy := envoyproxy.Start(t, envoyproxy.Options{
 		Program: program, Node: envoyproxy.Node{Kind: "sidecar", Name: "web", Namespace: "ingress"},
-		Server: p.address, Delta: delta, OwnListeners: true, Listeners: listeners,
+		Server: p.Address, Delta: delta, OwnListeners: true, Listeners: listeners,
 	})
 	proxy.AwaitReady()
-	p.applied()
+	p.Applied()
 	one, two := newTransport(t), newTransport(t)
 	two.Protocols = new(http.Protocols)
 	two.Protocols.SetUnencryptedHTTP2(true)
@@ -92,7 +92,7 @@ func testMeshTLSWithoutProtocol(t *testing.T, program envoyproxy.Program, delta 
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	p.accepted()
+	p.Accepted()
 	if refused, outmoded := proxy.Refused(), proxy.Outmoded(); len(refused)+len(outmoded) > 0 {
 		t.Errorf("refused: %v, outmoded: %v", refused, outmoded)
 	}

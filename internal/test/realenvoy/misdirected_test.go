@@ -78,7 +78,7 @@ func testMisdirected(t *testing.T, program envoyproxy.Program, delta bool) {
 	issuer := newAuthority(t)
 	p.vault.set("ingress", "kubernetes://shared", issuer.secret("*.example.com", "*.wild.example.com"))
 	port := strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))
-	p.apply(sharedPort, "PORT", port)
+	p.Apply(sharedPort, "PORT", port)
 	proxy := p.readyEdge(envoyproxy.Options{Program: program, Delta: delta})
 	connections := make(map[string]*coalesced)
 	for _, name := range []string{"one.example.com", "two.example.com", "x.wild.example.com"} {
@@ -103,8 +103,8 @@ func testMisdirected(t *testing.T, program envoyproxy.Program, delta bool) {
 	check("x.wild.example.com", "secret.wild.example.com", 421)
 	check("x.wild.example.com", "nobody.example.com", 404)
 
-	p.apply(strings.NewReplacer("PORT", port, "[two.example.com]", "[two.example.com, nobody.example.com]").Replace(sharedPort))
-	p.applied()
+	p.Apply(strings.NewReplacer("PORT", port, "[two.example.com]", "[two.example.com, nobody.example.com]").Replace(sharedPort))
+	p.Applied()
 	for name, c := range connections {
 		c.await("nobody.example.com", map[string]int{"two.example.com": 404}[name])
 	}
@@ -114,7 +114,7 @@ func testMisdirected(t *testing.T, program envoyproxy.Program, delta bool) {
 			t.Errorf("%d connections for %s", c.dials, name)
 		}
 	}
-	p.accepted()
+	p.Accepted()
 	if refused := proxy.Refused(); len(refused) > 0 {
 		t.Errorf("refused: %v", refused)
 	}

@@ -94,7 +94,7 @@ func pickOf(r *rand.Rand, from ...string) string { return from[r.IntN(len(from))
 // decisionOf is what Explain says of a request target to the Envoy.
 func decisionOf(p *plane, port, target string) *traffic.Decision {
 	number, _ := strconv.ParseUint(port, 10, 16)
-	return p.policies.Explain(p.server.Proxies()[0].View, traffic.Call{Host: "a.test", Port: uint32(number), Path: target}).Decision
+	return p.policies.Explain(p.Server.Proxies()[0].View, traffic.Call{Host: "a.test", Port: uint32(number), Path: target}).Decision
 }
 
 // explained is what becomes of a request target as Explain says it.
@@ -121,7 +121,7 @@ func TestDocumentedPaths(t *testing.T) {
 		mesh.PathNormalization = &meshconfig.MeshConfig_ProxyPathNormalization{Normalization: normalization}
 		p := startPlane(t, planeOptions{mesh: mesh})
 		port := fmt.Sprint(envoyproxy.FreePorts(t, 1)[0])
-		p.apply(documentedPolicy, "HTTPPORT", port)
+		p.Apply(documentedPolicy, "HTTPPORT", port)
 		p.readyEdge(envoyproxy.Options{Program: program, Delta: column%2 == 0})
 		for _, row := range rows {
 			if got, _ := answerToTarget(t, local(port), row[0]); got != row[1+column] || got != explained(p, port, row[0]) {
@@ -140,7 +140,7 @@ func TestDocumentedPaths(t *testing.T) {
 				t.Errorf("%s, %s: %s is %s, explained as %s; routes see %q, read as %q", program, normalization, target, got, said, seen, read)
 			}
 		}
-		p.accepted()
+		p.Accepted()
 	}
 }
 

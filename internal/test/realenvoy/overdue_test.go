@@ -36,21 +36,21 @@ func TestOverdueGateway(t *testing.T) {
 		going, stopped := s.gateway(), s.gateway()
 		going.AwaitReady()
 		stopped.AwaitReady()
-		s.plane.applied()
+		s.plane.Applied()
 		c := s.startCalls(s.addressAt(0))
 		signal(t, stopped, syscall.SIGSTOP)
 		s.move(1, func() { s.appliedAt(going) }, c)
 		going.Await("report of the gateway that is stopped", func() bool {
-			return slices.ContainsFunc(s.plane.server.Proxies(), func(p ads.ProxyStatus) bool {
+			return slices.ContainsFunc(s.plane.Server.Proxies(), func(p ads.ProxyStatus) bool {
 				return p.ID == nodeOf(1).ID() && p.Types[envoy.ClusterType].Overdue
 			})
 		})
 		s.move(2, func() { s.appliedAt(going) }, c)
 		signal(t, stopped, syscall.SIGCONT)
-		s.plane.applied()
+		s.plane.Applied()
 		caughtUp := s.startCalls(s.addressAt(1))
 		for state := 3; state < shortRound; state++ {
-			s.move(state, s.plane.applied, c, caughtUp)
+			s.move(state, s.plane.Applied, c, caughtUp)
 		}
 		s.finish(c, caughtUp)
 	})

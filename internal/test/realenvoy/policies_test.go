@@ -138,7 +138,7 @@ func startCourt(t *testing.T, o envoyproxy.Options, providers []string) *policyC
 	ports := envoyproxy.FreePorts(t, 3)
 	c.ports = gatePorts{uint16(ports[0]), uint16(ports[1]), uint16(ports[2])} //nolint:gosec // ports
 	text := func(port uint16) string { return strconv.Itoa(int(port)) }
-	c.apply(service("echo", "TCP", onPort(startEcho(t)))+"---"+
+	c.Apply(service("echo", "TCP", onPort(startEcho(t)))+"---"+
 		service("authz", "GRPC", onPort(authorizerPort))+"---"+policyGate,
 		"HTTPPORT", text(c.ports.http), "HTTPSPORT", text(c.ports.https), "TCPPORT", text(c.ports.tcp))
 	c.proxy = c.readyEdge(o)
@@ -147,7 +147,7 @@ func startCourt(t *testing.T, o envoyproxy.Options, providers []string) *policyC
 
 // write puts policies in the place of those before, in one batch.
 func (c *policyCourt) write(policies []*configstore.Config) {
-	c.t.Helper()
+	c.TB.Helper()
 	var batch []configstore.Mutation
 	for _, p := range policies {
 		batch = append(batch, configstore.Mutation{Op: configstore.OpUpsert, Config: *p})
@@ -158,10 +158,10 @@ func (c *policyCourt) write(policies []*configstore.Config) {
 		}
 	}
 	c.written = policies
-	if _, err := c.store.Apply(batch...); err != nil {
-		c.t.Fatal(err)
+	if _, err := c.Configs.Apply(batch...); err != nil {
+		c.TB.Fatal(err)
 	}
-	c.applied()
+	c.Applied()
 }
 
 // verdict makes a call: whether it is let in, or else how it ends.
@@ -282,5 +282,5 @@ func testScenarios(t *testing.T, scenarios []*policyScenario, o envoyproxy.Optio
 	if counts["admitted"] < calls || counts["refused"] < calls {
 		t.Errorf("the calls tell little: %v", counts)
 	}
-	court.accepted()
+	court.Accepted()
 }

@@ -80,7 +80,7 @@ func TestPrincipalsWithSlashes(t *testing.T) {
 	key := newSigningKey(t, "k")
 	p := startPlane(t, planeOptions{mesh: withoutMeshTLS()})
 	keys := &tokenIssuer{t: t}
-	p.apply(openGate+tokensOf+identityPolicies(cases), "HTTPPORT", port, "KEYS", keys.set([]*signingKey{key}), "ISS", issuer)
+	p.Apply(openGate+tokensOf+identityPolicies(cases), "HTTPPORT", port, "KEYS", keys.set([]*signingKey{key}), "ISS", issuer)
 	proxy := p.readyEdge(envoyproxy.Options{})
 	ask := func(client, path string) string {
 		claims := keys.claims(map[string]any{"iss": issuer, "sub": "repo:org/" + client})
@@ -88,7 +88,7 @@ func TestPrincipalsWithSlashes(t *testing.T) {
 	}
 	proxy.Await("the gateway serves", func() bool { return ask("other", "/DENY/0") == "200" })
 	testIdentities(t, cases, ask)
-	p.accepted()
+	p.Accepted()
 }
 
 const (
@@ -159,7 +159,7 @@ func TestUnverifiedIdentities(t *testing.T) {
 	issuer, self := newAuthority(t), newAuthority(t)
 	p.vault.set("ingress", "kubernetes://edge", issuer.secret("shop.example.com"))
 	p.vault.set("ingress", "kubernetes://edge-cacert", issuer.secret("shop.example.com"))
-	p.apply(unverifiedGate+identityPolicies(verified), "REQUIRED", ports[0], "ASKED", ports[1], "VERIFIED", ports[2])
+	p.Apply(unverifiedGate+identityPolicies(verified), "REQUIRED", ports[0], "ASKED", ports[1], "VERIFIED", ports[2])
 	proxy := p.readyEdge(envoyproxy.Options{})
 	asking := func(by *authority, port string) func(client, path string) string {
 		names := map[string]string{"bad": "spiffe://cluster.local/ns/ops/sa/admin", "other": "spiffe://cluster.local/ns/shop/sa/web"}
@@ -186,5 +186,5 @@ func TestUnverifiedIdentities(t *testing.T) {
 	if said != 2 {
 		t.Errorf("of %d policies is said that nobody has an identity: %v", said, p.policies.Ineffective())
 	}
-	p.accepted()
+	p.Accepted()
 }

@@ -69,7 +69,7 @@ func startAsking(t *testing.T, o envoyproxy.Options) *asking {
 	a.services = map[string]*askedService{"grpc": startAsked(t, a.decisions.serveGRPC), "http": startAsked(t, serveHTTP)}
 	ports := envoyproxy.FreePorts(t, 2)
 	a.web, a.tcp = strconv.Itoa(int(ports[0])), strconv.Itoa(int(ports[1]))
-	a.apply(strings.Join([]string{
+	a.Apply(strings.Join([]string{
 		service("shop", "HTTP", startReporter(t, "shop").endpoint("")), service("echo", "TCP", onPort(startEcho(t))),
 		service("grpc", "GRPC", onPort(a.services["grpc"].port)), service("http", "HTTP", onPort(a.services["http"].port)), askingGate,
 	}, "---"), "HTTPPORT", a.web, "TCPPORT", a.tcp)
@@ -80,14 +80,14 @@ func startAsking(t *testing.T, o envoyproxy.Options) *asking {
 // asked is what a request to a path is answered: the status, what the shop was told of the user and has of the client's secret, if it
 // was reached, or the body of a service, and the headers that services set.
 func (a *asking) asked(path, do string) string {
-	a.t.Helper()
-	r, err := http.NewRequestWithContext(a.t.Context(), http.MethodGet, "http://"+local(a.web)+path, http.NoBody)
+	a.TB.Helper()
+	r, err := http.NewRequestWithContext(a.TB.Context(), http.MethodGet, "http://"+local(a.web)+path, http.NoBody)
 	if err != nil {
-		a.t.Fatal(err)
+		a.TB.Fatal(err)
 	}
 	r.Header.Set("x-do", do)
 	r.Header.Set("x-secret", "s")
-	answer, err := newTransport(a.t).RoundTrip(r)
+	answer, err := newTransport(a.TB).RoundTrip(r)
 	if err != nil {
 		return err.Error()
 	}
@@ -113,7 +113,7 @@ func (a *asking) asked(path, do string) string {
 
 // becomes waits until requests that are asked about are answered so.
 func (a *asking) becomes(provider, do, want string) {
-	a.t.Helper()
+	a.TB.Helper()
 	if got := a.asked("/asked/x", do); got != want { // a worker may be behind
 		a.proxy.Await(fmt.Sprintf("%s, %s: %q, not %q", provider, do, want, got), func() bool { return a.asked("/asked/x", do) == want })
 	}
@@ -133,8 +133,8 @@ func TestProviders(t *testing.T) {
 			for kind, asked := range a.services {
 				for name, failing := range map[string]string{closedProvider: "403", statusProvider: "503", openProvider: without} {
 					provider := kind + "-" + name
-					a.apply(customPolicy, "PROVIDER", provider, "OPERATION", `paths: ["/asked*"], ports: ["`+a.web+`"]`)
-					a.applied()
+					a.Apply(customPolicy, "PROVIDER", provider, "OPERATION", `paths: ["/asked*"], ports: ["`+a.web+`"]`)
+					a.Applied()
 					a.becomes(provider, doAllow, allowed[kind])
 					a.becomes(provider, doDeny, denied)
 					a.becomes(provider, "what it does not know", denied)
@@ -152,7 +152,7 @@ func TestProviders(t *testing.T) {
 				}
 			}
 			a.testConnections()
-			a.accepted()
+			a.Accepted()
 		})
 	}
 }
@@ -166,7 +166,7 @@ spec: {action: CUSTOM, provider: {name: PROVIDER}, rules: [{to: [{operation: {OP
 
 // testConnections: about connections a service of gRPC is asked, and one of HTTP is not (S43).
 func (a *asking) testConnections() {
-	a.t.Helper()
+	a.TB.Helper()
 	g := &guarded{plane: a.plane, proxy: a.proxy, tcp: a.tcp}
 	served := map[bool]string{true: "echo", false: "closed"}
 	becomes := func(provider, do string, want bool) {
@@ -175,8 +175,8 @@ func (a *asking) testConnections() {
 	}
 	for name, open := range map[string]bool{closedProvider: false, statusProvider: false, openProvider: true} {
 		provider := "grpc-" + name
-		a.apply(customPolicy, "PROVIDER", provider, "OPERATION", `ports: ["`+a.tcp+`"]`)
-		a.applied()
+		a.Apply(customPolicy, "PROVIDER", provider, "OPERATION", `ports: ["`+a.tcp+`"]`)
+		a.Applied()
 		becomes(provider, doDeny, false)
 		becomes(provider, doAllow, true)
 		becomes(provider, doFail, open)
@@ -188,8 +188,8 @@ func (a *asking) testConnections() {
 		becomes(provider+", back", doAllow, true)
 	}
 	a.decisions.lines.Store(doDeny)
-	a.apply(customPolicy, "PROVIDER", "http-"+closedProvider, "OPERATION", `ports: ["`+a.tcp+`"]`)
-	a.applied()
+	a.Apply(customPolicy, "PROVIDER", "http-"+closedProvider, "OPERATION", `ports: ["`+a.tcp+`"]`)
+	a.Applied()
 	becomes("http-"+closedProvider, doDeny, true)
-	a.remove(istio.AuthorizationPolicy, "ingress", "asked")
+	a.Delete(istio.AuthorizationPolicy, "ingress", "asked")
 }

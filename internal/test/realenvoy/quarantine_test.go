@@ -32,7 +32,7 @@ type shared struct {
 func newShared(t *testing.T) *shared {
 	t.Helper()
 	s := &shared{plane: startPlane(t, planeOptions{mesh: withoutMeshTLS()}), port: strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))}
-	s.apply(edgeServers+`
+	s.Apply(edgeServers+`
   - {port: {number: PORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
 `, "PORT", s.port)
 	return s
@@ -40,7 +40,7 @@ func newShared(t *testing.T) *shared {
 
 // route has requests for NAME.example.com that match answered with a body.
 func (s *shared) route(name, match, body string) {
-	s.apply(`
+	s.Apply(`
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: NAME, namespace: ingress}
@@ -53,12 +53,12 @@ spec:
 
 // get returns the answer to a request for a tenant: a body, or a status.
 func (s *shared) get(name string) string {
-	req, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, "http://"+local(s.port)+"/api/v1/x/items", http.NoBody)
+	req, err := http.NewRequestWithContext(s.TB.Context(), http.MethodGet, "http://"+local(s.port)+"/api/v1/x/items", http.NoBody)
 	if err != nil {
-		s.t.Fatal(err)
+		s.TB.Fatal(err)
 	}
 	req.Host = name + ".example.com"
-	res, err := newTransport(s.t).RoundTrip(req)
+	res, err := newTransport(s.TB).RoundTrip(req)
 	if err != nil {
 		return err.Error()
 	}
@@ -76,14 +76,14 @@ func (s *shared) get(name string) string {
 
 // answers waits until requests for a tenant are answered with something.
 func (s *shared) answers(name, want string) {
-	s.t.Helper()
+	s.TB.Helper()
 	begun := time.Now()
 	for got := ""; got != want; got = s.get(name) {
 		if time.Since(begun) > soon {
-			s.t.Fatalf("%s: %q, want %q", name, got, want)
+			s.TB.Fatalf("%s: %q, want %q", name, got, want)
 		}
 	}
-	s.t.Logf("%s answers %q after %v", name, want, time.Since(begun).Round(time.Millisecond))
+	s.TB.Logf("%s answers %q after %v", name, want, time.Since(begun).Round(time.Millisecond))
 }
 
 // leftOut are the objects that some proxy refuses.
@@ -99,7 +99,7 @@ func (s *shared) leftOut() []string {
 
 // leavesOut waits until exactly some objects are left out.
 func (s *shared) leavesOut(want []string) {
-	s.t.Helper()
+	s.TB.Helper()
 	s.proxy.Await(fmt.Sprintf("%q are left out", want), func() bool { return cmp.Equal(s.leftOut(), want) })
 }
 
@@ -131,9 +131,9 @@ func TestQuarantine(t *testing.T) {
 		s.route("bad", "prefix: /api", "mended")
 		s.answers("bad", "mended")
 		s.answers("worse", "500")
-		s.remove(istio.VirtualService, "ingress", "worse")
+		s.Delete(istio.VirtualService, "ingress", "worse")
 		s.answers("worse", "404")
-		s.applied()
+		s.Applied()
 		s.leavesOut([]string{})
 	})
 }

@@ -22,9 +22,9 @@ func TestRestart(t *testing.T) {
 		plain := strconv.Itoa(int(ports[0]))
 		// Connections of others do not have this port when the server takes it again.
 		p := startPlane(t, planeOptions{mesh: withoutMeshTLS(), address: local(strconv.Itoa(int(ports[1])))})
-		p.apply(edgeGateway+service("shop", "HTTP", one.endpoint(""), two.endpoint(""))+"---"+policy("shop", oneAndTwo)+"---"+
+		p.Apply(edgeGateway+service("shop", "HTTP", one.endpoint(""), two.endpoint(""))+"---"+policy("shop", oneAndTwo)+"---"+
 			rules("\n  - route: [{destination: {host: shop.local.test, subset: one}}]\n"), "HTTPPORT", plain)
-		p.applied()
+		p.Applied()
 		proxy := p.edge(delta)
 		proxy.AwaitReady()
 		e := &edge{plane: p, proxy: proxy, port: plain, client: &http.Client{Transport: newTransport(t)}}
@@ -44,18 +44,18 @@ func TestRestart(t *testing.T) {
 		}()
 		for i := range 4 {
 			load.more(200)
-			p.stop()
+			p.Stop()
 			load.more(200)
 			subset := []string{"two", "one"}[i%2]
 			p = startPlane(t, p.again())
-			p.apply(rules(fmt.Sprintf("\n  - route: [{destination: {host: shop.local.test, subset: %s}}]\n", subset)))
+			p.Apply(rules(fmt.Sprintf("\n  - route: [{destination: {host: shop.local.test, subset: %s}}]\n", subset)))
 			load.await(subset)
 		}
 		if got := <-long; got != "one<nil>" {
 			t.Errorf("a long request: %s", got)
 		}
 		load.end()
-		p.accepted()
+		p.Accepted()
 		if n := proxy.Stats(`listener_manager\.(listener_(modified|removed|stopped)|total_listeners_draining)$|downstream_cx_drain_close$`); anyPositive(n) {
 			t.Errorf("something drained: %v", n)
 		}

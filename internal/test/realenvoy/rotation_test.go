@@ -31,8 +31,8 @@ func TestRotation(t *testing.T) {
 		port := strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))
 		issuer := newAuthority(t)
 		p.vault.set("ingress", "kubernetes://edge", issuer.secret("shop.example.com"))
-		p.apply(secureObjects, "SECURE", port)
-		p.applied()
+		p.Apply(secureObjects, "SECURE", port)
+		p.Applied()
 		proxy := p.edge(delta)
 		proxy.AwaitReady()
 		load := startLoad(t, 3, func(*http.Transport) (string, error) {
@@ -45,7 +45,7 @@ func TestRotation(t *testing.T) {
 			load.await(serialOf(t, next.Certificate))
 		}
 		load.end()
-		p.accepted()
+		p.Accepted()
 		if n := proxy.Stats(`^listener_manager\.listener_(modified|removed)$`); len(n) > 0 {
 			t.Errorf("listeners were changed: %v", n)
 		}

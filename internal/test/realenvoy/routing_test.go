@@ -126,55 +126,55 @@ func TestRouting(t *testing.T) {
 
 // testRewrites: paths, hosts and headers of requests that are forwarded.
 func (e *edge) testRewrites() {
-	e.t.Helper()
+	e.TB.Helper()
 	if got := e.get("/prefix/x?q=1"); got.Path != "/new/x?q=1" || got.Host != "other.example.com" {
-		e.t.Errorf("prefix: %s%s", got.Host, got.Path)
+		e.TB.Errorf("prefix: %s%s", got.Host, got.Path)
 	}
 	if got := e.get("/swap/a/b"); got.Path != "/b/a" || got.Host != "shop.example.com" {
-		e.t.Errorf("expression: %s%s", got.Host, got.Path)
+		e.TB.Errorf("expression: %s%s", got.Host, got.Path)
 	}
 	got := e.get("/operated", "x-set", "client", "x-gone", "1")
 	if h := got.report.Header; h.Get("x-set") != "rule" || h.Get("x-added") != "destination" || h.Get("x-gone") != "" {
-		e.t.Errorf("headers of the request: %v", h)
+		e.TB.Errorf("headers of the request: %v", h)
 	}
 	if got.Response.Header.Get("x-answer") != "rule" {
-		e.t.Errorf("headers of the answer: %v", got.Response.Header)
+		e.TB.Errorf("headers of the answer: %v", got.Response.Header)
 	}
 }
 
 // testAnswers: answers of the gateway's own.
 func (e *edge) testAnswers() {
-	e.t.Helper()
+	e.TB.Helper()
 	if got := e.get("/moved?q=1"); got.StatusCode != http.StatusPermanentRedirect || got.Response.Header.Get("Location") != "https://shop.example.com/there?q=1" {
-		e.t.Errorf("redirect: %d to %s", got.StatusCode, got.Response.Header.Get("Location"))
+		e.TB.Errorf("redirect: %d to %s", got.StatusCode, got.Response.Header.Get("Location"))
 	}
 	if got := e.get("/ported", "host", "shop.example.com:1"); got.Response.Header.Get("Location") != "http://shop.example.com:8443/ported" {
-		e.t.Errorf("redirect to %s", got.Response.Header.Get("Location"))
+		e.TB.Errorf("redirect to %s", got.Response.Header.Get("Location"))
 	}
 	// Envoy writes a port that it is told; without one the client's would remain.
 	for host, want := range map[string]string{
 		"shop.example.com": "https://shop.example.com/default", "shop.example.com:8080": "https://shop.example.com:443/default",
 	} {
 		if got := e.get("/default", "host", host); got.Response.Header.Get("Location") != want {
-			e.t.Errorf("redirect of %s to %s, want %s", host, got.Response.Header.Get("Location"), want)
+			e.TB.Errorf("redirect of %s to %s, want %s", host, got.Response.Header.Get("Location"), want)
 		}
 	}
 	if got := e.get("/direct"); got.StatusCode != http.StatusTeapot || got.body != "tea" {
-		e.t.Errorf("direct response: %d %q", got.StatusCode, got.body)
+		e.TB.Errorf("direct response: %d %q", got.StatusCode, got.body)
 	}
 	if got := e.get("/abort"); got.StatusCode != http.StatusUnavailableForLegalReasons {
-		e.t.Errorf("abort: %d", got.StatusCode)
+		e.TB.Errorf("abort: %d", got.StatusCode)
 	}
 	begun := time.Now()
 	// Envoy takes the time at which an event loop woke up for that of an event.
 	if got := e.who("/delay"); got != "one" || time.Since(begun) < 250*time.Millisecond {
-		e.t.Errorf("delay: %s after %v", got, time.Since(begun))
+		e.TB.Errorf("delay: %s after %v", got, time.Since(begun))
 	}
 }
 
 // testTries: timeouts and retries.
 func (e *edge) testTries() {
-	e.t.Helper()
+	e.TB.Helper()
 	for _, c := range []struct{ path, header, value, want string }{
 		{"/slow", "x-wait", "20s", "504"},
 		{"/retried", "x-fail", "3", "one"},
@@ -183,17 +183,17 @@ func (e *edge) testTries() {
 		{"/", "x-fail", "1", "503"}, // By default a 503 of the backend itself is no reason.
 	} {
 		if got := e.who(c.path, c.header, c.value); got != c.want {
-			e.t.Errorf("%s with %s %s: %s, want %s", c.path, c.header, c.value, got, c.want)
+			e.TB.Errorf("%s with %s %s: %s, want %s", c.path, c.header, c.value, got, c.want)
 		}
 	}
 }
 
 func (e *edge) testCORS() {
-	e.t.Helper()
+	e.TB.Helper()
 	for origin, allowed := range map[string]string{"https://a.example": "https://a.example", "https://b.example": ""} {
 		got, err := e.call(http.MethodOptions, "/cors", "origin", origin, "access-control-request-method", "PUT")
 		if err != nil || got.Response.Header.Get("Access-Control-Allow-Origin") != allowed {
-			e.t.Errorf("preflight of %s: %v, %v", origin, got.Response, err)
+			e.TB.Errorf("preflight of %s: %v, %v", origin, got.Response, err)
 		}
 	}
 	// As routes of the Gateway API have them: the CORS policy answers, and no backend.
@@ -216,7 +216,7 @@ func (e *edge) testCORS() {
 		}
 		got, err := e.call(c.method, "/get", headers...)
 		if err != nil || got.StatusCode != c.status || got.Response.Header.Get("Access-Control-Allow-Origin") != c.allowed || c.method == "OPTIONS" && got.By != "" {
-			e.t.Errorf("%+v: by %q, %v, %v", c, got.By, got.Response, err)
+			e.TB.Errorf("%+v: by %q, %v, %v", c, got.By, got.Response, err)
 		}
 	}
 }

@@ -46,7 +46,7 @@ type writer func(s *stage, changes []configstore.Mutation, all []configstore.Con
 // inOneBatch commits all changes as one.
 func inOneBatch(*stage) writer {
 	return func(s *stage, changes []configstore.Mutation, _ []configstore.Config) {
-		if _, err := s.plane.store.Apply(changes...); err != nil {
+		if _, err := s.plane.Configs.Apply(changes...); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -56,7 +56,7 @@ func inOneBatch(*stage) writer {
 func inSeparateWrites(*stage) writer {
 	return func(s *stage, changes []configstore.Mutation, _ []configstore.Config) {
 		for _, m := range changes {
-			if _, err := s.plane.store.Apply(m); err != nil {
+			if _, err := s.plane.Configs.Apply(m); err != nil {
 				s.t.Fatal(err)
 			}
 		}
@@ -66,7 +66,7 @@ func inSeparateWrites(*stage) writer {
 // inOneFile replaces a file that has all objects.
 func inOneFile(s *stage) writer {
 	dir := s.t.TempDir()
-	source := file.New(dir, s.plane.store)
+	source := file.New(dir, s.plane.Configs)
 	return func(s *stage, _ []configstore.Mutation, all []configstore.Config) {
 		var text []byte
 		for _, c := range all {

@@ -30,15 +30,15 @@ func TestServerNames(t *testing.T) {
 		r := rand.New(rand.NewPCG(7, 7))
 		backend := newAuthority(t)
 		passed := startTLSReporter(t, "passed", &tls.Config{Certificates: []tls.Certificate{backend.pair(t, "passed.example.com")}, MinVersion: tls.VersionTLS12})
-		p.apply(service("passed", "TLS", passed.endpoint("")))
+		p.Apply(service("passed", "TLS", passed.endpoint("")))
 		gateways := make(map[string]map[string]string) // what each host is, by port
 		for i, port := range envoyproxy.FreePorts(t, 8) {
 			gateways[strconv.Itoa(int(port))] = p.randomServers(r, fmt.Sprint("g", i), strconv.Itoa(int(port)), backend)
 		}
-		p.applied()
+		p.Applied()
 		proxy := p.edge(delta)
 		proxy.AwaitReady()
-		p.applied()
+		p.Applied()
 		for port, hosts := range gateways {
 			for _, name := range []string{"a.example.com", "b.example.com", "x.b.example.com", "y.b.example.com", "A.Example.com", "z.example.com", "c.test", "d.test", "e.c.test", "other.org", ""} {
 				if got, want := subjectOf(t, port, name), expectedSubject(hosts, strings.ToLower(name)); got != want {
@@ -46,7 +46,7 @@ func TestServerNames(t *testing.T) {
 				}
 			}
 		}
-		p.accepted()
+		p.Accepted()
 		if refused := proxy.Refused(); len(refused) > 0 {
 			t.Errorf("refused: %v", refused)
 		}
@@ -56,7 +56,7 @@ func TestServerNames(t *testing.T) {
 // randomServers makes a Gateway of some hosts on a port, each by a server of its own,
 // and returns the subject of the certificate that clients of each host are to see.
 func (p *plane) randomServers(r *rand.Rand, name, port string, issuer *authority) map[string]string {
-	p.t.Helper()
+	p.TB.Helper()
 	hosts := slices.Clone(chainHosts)
 	r.Shuffle(len(hosts), func(i, j int) { hosts[i], hosts[j] = hosts[j], hosts[i] })
 	out := make(map[string]string)
@@ -81,9 +81,9 @@ spec:
 		}
 		gateway += fmt.Sprintf("  - {port: {number: %s, name: s%d, protocol: %s}, bind: 127.0.0.1, hosts: [%q], tls: {mode: %s}}\n", port, i, protocol, host, mode)
 	}
-	p.apply(gateway)
+	p.Apply(gateway)
 	for i, host := range sni {
-		p.apply(fmt.Sprintf(`
+		p.Apply(fmt.Sprintf(`
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: %[1]s-%[2]d, namespace: ingress}

@@ -79,11 +79,11 @@ func startSidecar(t *testing.T, delta bool, objects string) *sidecar {
 		edge: &edge{plane: startPlane(t, planeOptions{mesh: withoutMeshTLS()}), port: strconv.Itoa(int(ports[0])), client: &http.Client{Transport: newTransport(t)}},
 		tcp:  strconv.Itoa(int(ports[1])),
 	}
-	s.apply(objects)
-	s.applied()
+	s.Apply(objects)
+	s.Applied()
 	s.proxy = envoyproxy.Start(t, envoyproxy.Options{
 		Node:   envoyproxy.Node{Kind: "sidecar", Name: "web", Namespace: "ingress", Labels: map[string]string{"app": "web"}},
-		Server: s.address, Delta: delta, OwnListeners: true,
+		Server: s.Address, Delta: delta, OwnListeners: true,
 		Listeners: []*listenerv3.Listener{
 			hostListener(t, ports[0], httpByRoutes(t, "80")),
 			hostListener(t, ports[1], &tcpv3.TcpProxy{StatPrefix: "echo", ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: "outbound|80||echo.local.test"}}),
@@ -150,33 +150,33 @@ func TestSidecar(t *testing.T) {
 			}
 		}
 		s.testEcho()
-		s.apply(onlyShop)
-		s.applied()
+		s.Apply(onlyShop)
+		s.Applied()
 		for host, want := range map[string]string{"shop.local.test": "one", "hidden.local.test": "502", "unknown.test": "502"} {
 			if got := s.who("/", "host", host); got != want {
 				t.Errorf("%s with a Sidecar: %s, want %s", host, got, want)
 			}
 		}
 		s.testEcho()
-		s.remove(istio.Sidecar, "ingress", "default")
-		s.applied()
+		s.Delete(istio.Sidecar, "ingress", "default")
+		s.Applied()
 		s.await("hidden service", func() bool { return s.who("/", "host", "hidden.local.test") == "hidden" })
 		s.fine()
 	})
 }
 
 func (s *sidecar) testEcho() {
-	s.t.Helper()
-	conn, err := (&net.Dialer{}).DialContext(s.t.Context(), "tcp", local(s.tcp))
+	s.TB.Helper()
+	conn, err := (&net.Dialer{}).DialContext(s.TB.Context(), "tcp", local(s.tcp))
 	if err != nil {
-		s.t.Fatal(err)
+		s.TB.Fatal(err)
 	}
 	defer conn.Close()
 	if _, err := io.WriteString(conn, "hello"); err != nil {
-		s.t.Fatal(err)
+		s.TB.Fatal(err)
 	}
 	got := make([]byte, len("hello"))
 	if _, err := io.ReadFull(conn, got); err != nil || string(got) != "hello" {
-		s.t.Errorf("echo: %q, %v", got, err)
+		s.TB.Errorf("echo: %q, %v", got, err)
 	}
 }

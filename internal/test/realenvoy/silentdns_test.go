@@ -41,19 +41,19 @@ func TestSilentDNS(t *testing.T) {
 		t.Helper()
 		o := envoyproxy.Options{Delta: delta, Resolver: &cares.CaresDnsResolverConfig{Resolvers: []*core.Address{startSilentDNS(t)}}}
 		e := startEdgeOf(t, o, rules("  - directResponse: {status: 200}\n"))
-		e.apply(silentTenant)
-		e.flush()
+		e.Apply(silentTenant)
+		e.Flush()
 		for _, name := range []string{"a", "b", "c"} {
 			backend := startReporter(t, name)
 			begun := time.Now()
-			e.apply(service(name, "HTTP", backend.endpoint("")) + "---" + rules("  - route: [{destination: {host: "+name+".local.test}}]\n"))
+			e.Apply(service(name, "HTTP", backend.endpoint("")) + "---" + rules("  - route: [{destination: {host: "+name+".local.test}}]\n"))
 			e.await("answer of "+name, func() bool { return e.who("/") == name })
 			took := time.Since(begun)
 			if t.Logf("%s answers after %v", name, took); took > soon {
 				t.Errorf("%s answers after %v", name, took)
 			}
 		}
-		e.accepted()
+		e.Accepted()
 
 		// An Envoy that starts does nothing before its resolver has given up: the bootstrap
 		// says when.

@@ -94,7 +94,7 @@ func newStage(t *testing.T, s scenario, v variant) *stage {
 	st.plane.vault.set("ingress", "kubernetes://edge", st.issuer.secret("*.example.com"))
 	st.writer = s.write(st)
 	st.write(0)
-	st.plane.applied()
+	st.plane.Applied()
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("messages:\n%s", st.wire.text())
@@ -120,7 +120,7 @@ func targetName(i int) string { return "b" + strconv.Itoa(i%targetCount) }
 // gateway starts an Envoy, with further flags.
 func (s *stage) gateway(flags ...string) *envoyproxy.Proxy {
 	s.t.Helper()
-	p := envoyproxy.Start(s.t, envoyproxy.Options{Program: s.program, Delta: s.delta, Server: s.plane.address, Node: nodeOf(len(s.proxies)), Args: flags})
+	p := envoyproxy.Start(s.t, envoyproxy.Options{Program: s.program, Delta: s.delta, Server: s.plane.Address, Node: nodeOf(len(s.proxies)), Args: flags})
 	s.proxies = append(s.proxies, p)
 	return p
 }
@@ -202,11 +202,11 @@ func (s *stage) play(n int) {
 		return
 	}
 	s.gateway().AwaitReady()
-	s.plane.applied()
+	s.plane.Applied()
 	c := s.startCalls(s.address)
 	end := s.startChurn()
 	for state := 1; state <= n; state++ {
-		s.move(state, func() { s.plane.applied() }, c)
+		s.move(state, func() { s.plane.Applied() }, c)
 	}
 	end()
 	s.finish(c)
@@ -254,7 +254,7 @@ func (s *stage) finish(all ...*calls) {
 			s.t.Errorf("%d of %d calls were lost in %d switches: %v; %s", c.lost, c.total, len(s.took), c.reasons, strings.Join(c.examples, "; "))
 		}
 	}
-	s.plane.accepted()
+	s.plane.Accepted()
 	for _, p := range s.proxies {
 		if refused := p.Refused(); len(refused) > 0 {
 			s.t.Errorf("refused: %v", refused)
@@ -269,7 +269,7 @@ func (s *stage) startChurn() (end func()) {
 	if !s.churn {
 		return func() {}
 	}
-	store := s.plane.store
+	store := s.plane.Configs
 	var entries []configstore.Config
 	for _, w := range s.spares {
 		parsed, err := manifest.ParseAll(istio.Schemas(), []byte(w.entry("ingress", w.name+"-spare")), manifest.Options{})

@@ -74,14 +74,14 @@ func testSuccessors(t *testing.T, program envoyproxy.Program, delta bool) {
 	p.vault.set("ingress", "kubernetes://edge", authority.secret("shop.example.com"))
 	backend := startSlowBackend(t)
 	plain := strconv.Itoa(int(ports[0]))
-	p.apply(successorObjects, "BACKEND", portOf(backend.Listener), "PLAIN", plain, "SECURE", strconv.Itoa(int(ports[1])))
-	p.applied() // so that the Envoy listens when it is ready
+	p.Apply(successorObjects, "BACKEND", portOf(backend.Listener), "PLAIN", plain, "SECURE", strconv.Itoa(int(ports[1])))
+	p.Applied() // so that the Envoy listens when it is ready
 	proxy := envoyproxy.Start(t, envoyproxy.Options{
-		Program: program, Server: p.address, Delta: delta,
+		Program: program, Server: p.Address, Delta: delta,
 		Node: envoyproxy.Node{Name: "edge", Namespace: "ingress", Labels: map[string]string{"app": "edge"}, IP: "127.0.0.1"},
 	})
 	proxy.AwaitReady()
-	p.applied()
+	p.Applied()
 	g := &gateway{plane: p, http: plain}
 	for path, want := range map[string]string{
 		"/x": "200 ", "/logical": "200 ", "/limited/x": "200 ", "/limited/slow": "504 ", "/slow grpc": "200 4", "/x grpc": "200 ",
@@ -91,7 +91,7 @@ func testSuccessors(t *testing.T, program envoyproxy.Program, delta bool) {
 			t.Errorf("%s: status and gRPC status %q, want %q", path, got, want)
 		}
 	}
-	p.accepted()
+	p.Accepted()
 	if n := proxy.Refused(); len(n) > 0 {
 		t.Errorf("refused: %v", n)
 	}

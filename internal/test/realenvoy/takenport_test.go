@@ -20,7 +20,7 @@ func TestTakenPort(t *testing.T) {
 		defer taken.Close()
 		s := newShared(t)
 		s.route("a", "prefix: /", "hello")
-		s.apply(`
+		s.Apply(`
 apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: other, namespace: ingress}
@@ -39,7 +39,7 @@ spec:
 `, "PORT", portOf(taken))
 		s.proxy = s.edge(delta)
 		s.answers("a", "hello")
-		if err := s.server.WaitApplied(s.context(), nil); !errors.Is(err, ads.ErrRejected) || !strings.Contains(err.Error(), "cannot bind") {
+		if err := s.Server.WaitApplied(s.context(), nil); !errors.Is(err, ads.ErrRejected) || !strings.Contains(err.Error(), "cannot bind") {
 			t.Errorf("WaitApplied = %v, want that the port is taken", err)
 		}
 		s.route("a", "prefix: /api", "changed")
@@ -49,6 +49,6 @@ spec:
 		}
 		s.port = portOf(taken)
 		s.proxy.Await("the port is taken over", func() bool { return s.get("b") == "freed" })
-		s.applied()
+		s.Applied()
 	})
 }

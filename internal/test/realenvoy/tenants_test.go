@@ -44,13 +44,13 @@ func newTenants(t *testing.T, names ...string) *tenants {
 	for _, name := range names {
 		x.add(name)
 	}
-	x.flush()
+	x.Flush()
 	return x
 }
 
 // add adds a tenant, without a certificate.
 func (x *tenants) add(name string) {
-	x.apply(`
+	x.Apply(`
 apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: NAME, namespace: ingress}
@@ -67,7 +67,7 @@ spec:
 
 // answer has requests for a tenant answered with a body.
 func (x *tenants) answer(name, body string) {
-	x.apply(`
+	x.Apply(`
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: NAME, namespace: ingress}
@@ -87,7 +87,7 @@ func (x *tenants) certify(name string) {
 func (x *tenants) get(name string) (body string, err error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(x.authority.certificate)
-	transport := newTransport(x.t)
+	transport := newTransport(x.TB)
 	transport.TLSClientConfig = &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 	transport.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "tcp", local(x.port))
@@ -109,7 +109,7 @@ func (x *tenants) get(name string) (body string, err error) {
 // answers waits until a tenant's requests are answered with a body, and logs how long
 // that took.
 func (x *tenants) answers(name, body string) {
-	x.t.Helper()
+	x.TB.Helper()
 	begun := time.Now()
 	for {
 		got, err := x.get(name)
@@ -117,17 +117,17 @@ func (x *tenants) answers(name, body string) {
 			break
 		}
 		if time.Since(begun) > soon {
-			x.t.Fatalf("%s: %q, %v; want %q", name, got, err, body)
+			x.TB.Fatalf("%s: %q, %v; want %q", name, got, err, body)
 		}
 	}
-	x.t.Logf("%s answers %q after %v", name, body, time.Since(begun).Round(time.Millisecond))
+	x.TB.Logf("%s answers %q after %v", name, body, time.Since(begun).Round(time.Millisecond))
 }
 
 // refuses fails the test if a tenant's connections are not closed.
 func (x *tenants) refuses(name string) {
-	x.t.Helper()
+	x.TB.Helper()
 	if got, err := x.get(name); err == nil || strings.Contains(err.Error(), "status") {
-		x.t.Errorf("%s: %q, %v; want no connection", name, got, err)
+		x.TB.Errorf("%s: %q, %v; want no connection", name, got, err)
 	}
 }
 
@@ -157,14 +157,14 @@ func TestMissingSecret(t *testing.T) {
 		x.answers("absent", "hello")
 		x.answers("absent1", "hello")
 		x.refuses("absent0")
-		x.applied()
-		x.accepted()
+		x.Applied()
+		x.Accepted()
 	})
 }
 
 // addWithFiles adds a tenant whose certificate is in files of the proxy.
 func (x *tenants) addWithFiles(name, dir string) {
-	x.apply(`
+	x.Apply(`
 apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: NAME, namespace: ingress}
@@ -190,7 +190,7 @@ func TestRefusedSecret(t *testing.T) {
 		for _, name := range []string{"a", "c", "d", "e", "f"} {
 			x.certify(name)
 		}
-		x.flush()
+		x.Flush()
 		x.proxy = x.edge(delta)
 		for _, name := range []string{"a", "c", "d", "e", "f"} {
 			x.answers(name, "hello")
@@ -203,7 +203,7 @@ func TestRefusedSecret(t *testing.T) {
 		x.answer("f", "changed")
 		x.answers("f", "changed")
 		x.proxy.Await("both are refused", func() bool { return len(x.refused()) == 2 })
-		if err := x.server.WaitApplied(x.context(), nil); !errors.Is(err, ads.ErrRejected) {
+		if err := x.Server.WaitApplied(x.context(), nil); !errors.Is(err, ads.ErrRejected) {
 			t.Errorf("WaitApplied = %v, want that something is rejected", err)
 		}
 		s := x.authority.secret("b.example.com")
@@ -221,7 +221,7 @@ func TestRefusedSecret(t *testing.T) {
 // refused are the secrets that the proxy refuses.
 func (x *tenants) refused() []string {
 	var out []string
-	for _, p := range x.server.Proxies() {
+	for _, p := range x.Server.Proxies() {
 		for _, status := range p.Types {
 			for _, r := range status.Refusals {
 				out = append(out, r.Name)

@@ -95,7 +95,7 @@ func togetherPlane(t *testing.T, o envoyproxy.Options) (p *plane, proxy *envoypr
 	t.Helper()
 	p = startPlane(t, planeOptions{mesh: withoutMeshTLS()})
 	port := strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))
-	p.apply(openGateway, "HTTPPORT", port)
+	p.Apply(openGateway, "HTTPPORT", port)
 	return p, p.readyEdge(o), "http://" + local(port)
 }
 
@@ -114,11 +114,11 @@ func writeTogether(t *testing.T, n int, o envoyproxy.Options) {
 			s.paths.Store(slices.Clone(paths))
 		}
 		before := s.served.Load()
-		if _, err := p.store.Apply(difference(written, next)...); err != nil {
+		if _, err := p.Configs.Apply(difference(written, next)...); err != nil {
 			t.Fatal(err)
 		}
 		written = next
-		p.applied()
+		p.Applied()
 		for _, path := range paths {
 			proxy.Await(path+" is denied", func() bool {
 				status, _ := getStatus(t.Context(), &http.Transport{DisableKeepAlives: true}, url+path)
@@ -137,7 +137,7 @@ func writeTogether(t *testing.T, n int, o envoyproxy.Options) {
 	if n := s.failed.Load(); n > 0 {
 		t.Errorf("%d requests to what is open have failed", n)
 	}
-	p.accepted()
+	p.Accepted()
 }
 
 // TestPolicyOfOpenConnections: an Envoy that drains at once ends connections with the next
@@ -161,10 +161,10 @@ func TestPolicyOfOpenConnections(t *testing.T) {
 			return out
 		}
 		everywhere("/open")
-		if _, err := p.store.Apply(difference(secretObjects(t, nil), secretObjects(t, []string{secretPath(0)}))...); err != nil {
+		if _, err := p.Configs.Apply(difference(secretObjects(t, nil), secretObjects(t, []string{secretPath(0)}))...); err != nil {
 			t.Fatal(err)
 		}
-		p.applied()
+		p.Applied()
 		everywhere("/open")
 		if got, want := everywhere(secretPath(0)), slices.Repeat([]int{http.StatusForbidden}, callers); !slices.Equal(got, want) {
 			t.Errorf("the second requests are answered with %d, want %d", got, want)

@@ -60,7 +60,7 @@ func startTokenCourt(t *testing.T, o envoyproxy.Options) *tokenCourt {
 		published: startTokenIssuer(t), discovered: startTokenIssuer(t), inline: startTokenIssuer(t), away: startTokenIssuer(t),
 	}
 	c.away.leave(true)
-	c.apply(tokenGate, "HTTPPORT", c.port, "PUBLISHED", c.published.url, "DISCOVERED", c.discovered.url,
+	c.Apply(tokenGate, "HTTPPORT", c.port, "PUBLISHED", c.published.url, "DISCOVERED", c.discovered.url,
 		"INLINEKEYS", c.inline.set(c.inline.published), "INLINE", c.inline.url, "AWAY", c.away.url)
 	c.proxy = c.readyEdge(o)
 	return c
@@ -68,15 +68,15 @@ func startTokenCourt(t *testing.T, o envoyproxy.Options) *tokenCourt {
 
 // answer is the status and the body of the answer to a request with an Authorization header; "": without one.
 func (c *tokenCourt) answer(authorization string) string {
-	c.t.Helper()
-	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, "http://"+local(c.port)+"/", http.NoBody)
+	c.TB.Helper()
+	r, err := http.NewRequestWithContext(c.TB.Context(), http.MethodGet, "http://"+local(c.port)+"/", http.NoBody)
 	if err != nil {
-		c.t.Fatal(err)
+		c.TB.Fatal(err)
 	}
 	if authorization != "" {
 		r.Header.Set("Authorization", authorization)
 	}
-	answer, err := newTransport(c.t).RoundTrip(r)
+	answer, err := newTransport(c.TB).RoundTrip(r)
 	if err != nil {
 		return err.Error()
 	}
@@ -93,7 +93,7 @@ func (c *tokenCourt) answer(authorization string) string {
 
 // becomes waits until a request with a token is answered as it should be.
 func (c *tokenCourt) becomes(what, token, want string) {
-	c.t.Helper()
+	c.TB.Helper()
 	c.proxy.Await(fmt.Sprintf("%s is answered with %s", what, want), func() bool { return c.answer("Bearer "+token) == want })
 }
 
@@ -120,7 +120,7 @@ func TestTokens(t *testing.T) {
 				c.testKeyRotation()
 				c.testIssuerAway()
 				c.testLateKeys()
-				c.accepted()
+				c.Accepted()
 			})
 		})
 	}
@@ -131,11 +131,11 @@ var forShop = map[string]any{"aud": "shop"}
 
 // testTokens: who is let in with what.
 func (c *tokenCourt) testTokens() {
-	c.t.Helper()
+	c.TB.Helper()
 	// Keys that are fetched come after the gateway has started.
 	c.becomes("a token of published keys", c.published.token(forShop), "somebody")
 	c.becomes("a token of discovered keys", c.discovered.token(nil), "somebody")
-	foreign := newSigningKey(c.t, c.inline.key.id)
+	foreign := newSigningKey(c.TB, c.inline.key.id)
 	hour := time.Hour
 	for name, tc := range map[string]struct{ authorization, want string }{
 		"no token":                   {"", "nobody"},
@@ -146,8 +146,8 @@ func (c *tokenCourt) testTokens() {
 		"no audience":                {"Bearer " + c.published.token(nil), "403"},
 		"expired":                    {"Bearer " + c.inline.token(map[string]any{"exp": time.Now().Add(-hour).Unix()}), "401"},
 		"not valid yet":              {"Bearer " + c.inline.token(map[string]any{"nbf": time.Now().Add(hour).Unix()}), "401"},
-		"a foreign key":              {"Bearer " + foreign.sign(c.t, c.inline.claims(nil)), "401"},
-		"the key of another issuer":  {"Bearer " + c.discovered.key.sign(c.t, c.inline.claims(nil)), "401"},
+		"a foreign key":              {"Bearer " + foreign.sign(c.TB, c.inline.claims(nil)), "401"},
+		"the key of another issuer":  {"Bearer " + c.discovered.key.sign(c.TB, c.inline.claims(nil)), "401"},
 		"a foreign issuer":           {"Bearer " + c.inline.token(map[string]any{"iss": "https://nobody"}), "401"},
 		"no issuer":                  {"Bearer " + c.inline.token(map[string]any{"iss": ""}), "401"},
 		"altered":                    {"Bearer " + c.inline.altered(), "401"},
@@ -155,7 +155,7 @@ func (c *tokenCourt) testTokens() {
 		"without its signature":      {"Bearer " + strings.Join(strings.Split(c.inline.token(nil), ".")[:2], "."), "401"},
 		"garbage":                    {"Bearer !.x.y", "401"},
 		"an issuer that is away":     {"Bearer " + c.away.token(nil), "401"},
-		"nobody's key for one away":  {"Bearer " + foreign.sign(c.t, c.away.claims(nil)), "401"},
+		"nobody's key for one away":  {"Bearer " + foreign.sign(c.TB, c.away.claims(nil)), "401"},
 		"a word, and no more tokens": {"Bearer x", "401"},
 	} {
 		if got := c.answer(tc.authorization); got != tc.want { // a worker may be behind
@@ -163,45 +163,45 @@ func (c *tokenCourt) testTokens() {
 		}
 	}
 	if got := c.reported(3); !strings.Contains(got, "are denied") || !strings.Contains(got, c.away.url) {
-		c.t.Errorf("of the issuer that is away is said %q", got)
+		c.TB.Errorf("of the issuer that is away is said %q", got)
 	}
 	for rule := range 3 {
 		if got := c.reported(rule); got != "" {
-			c.t.Errorf("of rule %d is said %q", rule, got)
+			c.TB.Errorf("of rule %d is said %q", rule, got)
 		}
 	}
 }
 
 // testClaims: routes and policies by claims.
 func (c *tokenCourt) testClaims() {
-	c.t.Helper()
+	c.TB.Helper()
 	c.becomes("an admin", c.inline.token(map[string]any{"role": "admin"}), "admin")
 	c.becomes("one role of two", c.inline.token(map[string]any{"role": []string{"user", "admin"}}), "admin")
 	c.becomes("a nested claim", c.discovered.token(map[string]any{"team": map[string]any{"name": "red one"}}), "team")
 	c.becomes("a similar claim", c.discovered.token(map[string]any{"team": "red"}), "somebody")
-	c.apply(`
+	c.Apply(`
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
 metadata: {name: admins, namespace: ingress}
 spec: {rules: [{from: [{source: {requestPrincipals: ["ISSUER/*"]}}], when: [{key: "request.auth.claims[role]", values: [admin]}]}]}
 `, "ISSUER", c.inline.url)
-	c.applied()
+	c.Applied()
 	c.proxy.Await("nobody is let in without a token", func() bool { return c.answer("") == "403" })
 	c.becomes("an admin of the policy", c.inline.token(map[string]any{"role": "admin"}), "admin")
 	c.becomes("a user", c.inline.token(map[string]any{"role": "user"}), "403")
 	c.becomes("an admin of another issuer", c.discovered.token(map[string]any{"role": "admin"}), "403")
-	c.remove(istio.AuthorizationPolicy, "ingress", "admins")
-	c.applied()
+	c.Delete(istio.AuthorizationPolicy, "ingress", "admins")
+	c.Applied()
 	c.proxy.Await("the policy has gone", func() bool { return c.answer("") == "nobody" })
 }
 
 // testKeyRotation: old and new keys are good as long as both are published, and then the new ones alone.
 func (c *tokenCourt) testKeyRotation() {
-	c.t.Helper()
+	c.TB.Helper()
 	for i, issuer := range []*tokenIssuer{c.published, c.discovered} {
-		older, newer := issuer.key, newSigningKey(c.t, fmt.Sprint("newer", i))
+		older, newer := issuer.key, newSigningKey(c.TB, fmt.Sprint("newer", i))
 		claims := issuer.claims(forShop)
-		before, after := older.sign(c.t, claims), newer.sign(c.t, claims)
+		before, after := older.sign(c.TB, claims), newer.sign(c.TB, claims)
 		c.becomes("a key that is not published yet", after, "401")
 		issuer.publish(older, newer)
 		c.becomes("a new key", after, "somebody")
@@ -215,36 +215,36 @@ func (c *tokenCourt) testKeyRotation() {
 
 // testIssuerAway: the last keys are good while their issuer is away, what it signs with newer ones is when it is back.
 func (c *tokenCourt) testIssuerAway() {
-	c.t.Helper()
+	c.TB.Helper()
 	i := c.published
 	i.leave(true)
-	newer := newSigningKey(c.t, "away")
+	newer := newSigningKey(c.TB, "away")
 	i.publish(newer)
 	c.proxy.Await("the issuer was asked", func() bool { return i.missed() > 1 })
 	c.proxy.Await("it is reported", func() bool { return strings.Contains(c.reported(0), "keys that were fetched before") })
 	// A listener that is made again has the same keys.
-	c.apply(`
+	c.Apply(`
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
 metadata: {name: nothing, namespace: ingress}
 spec: {action: DENY, rules: [{from: [{source: {notRequestPrincipals: ["*"]}}]}]}
 `)
-	c.applied()
+	c.Applied()
 	c.proxy.Await("the policy is in force", func() bool { return c.answer("") == "403" })
 	c.becomes("the last keys", i.token(forShop), "somebody")
-	c.becomes("keys that nobody has seen", newer.sign(c.t, i.claims(forShop)), "401")
+	c.becomes("keys that nobody has seen", newer.sign(c.TB, i.claims(forShop)), "401")
 	i.leave(false)
-	c.becomes("keys of an issuer that is back", newer.sign(c.t, i.claims(forShop)), "somebody")
+	c.becomes("keys of an issuer that is back", newer.sign(c.TB, i.claims(forShop)), "somebody")
 	c.becomes("the keys before", i.token(forShop), "401")
 	c.proxy.Await("nothing is reported", func() bool { return c.reported(0) == "" })
-	c.remove(istio.AuthorizationPolicy, "ingress", "nothing")
-	c.applied()
+	c.Delete(istio.AuthorizationPolicy, "ingress", "nothing")
+	c.Applied()
 	c.proxy.Await("the policy has gone", func() bool { return c.answer("") == "nobody" })
 }
 
 // testLateKeys: an issuer that was away from the beginning is trusted when it is there.
 func (c *tokenCourt) testLateKeys() {
-	c.t.Helper()
+	c.TB.Helper()
 	c.becomes("an issuer that is away", c.away.token(nil), "401")
 	c.away.leave(false)
 	c.becomes("an issuer that has come", c.away.token(nil), "somebody")

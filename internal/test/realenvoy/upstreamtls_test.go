@@ -45,8 +45,8 @@ func TestUpstreamTLS(t *testing.T) {
 			{"no authority", "mode: SIMPLE, insecureSkipVerify: true, sni: asked.test", "one", "503"},
 		} {
 			asked.Store("")
-			e.apply(policy("shop", "  trafficPolicy: {tls: {"+c.tls+"}}\n"+oneAndTwo))
-			e.applied()
+			e.Apply(policy("shop", "  trafficPolicy: {tls: {"+c.tls+"}}\n"+oneAndTwo))
+			e.Applied()
 			if one, two := e.who("/one"), e.who("/two"); one != c.one || two != c.two {
 				t.Errorf("%s: %s and %s, want %s and %s", c.name, one, two, c.one, c.two)
 			}

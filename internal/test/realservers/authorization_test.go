@@ -78,7 +78,7 @@ func start(t *testing.T, k kind, labels, text string) *stage {
 	issuer := authority.New(t)
 	s := &stage{server: freeAddresses(t, "127.0.0.1", 1)[0], issuer: issuer}
 	s.plane = startPlane(t, workload(s.server, labels)+text)
-	content, _ := bootstrap(t, s.address, issuer)
+	content, _ := bootstrap(t, s.Address, issuer)
 	k.start(t, content, s.server)
 	s.cart, s.evil, s.plain = of(t, s.server, issuer, cart), of(t, s.server, issuer, evil), plain(t, s.server)
 	return s
@@ -105,7 +105,7 @@ func TestModes(t *testing.T) {
 				}
 				s.plain.becomes(tc.plain, "Get")
 				s.cart.becomes(tc.cart, "Get")
-				s.accepted()
+				s.Accepted()
 			})
 		}
 	})
@@ -150,8 +150,8 @@ func TestPolicies(t *testing.T) {
 		s.cart.becomes(denied, "Get")
 		s.remove(allow)
 		s.evil.becomes(allowed, "Get")
-		s.applied()
-		s.accepted()
+		s.Applied()
+		s.Accepted()
 	})
 }
 
@@ -168,7 +168,7 @@ func TestWorkload(t *testing.T) {
 		s.cart.becomes(closed, "Get")
 		s.apply(workload(s.server, ", version: v1"))
 		s.cart.becomes(allowed, "Get")
-		s.accepted()
+		s.Accepted()
 	})
 }
 
@@ -206,15 +206,15 @@ func TestUnderLoad(t *testing.T) {
 		for i := range 30 {
 			s.apply(policy("a", fmt.Sprintf(`{rules: [{from: [{source: {namespaces: [web, n%d]}}]}]}`, i)) +
 				policy("d", fmt.Sprintf(`{action: DENY, rules: [{to: [{operation: {paths: ["/quotes.Quotes/Put%d"]}}]}]}`, i)))
-			s.applied()
+			s.Applied()
 			if i%3 == 0 {
 				s.remove(policy("d", "{}"))
-				s.applied()
+				s.Applied()
 			}
 		}
 		close(stop)
 		running.Wait()
-		s.accepted()
+		s.Accepted()
 		t.Logf("%d calls", calls.Load())
 	})
 }

@@ -57,7 +57,7 @@ func TestEmptyHeaders(t *testing.T) {
 						}
 					}
 				}
-				s.accepted()
+				s.Accepted()
 			})
 		}
 	})

@@ -104,7 +104,7 @@ func inOrder(t *testing.T, k kind, o order) {
 	t.Helper()
 	issuer, server := authority.New(t), freeAddresses(t, "127.0.0.1", 1)[0]
 	p := startPlane(t, "")
-	content, files := bootstrap(t, p.address, issuer)
+	content, files := bootstrap(t, p.Address, issuer)
 	texts := map[string]string{
 		theWorkload: workload(server, ""), theMode: mode("STRICT"),
 		thePolicies: policy("d", `{action: DENY, rules: [{from: [{source: {namespaces: [evil]}}]}]}`) +
@@ -133,7 +133,7 @@ func inOrder(t *testing.T, k kind, o order) {
 				text += texts[what]
 			}
 			p.apply(text)
-			p.applied()
+			p.Applied()
 		}
 	}
 	of(t, server, issuer, cart).becomes(allowed, "Get")
@@ -146,7 +146,7 @@ func inOrder(t *testing.T, k kind, o order) {
 			t.Errorf("%d calls of %s were served that are to be %v", n, d.method, d.want)
 		}
 	}
-	p.accepted()
+	p.Accepted()
 }
 
 // denial is a call that is denied in the end, or from the beginning.

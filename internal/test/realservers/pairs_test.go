@@ -79,14 +79,14 @@ func startPairs(t *testing.T) *pairs {
 			}
 			text.WriteString(pairWorkload(name, at.ip, s.labels, strings.Join(modes, ", ")))
 			start = append(start, func() {
-				content, _ := at.bootstrap(t, p.address, issuer)
+				content, _ := at.bootstrap(t, p.Address, issuer)
 				k.start(t, content, addresses...)
 			})
 			all = append(all, addresses...)
 		}
 		for _, n := range []node{{"127.0.0.1", "cart", "web"}, {"127.0.0.1", "evil", "evil"}} {
 			call = append(call, func() {
-				content, _ := n.bootstrap(t, p.address, issuer)
+				content, _ := n.bootstrap(t, p.Address, issuer)
 				c := k.client().Start(t, content)
 				p.clients = append(p.clients, pairClient{c, k.name + " as " + n.account, n.account == "evil", k.name == "grpc-go", k.name == "grpc-js"})
 			})
@@ -210,15 +210,15 @@ func (o outcomes) call(d pairPort) grpccall.Call {
 
 // become returns when all calls of all pairs have their outcomes, at the same time.
 func (p *pairs) become(about string, want ...outcomes) {
-	p.t.Helper()
-	p.applied()
+	p.TB.Helper()
+	p.Applied()
 	for deadline := time.Now().Add(patience); ; {
 		wrong := p.differences(want)
 		if len(wrong) == 0 {
 			return
 		}
 		if time.Now().After(deadline) {
-			p.t.Fatalf("%s: %s", about, strings.Join(wrong, "\n"))
+			p.TB.Fatalf("%s: %s", about, strings.Join(wrong, "\n"))
 		}
 	}
 }
@@ -290,9 +290,9 @@ func TestPairs(t *testing.T) {
 		{"the transport that they take", p.transports(true), "", []outcomes{cartAlone}},
 		{"no policy again", "", policy("d", "{}"), []outcomes{served}},
 	} {
-		p.change(tc.apply, tc.remove)
+		p.Change(tc.apply, tc.remove)
 		p.become(tc.name, tc.want...)
 	}
 	p.underLoad()
-	p.accepted()
+	p.Accepted()
 }

@@ -17,7 +17,7 @@ import (
 // underLoad changes policies while all clients call all servers that know who they are: no call fails that is allowed before
 // and after, and none succeeds that is denied before and after.
 func (p *pairs) underLoad() {
-	p.t.Helper()
+	p.TB.Helper()
 	p.apply(policy("a", `{rules: [{from: [{source: {namespaces: [web]}}]}]}`))
 	want := outcomes{"Get", "", allowed, denied, denied, nil}
 	p.become("before the load", want)
@@ -29,14 +29,14 @@ func (p *pairs) underLoad() {
 	for i := range 20 {
 		p.apply(policy("a", fmt.Sprintf(`{rules: [{from: [{source: {namespaces: [web, n%d]}}]}]}`, i)) +
 			policy("d", fmt.Sprintf(`{action: DENY, rules: [{to: [{operation: {paths: ["/quotes.Quotes/Put%d"]}}]}]}`, i)))
-		p.applied()
+		p.Applied()
 		load.round()
 	}
 	load.done.Store(true)
 	running.Wait()
-	p.t.Logf("%d calls, of which %d failed as their connections ended", load.calls.Load(), load.ended.Load())
+	p.TB.Logf("%d calls, of which %d failed as their connections ended", load.calls.Load(), load.ended.Load())
 	if load.ended.Load()*10 > load.calls.Load() {
-		p.t.Error("too many calls failed as their connections ended")
+		p.TB.Error("too many calls failed as their connections ended")
 	}
 }
 
@@ -60,7 +60,7 @@ func (l *pairLoad) run(c pairClient) {
 	for !l.done.Load() {
 		answers, err := c.Try(calls...)
 		if err != nil {
-			l.t.Errorf("%s: %v", c.name, err)
+			l.TB.Errorf("%s: %v", c.name, err)
 			return
 		}
 		for i, got := range answers {
@@ -70,7 +70,7 @@ func (l *pairLoad) run(c pairClient) {
 			case d.server.reconnects && (got.Code == closed || got.Code == codes.Internal && c.internal):
 				l.ended.Add(1) // a new listener ends connections, and with them what is on its way
 			default:
-				l.t.Errorf("%s calls %s: %v (%s), want %v", c.name, d.service, got.Code, got.Error, want)
+				l.TB.Errorf("%s calls %s: %v (%s), want %v", c.name, d.service, got.Code, got.Error, want)
 				return
 			}
 		}
@@ -82,7 +82,7 @@ func (l *pairLoad) run(c pairClient) {
 func (l *pairLoad) round() {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for before := l.calls.Load(); l.calls.Load() < before+50 && !l.t.Failed(); {
+	for before := l.calls.Load(); l.calls.Load() < before+50 && !l.TB.Failed(); {
 		<-tick.C
 	}
 }

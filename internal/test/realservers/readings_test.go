@@ -71,10 +71,10 @@ func decideOnce(t *testing.T, d dice, counts map[codes.Code]int) int {
 	}
 	c.issuer = authority.New(t)
 	p := startPlane(t, text)
-	content, _ := bootstrap(t, p.address, c.issuer)
+	content, _ := bootstrap(t, p.Address, c.issuer)
 	serveGo(t, listener, content)
 	c.callAll()
-	if p.accepted(); t.Failed() {
+	if p.Accepted(); t.Failed() {
 		t.Log(text)
 	}
 	return len(read.Policies.Policies)

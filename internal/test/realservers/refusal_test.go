@@ -139,8 +139,8 @@ func TestRefusals(t *testing.T) {
 					sent++
 				}
 			}
-			s.applied()
-			if s.accepted(); t.Failed() {
+			s.Applied()
+			if s.Accepted(); t.Failed() {
 				return
 			}
 		}

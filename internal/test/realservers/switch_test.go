@@ -76,7 +76,7 @@ func TestSwitchedUnderLoad(t *testing.T) {
 		for i := range 5 {
 			mutual := i%2 == 1
 			s.apply(mode(map[bool]string{true: "STRICT", false: "DISABLE"}[mutual]))
-			s.applied()
+			s.Applied()
 			for j := range callers {
 				callers[j].becomes(t, mutual)
 			}
@@ -84,7 +84,7 @@ func TestSwitchedUnderLoad(t *testing.T) {
 				s.plain.call("Get")
 			}
 		}
-		s.accepted()
+		s.Accepted()
 		t.Logf("%d calls", calls.Load())
 	})
 }

@@ -5,7 +5,6 @@ package main
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -35,17 +34,18 @@ func (o options) calls(packages []pkg) (calls []call) {
 		calls[i].packages = append(calls[i].packages, p)
 	}
 	for _, p := range packages {
-		tests, listed := raced[p.dir]
+		rule, listed := raced[p.dir]
 		switch {
 		case o.tier == short || o.tier == byDefault && !listed:
 			add(false, o.flags, p)
-		case o.tier == full || tests == allTests:
+		case o.tier == full || !rule.plain():
 			add(true, o.flags, p)
+		case o.selects():
+			add(rule.only == "", o.flags, p)
 		default:
-			add(false, o.flags, p)
-			if !slices.ContainsFunc(o.flags, func(flag string) bool { return strings.HasPrefix(flag, "-run") }) {
-				add(true, append(slices.Clone(o.flags), "-run="+tests), p)
-			}
+			race, plain := rule.flags()
+			add(false, slices.Concat(o.flags, plain), p)
+			add(true, slices.Concat(o.flags, race), p)
 		}
 	}
 	// What needs no race detector comes first: its results are there soonest.
@@ -116,18 +116,13 @@ func (c call) test(ctx context.Context, r *report) error {
 	return nil
 }
 
-// events reports the events that go test prints, and what else it prints as it is.
+// events reports the lines that go test prints.
 func events(from io.Reader, r *report) {
 	lines := bufio.NewReader(from)
 	for {
 		line, err := lines.ReadBytes('\n')
 		if len(line) > 0 {
-			var e event
-			if json.Unmarshal(line, &e) == nil {
-				r.add(e)
-			} else {
-				r.print(string(line))
-			}
+			r.line(line)
 		}
 		if err != nil {
 			return

@@ -70,6 +70,11 @@ func parse(args []string) (options, error) {
 	return o.complete()
 }
 
+// selects reports whether the flags select tests by name.
+func (o options) selects() bool {
+	return slices.ContainsFunc(o.flags, func(flag string) bool { return strings.HasPrefix(flag, "-run") || strings.HasPrefix(flag, "-skip") })
+}
+
 // complete checks the options together, and adds what follows from them.
 func (o options) complete() (options, error) {
 	if o.budget > 0 && o.tier != full {

@@ -49,7 +49,11 @@ func TestRaceList(t *testing.T) {
 			t.Errorf("%s has %s, and the race detector does not see its tests: add it to the list of race.go", dir, what)
 		}
 	}
-	for dir, pattern := range raced {
+	for dir, rule := range raced {
+		pattern := rule.only + rule.except
+		if rule.only != "" && rule.except != "" {
+			t.Errorf("the list of race.go has two patterns for %s", dir)
+		}
 		if !slices.ContainsFunc(tests[dir], regexp.MustCompile(pattern).MatchString) {
 			t.Errorf("the list of race.go has no test of %s by %q", dir, pattern)
 		}

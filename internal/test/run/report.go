@@ -4,12 +4,14 @@ package main
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // event is one line of go test -json.
@@ -19,11 +21,13 @@ type event struct {
 }
 
 // report shows results as they come: a line for each package, and the output of what fails.
-// At its end stands what was skipped, and what took longest.
+// At its end stands what was skipped, and what took longest. Calls that run at the same time
+// may add to it.
 type report struct {
-	out     io.Writer
 	verbose bool
 
+	mu      sync.Mutex
+	out     io.Writer
 	lines   map[string][]string // the output of each test that has not ended, by package and test
 	reasons map[string][]string // packages by the reason for which they skipped tests
 	seconds map[string]float64  // of each package
@@ -39,6 +43,18 @@ func newReport(out io.Writer, verbose bool) *report {
 }
 
 func (r *report) print(text string) { fmt.Fprint(r.out, text) }
+
+// line takes a line of what go test -json prints: an event, or what is shown as it is.
+func (r *report) line(line []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var e event
+	if json.Unmarshal(line, &e) != nil {
+		r.print(string(line))
+		return
+	}
+	r.add(e)
+}
 
 // add takes the next event.
 func (r *report) add(e event) {
@@ -108,6 +124,8 @@ func (r *report) pkg(e event) {
 
 // ended says that a call of go test has failed, whatever the events have said.
 func (r *report) ended(c call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	if len(r.failed) == 0 {
 		r.failed = append(r.failed, "the module "+c.module)
 	}

@@ -87,7 +87,7 @@ func TestTiers(t *testing.T) {
 	}
 	for _, tt := range []struct{ flags, want []string }{
 		{[]string{"-short"}, []string{". ./internal/pmap ./aggregate ./xdsupdate/traffic", "registry/kube ./."}},
-		{nil, []string{". ./internal/pmap ./xdsupdate/traffic", ". race ./aggregate", ". race ./xdsupdate/traffic", "registry/kube race ./."}},
+		{nil, []string{". ./internal/pmap", ". ./xdsupdate/traffic", "registry/kube ./.", ". race ./aggregate", ". race ./xdsupdate/traffic", "registry/kube race ./."}},
 		{[]string{"-run", "X"}, []string{". ./internal/pmap ./xdsupdate/traffic", ". race ./aggregate", "registry/kube race ./."}},
 		{[]string{"-full"}, []string{". race ./internal/pmap ./aggregate ./xdsupdate/traffic", "registry/kube race ./."}},
 	} {

@@ -40,16 +40,19 @@ func NotShort(tb testing.TB, reason string) {
 	}
 }
 
-// Share returns how many of n repetitions run: all in the full tier, a fifth by default, and a
-// tenth in the short tier, but at least one.
-func Share(n int) int {
+// Share returns how many of n repetitions run: all in the full tier, a tenth by default, and a
+// thirtieth in the short tier, but at least one.
+func Share(n int) int { return max(1, n/Divisor()) }
+
+// Divisor returns what Share divides by.
+func Divisor() int {
 	switch {
 	case Full():
-		return n
+		return 1
 	case testing.Short():
-		return max(1, n/10)
+		return 30
 	default:
-		return max(1, n/5)
+		return 10
 	}
 }
 

@@ -11,12 +11,12 @@ import (
 func TestShare(t *testing.T) {
 	if testing.Short() {
 		t.Setenv("PILOTKIT_TESTS", "")
-		if got := tier.Share(40); got != 4 {
-			t.Errorf("a short share of 40 is %d, want 4", got)
+		if got := tier.Share(40); got != 1 {
+			t.Errorf("a short share of 40 is %d, want 1", got)
 		}
 		return
 	}
-	for variable, want := range map[string]int{"": 8, "full": 40, "another": 8} {
+	for variable, want := range map[string]int{"": 4, "full": 40, "another": 4} {
 		t.Setenv("PILOTKIT_TESTS", variable)
 		if got := tier.Share(40); got != want {
 			t.Errorf("%q: the share of 40 is %d, want %d", variable, got, want)

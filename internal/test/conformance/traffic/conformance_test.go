@@ -30,6 +30,7 @@ const stepTimeout = 2 * time.Minute
 
 // TestConformanceTraffic replays every scenario.
 func TestConformanceTraffic(t *testing.T) {
+	t.Parallel()
 	dir := directory(os.Getenv(directoryVariable))
 	names, err := corpus.Names(dir)
 	if err != nil {
@@ -37,6 +38,7 @@ func TestConformanceTraffic(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, d := range replay(t, filepath.Join(dir, filepath.FromSlash(name))) {
 				t.Error(d)
 			}

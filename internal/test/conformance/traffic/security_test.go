@@ -39,9 +39,11 @@ func securityScenario(name string) bool {
 
 // TestConformanceSecurity replays every scenario of what takes effect.
 func TestConformanceSecurity(t *testing.T) {
+	t.Parallel()
 	dir, names := securityScenarios(t)
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			for _, d := range replay(t, filepath.Join(dir, filepath.FromSlash(name))) {
 				t.Error(d)
 			}
