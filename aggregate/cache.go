@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 
 	"go.uber.org/atomic"
@@ -215,6 +216,20 @@ func (c *Cache) HasSynced() bool {
 		c.refresh()
 		return true
 	})
+}
+
+// Pending implements configstore.PendingSyncer: it names the members that have not synced.
+func (c *Cache) Pending() string {
+	var names []string
+	for _, m := range c.members {
+		if !m.cache.HasSynced() {
+			names = append(names, configstore.Pending(m.cache))
+		}
+	}
+	if len(names) == 0 && !c.queue.Started() {
+		return "Run has not been called"
+	}
+	return strings.Join(names, ", ")
 }
 
 // Drain implements configstore.Drainer: it handles what is queued in the members

@@ -45,7 +45,9 @@ func TestRunOwnsWhatItRuns(t *testing.T) {
 		synctest.Wait()
 		slices.Sort(notes.lines)
 		notes.expect(t, "run before", "run own")
-		c.AddRegistry(given(named("late"))) // its program runs it
+		c.AddRegistry(given(named("late")))
+		synctest.Wait()
+		notes.expect(t, "run late")
 		c.AddRegistryAndRun(given(named("started")), nil)
 		synctest.Wait()
 		notes.expect(t, "run started")
@@ -62,7 +64,8 @@ func TestRunOwnsWhatItRuns(t *testing.T) {
 		}()
 		close(stop)
 		<-ended
-		notes.expect(t, "end before")
+		slices.Sort(notes.lines)
+		notes.expect(t, "end before", "end late")
 		c.AddRegistryAndRun(given(named("too late")), nil)
 		synctest.Wait()
 		notes.expect(t)

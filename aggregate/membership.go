@@ -11,19 +11,18 @@ import (
 )
 
 // AddRegistry adds a registry and returns it: a Kubernetes registry after the last of
-// its kind, another one at the end. Before Run, Run will run it; afterwards its host
-// does. create makes it with an updater of its own, an xdsupdate.Owner: what it writes
+// its kind, another one at the end. Run runs it: when Run is called, or at once if it was.
+// In Istio 1.30 a registry that is added after Run never runs. create makes it with an updater of its own, an xdsupdate.Owner: what it writes
 // goes to the Controller's updaters, and is dropped once the registry is deleted or
 // replaced, or another one is made for its shard, however late it comes.
 //
 // A registry that writes to another updater is not kept from that.
 func (c *Controller) AddRegistry(create func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
-	return c.add(c.newRegistration(create, nil)).instance
+	return c.addAndRun(c.newRegistration(create, nil)).instance
 }
 
-// AddRegistryAndRun is AddRegistry and runs the registry, now or when Run is called,
-// until stop is closed, the registry is deleted or replaced, or Run ends. A nil stop is
-// never closed.
+// AddRegistryAndRun is AddRegistry for a registry that runs until stop is closed, or, as others,
+// the registry is deleted or replaced, or Run ends. A nil stop is never closed.
 func (c *Controller) AddRegistryAndRun(
 	create func(updater xdsupdate.XDSUpdater) registry.Instance, stop <-chan struct{},
 ) registry.Instance {

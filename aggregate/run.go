@@ -4,14 +4,14 @@ package aggregate
 
 import (
 	"context"
+	"strings"
 	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Run runs the registries that were added before, and those of AddRegistryAndRun
-// and AddAndRun, until stop is closed, and returns when all of them have ended. A
+// Run runs the registries that were added before, and those that are added meanwhile, until stop is closed, and returns when all of them have ended. A
 // second call panics. When it has returned no handler is called any more.
 //
 // A Controller works without Run, as far as its registries do: events are
@@ -125,4 +125,15 @@ func (c *Controller) HasSynced() bool {
 		}
 	}
 	return true
+}
+
+// Pending implements configstore.PendingSyncer: it names the registries that have not synced.
+func (c *Controller) Pending() string {
+	var names []string
+	for _, reg := range c.merged.Load().registrations {
+		if !reg.instance.HasSynced() {
+			names = append(names, reg.shard.String()+": "+configstore.Pending(reg.instance))
+		}
+	}
+	return strings.Join(names, ", ")
 }

@@ -5,6 +5,7 @@ package configstore
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -36,19 +37,73 @@ const (
 // running, or driven by another goroutine. It waits for the signal of a
 // SyncSignaler, and asks others until they have. A cache that does not know what fills
 // it (SourceRegistrar) has synced at once: give such a source too, before the cache. The
-// error is the cause of ctx's end, wrapped with the type of the first that has not synced.
+// error is the cause of ctx's end, wrapped with each Syncer that has not synced: its type, or its
+// name in a Group, and why it has not synced, as far as it says (PendingSyncer, SourceStater).
 func WaitForSync(ctx context.Context, syncers ...Syncer) error {
 	for _, s := range syncers {
 		if err := waitForSync(ctx, s); err != nil {
-			return fmt.Errorf("wait for sync of %T: %w", s, err)
+			pending := unsynced(syncers)
+			if len(pending) == 0 { // it has synced at this moment
+				pending = []string{Pending(s)}
+			}
+			return fmt.Errorf("wait for sync of %s: %w", strings.Join(pending, ", "), err)
 		}
 	}
 	return nil
 }
 
+// PendingSyncer is the ability of a Syncer to say why it has not synced.
+type PendingSyncer interface {
+	Syncer
+	// Pending returns what the Syncer waits for, such as "Run has not been called"; "" if it has
+	// synced or does not know.
+	Pending() string
+}
+
+// Pending returns the name of a Syncer that has not synced, its type by default, and why it has not.
+func Pending(s Syncer) string {
+	name := fmt.Sprintf("%T", s)
+	if n, ok := s.(named); ok {
+		name, s = n.name, n.Syncer
+	}
+	why := ""
+	if p, ok := s.(PendingSyncer); ok {
+		why = p.Pending()
+	}
+	if stater, ok := s.(SourceStater); ok && why == "" {
+		if err := stater.SourceState().Err; err != nil {
+			why = err.Error()
+		}
+	}
+	if why == "" {
+		return name
+	}
+	return name + " (" + why + ")"
+}
+
+// unsynced returns what is Pending.
+func unsynced(syncers []Syncer) (pending []string) {
+	for _, s := range syncers {
+		if !s.HasSynced() {
+			pending = append(pending, Pending(s))
+		}
+	}
+	return pending
+}
+
+// named is a Syncer with the name that a program gives it.
+type named struct {
+	Syncer
+	name string
+}
+
 func waitForSync(ctx context.Context, s Syncer) error {
 	var synced <-chan struct{}
-	if signaler, ok := s.(SyncSignaler); ok {
+	signals := s
+	if n, ok := s.(named); ok {
+		signals = n.Syncer
+	}
+	if signaler, ok := signals.(SyncSignaler); ok {
 		synced = signaler.Synced()
 	}
 	poll := time.NewTicker(lastSyncPoll)

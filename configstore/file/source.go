@@ -31,6 +31,7 @@ type Source struct {
 	// synced is closed, and loaded set, when the directory has been read once.
 	synced chan struct{}
 	loaded atomic.Bool
+	begun  atomic.Bool // the directory has been looked at
 
 	// turn is held by the reload in progress, which owns the fields of this
 	// block. It is a channel and no mutex because a reload calls the store and
@@ -107,6 +108,17 @@ func (s *Source) Reload() error {
 // Errors is not empty.
 func (s *Source) HasSynced() bool { return s.loaded.Load() }
 
+// Pending implements configstore.PendingSyncer.
+func (s *Source) Pending() string {
+	if !s.begun.Load() {
+		return "neither Run nor Reload has been called"
+	}
+	if errs := s.Errors(); !s.HasSynced() && len(errs) > 0 {
+		return errs[0].Error()
+	}
+	return ""
+}
+
 // Synced returns a channel that is closed when HasSynced becomes true.
 func (s *Source) Synced() <-chan struct{} { return s.synced }
 
@@ -142,6 +154,7 @@ type scan struct {
 // load brings the store up to date. It reports whether it should be called
 // again because something looked unfinished.
 func (s *Source) load(sc scan) (again bool, err error) {
+	s.begun.Store(true)
 	now := time.Now()
 	dirty := map[configstore.ConfigKey]struct{}{}
 	names, narrow := s.narrow(sc)

@@ -98,6 +98,16 @@ func (c *Controller) RegisterHasSyncedHandler(hasSynced func() bool) { c.source.
 // content of then is the initial state.
 func (c *Controller) HasSynced() bool { return c.queue.HasSynced(c.filled) }
 
+// Pending implements configstore.PendingSyncer: it names the sources that have not synced.
+func (c *Controller) Pending() string {
+	if !c.queue.Started() {
+		return notRunning
+	}
+	return c.sources.pending()
+}
+
+const notRunning = "Run has not been called"
+
 // filled reports whether all of the initial state is in the store.
 func (c *Controller) filled() bool {
 	if source := c.source.Load(); source != nil && *source != nil && !(*source)() {

@@ -4,6 +4,7 @@ package memory
 
 import (
 	"slices"
+	"strings"
 
 	"go.uber.org/atomic"
 
@@ -38,6 +39,21 @@ func (s *sources) haveSynced() bool {
 		return true
 	}
 	return !slices.ContainsFunc(*list, func(source configstore.Syncer) bool { return !source.HasSynced() })
+}
+
+// pending names those that have not.
+func (s *sources) pending() string {
+	list := s.list.Load()
+	if list == nil {
+		return ""
+	}
+	var names []string
+	for _, source := range *list {
+		if !source.HasSynced() {
+			names = append(names, configstore.Pending(source))
+		}
+	}
+	return strings.Join(names, ", ")
 }
 
 // RegisterSource implements configstore.SourceRegistrar, for all controllers of the store.

@@ -210,6 +210,13 @@ func (q *Queue[T]) Flush(ctx context.Context) error {
 	return nil
 }
 
+// Started reports whether delivery has begun: Run, Drain or Flush was called.
+func (q *Queue[T]) Started() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.started
+}
+
 // HasSynced reports whether the initial state has been handled: delivery has
 // begun, source (nil: always) reports that it has published all of its initial
 // state, and everything that was queued until then has been handled, the

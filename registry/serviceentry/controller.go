@@ -140,3 +140,15 @@ func (c *Controller) Flush(ctx context.Context) error { return c.publisher.Flush
 // HasSynced reports whether everything that was in the cache when it had synced
 // can be seen, and the updater has been notified of it.
 func (c *Controller) HasSynced() bool { return c.publisher.HasSynced(c.configs.HasSynced) }
+
+// Pending implements configstore.PendingSyncer.
+func (c *Controller) Pending() string {
+	switch {
+	case !c.configs.HasSynced():
+		return configstore.Pending(c.configs)
+	case !c.publisher.Started():
+		return "Run has not been called"
+	default:
+		return ""
+	}
+}

@@ -201,6 +201,9 @@ func (p *Publisher[E, S]) Flush(ctx context.Context) error {
 	return nil
 }
 
+// Started reports whether delivery has begun.
+func (p *Publisher[E, S]) Started() bool { return p.queue.Started() }
+
 // HasSynced reports whether everything has been handled that was queued when the source
 // first reported that it is complete; nil: it always is.
 func (p *Publisher[E, S]) HasSynced(source func() bool) bool { return p.queue.HasSynced(source) }
