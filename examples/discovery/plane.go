@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/pilotkit/pilotkit/aggregate"
@@ -86,74 +87,38 @@ func (p *plane) connect() {
 	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(configs, updater) })
 }
 
-// run starts everything in the direction of the data, serves when all of it has synced,
-// and stops in the other direction when ctx ends, or when a part has failed.
+// run runs the program until ctx ends, or a part has failed.
 func (p *plane) run(ctx context.Context) error {
 	defer p.sources.closeAll()
-	life := newLifecycle(p.log, p.settings.patience)
-	life.start(part{"admin", p.admin.run})
-	life.start(p.sources.parts...)
-	life.start(runs("configs", p.sources.configs.Run), runs("registries", p.registries.Run))
-	err := p.serve(ctx, life)
-	p.ready.enter(stopping)
-	if stopped := life.stop(); err == nil {
-		err = stopped
-	}
-	return err
-}
-
-// stillWaiting is how often the log says which sources have not been read.
-const stillWaiting = 10 * time.Second
-
-// waitForSources reports whether everything was read before ctx ended; the error is that of a part that has failed.
-func (p *plane) waitForSources(ctx context.Context, life *lifecycle) (bool, error) {
 	p.log.Info("reading sources", slog.String("admin", p.admin.listener.Addr().String()))
-	synced := make(chan error, 1)
-	waiting, cancel := context.WithCancel(ctx)
-	defer cancel()
-	go func() { synced <- configstore.WaitForSync(waiting, p.sources.configs, p.registries) }()
-	tick := time.NewTicker(stillWaiting)
-	defer tick.Stop()
-	for {
-		select {
-		case err := <-life.failed:
-			return false, err
-		case <-ctx.Done():
-			return false, nil
-		case <-tick.C:
-			p.log.Warn("still reading sources", slog.Any("missing", p.ready.missing()))
-		case err := <-synced:
-			return err == nil, nil // an error says that ctx has ended
-		}
-	}
+	defer context.AfterFunc(ctx, func() { p.ready.enter(stopping) })()
+	secretsRun := func(stop <-chan struct{}) error { p.secrets.Run(p.server, stop); return nil }
+	return (&configstore.Group{Logger: p.log, Patience: p.settings.drain + p.settings.patience, Parts: slices.Concat(
+		[]configstore.Part{{Name: "admin", Run: p.admin.run}},
+		p.sources.parts,
+		[]configstore.Part{
+			configstore.Runs("configs", p.sources.configs), configstore.Runs("registries", p.registries),
+			{Name: "keys of tokens", AfterSync: true, Run: configstore.Runs("", p.policies).Run},
+			{Name: "secrets", AfterSync: true, Run: secretsRun},
+			{Name: "xds", AfterSync: true, Run: p.serve},
+		},
+	)}).Run(ctx)
 }
 
-// serve returns when ctx has ended and clients had the time to go elsewhere, or with the
-// error of a part that has failed.
-func (p *plane) serve(ctx context.Context, life *lifecycle) error {
-	if read, err := p.waitForSources(ctx, life); !read {
-		return err
-	}
+// serve pushes the initial state, and serves until stop is closed and clients had the time to go elsewhere.
+func (p *plane) serve(stop <-chan struct{}) error {
 	p.ready.enter(pushing)
-	life.start(
-		runs("keys of tokens", p.policies.Run),
-		runs("secrets", func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) }),
-		part{"xds", func(stop <-chan struct{}) error { return p.xds.run(p.server, stop) }},
-	)
-	if err := p.server.Flush(ctx); err != nil {
-		return fmt.Errorf("push what there is: %w", err)
+	if err := p.server.Flush(context.Background()); err != nil { //nolint:forbidigo // a push ends by itself
+		return fmt.Errorf("push the initial state: %w", err)
 	}
 	p.ready.enter(serving)
 	p.log.Info("serving", slog.String("xds", p.xds.listener.Addr().String()), slog.String("admin", p.admin.listener.Addr().String()),
 		slog.Int("services", len(p.registries.Services())))
-	select {
-	case err := <-life.failed:
-		return err
-	case <-ctx.Done():
-	}
-	p.ready.enter(stopping)
-	timer := time.NewTimer(p.settings.drain)
-	defer timer.Stop()
-	<-timer.C
-	return nil
+	drained := make(chan struct{})
+	go func() {
+		<-stop
+		time.Sleep(p.settings.drain)
+		close(drained)
+	}()
+	return p.xds.run(p.server, drained)
 }

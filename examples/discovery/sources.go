@@ -33,7 +33,7 @@ type sources struct {
 	log    *slog.Logger
 	caches []configstore.ConfigStoreCache // the most important first
 	// parts fill the caches.
-	parts []part
+	parts []configstore.Part
 	// watched are how the sources are, for operators; those of registries are added when
 	// they are made.
 	watched []configstore.Source
@@ -84,7 +84,7 @@ func (x *sources) addDirectory(s *settings) error {
 	store := memory.Make(istio.Schemas())
 	source := file.New(s.dir, store, file.Options{Logger: x.log})
 	x.caches = append(x.caches, memory.NewController(store, memory.ControllerOptions{Logger: x.log}))
-	x.parts = append(x.parts, runs("directory", source.Run))
+	x.parts = append(x.parts, configstore.Runs("directory", source))
 	x.watched = append(x.watched, configstore.SourceOf("directory", source))
 	return nil
 }
@@ -115,7 +115,7 @@ func (x *sources) addMCP(s *settings) error {
 	store := memory.Make(istio.Schemas())
 	source := mcp.NewSource(conn, store, mcp.SourceOptions{Revision: s.revision, Logger: x.log})
 	x.caches = append(x.caches, memory.NewController(store, memory.ControllerOptions{Logger: x.log}))
-	x.parts = append(x.parts, runs("mcp source", source.Run))
+	x.parts = append(x.parts, configstore.Runs("mcp source", source))
 	x.watched = append(x.watched, configstore.SourceOf("mcp", source))
 	return nil
 }
