@@ -57,6 +57,8 @@ type Server struct {
 	built    bool         // the first push is done
 	context  *PushContext // that of the last push
 	moment   *moment      // that of the push that is running
+	// idle: it was said that Run has not been called.
+	idle atomic.Bool
 	// unsure: something has failed, and with the next push everything may have
 	// changed. It is guarded by nothing.
 	unsure atomic.Bool
@@ -155,6 +157,13 @@ func (s *Server) Run(stop <-chan struct{}) {
 	}
 	s.streams.stop()
 	pusher.Wait()
+}
+
+// warnIdle says once that a client has connected to a server that is not running.
+func (s *Server) warnIdle() {
+	if !s.running.Load() && !s.idle.Swap(true) {
+		s.logger.Warn("a client has connected and Run has not been called: clients are sent nothing before Run or Flush")
+	}
 }
 
 // Flush pushes what the server received before the call, without delay, and

@@ -75,6 +75,7 @@ type stream struct {
 
 // serve runs a stream until it ends or the server stops.
 func (s *Server) serve(g grpc.ServerStream, delta bool) error {
+	s.warnIdle()
 	allowance, done := s.allowances.Open(g.Context())
 	defer done()
 	st := &stream{
