@@ -9,7 +9,8 @@
 //	…
 //	go cache.Run(stop)
 //
-// TLS, users and passwords are part of the client's configuration. etcd 3.4 and later are supported.
+// TLS, users and passwords are part of the client's configuration. etcd 3.4 and later are
+// supported.
 //
 // # Keys and values
 //

@@ -37,8 +37,7 @@ type election struct {
 	logger   *slog.Logger
 
 	mu sync.Mutex
-	// renewed is the send time of the last successful renewal, or zero if the Lease is
-	// not held.
+	// renewed is the send time of the last successful renewal, or zero if the Lease is not held.
 	renewed time.Time
 	// seen is the Lease as it was read last, and seenAt the time at which that version was first
 	// read.

@@ -62,8 +62,8 @@ func NewServiceReporter(writer *StatusWriter, kind configstore.GroupVersionKind,
 	return &ServiceReporter{writer: writer, kind: kind, registries: registries}
 }
 
-// Run reports once the cache and the registries have synced, until stop is closed.
-// The cache, the registries and the writer must run, too. A second call panics.
+// Run reports once the cache and the registries have synced, until stop is closed. The cache, the
+// registries and the writer must run, too. A second call panics.
 func (r *ServiceReporter) Run(stop <-chan struct{}) {
 	if r.ran.Swap(true) {
 		panic("kube: ServiceReporter.Run was called twice")

@@ -40,8 +40,9 @@ type StatusOptions struct {
 	// Identity is the name of this process in the Lease. It must differ from the names of all other
 	// processes. Default: the host's name and the process number.
 	Identity string
-	// LeaseDuration is the time after the leader's last renewal until another process takes over. A leader that cannot renew the Lease stops writing after two thirds of it. Default, for
-	// values below a second: 15 seconds.
+	// LeaseDuration is the time after the leader's last renewal until another process takes over. A
+	// leader that cannot renew the Lease stops writing after two thirds of it. Default, for values
+	// below a second: 15 seconds.
 	LeaseDuration time.Duration
 	// Rate is the maximum number of objects per second whose status is read and written. An object
 	// whose cached status is already correct takes no request and does not count. Default, for
@@ -148,8 +149,8 @@ func (w *StatusWriter) Report(key configstore.ConfigKey, conditions ...Condition
 	w.update(key, conditions)
 }
 
-// Run writes statuses once the cache has synced, until stop is closed, while this
-// process holds the Lease if there is one. The cache must run, too. A second call panics.
+// Run writes statuses once the cache has synced, until stop is closed, while this process holds the
+// Lease if there is one. The cache must run, too. A second call panics.
 func (w *StatusWriter) Run(stop <-chan struct{}) {
 	if w.ran.Swap(true) {
 		panic("kube: StatusWriter.Run was called twice")
