@@ -21,8 +21,8 @@ const (
 	firstBackoff = 100 * time.Millisecond
 	// listPage is the number of objects in one response.
 	listPage limit.Size = 1000
-	// catchUpInterval is the interval at which a call that needs the latest state requests the
-	// server's progress, because a server that has not caught up does not respond to the request.
+	// catchUpInterval is the interval of the progress requests of a call that needs the latest
+	// state. They are repeated because a server that has not caught up does not respond.
 	catchUpInterval = 5 * time.Millisecond
 )
 
@@ -137,7 +137,7 @@ func (c *Cache) relistAfter(ctx context.Context, err error) error {
 }
 
 // pump publishes the events of a stream until done returns true. done is called before each wait,
-// with the revision up to which the server has sent all events. pump requests progress at each
+// with the latest revision whose events have all been sent. pump requests progress at each
 // interval, and fails after silence without a response.
 func (c *Cache) pump(ctx context.Context, s *stream, interval, silence time.Duration, done func(current int64) bool) error {
 	ask := time.NewTicker(interval)

@@ -19,9 +19,9 @@ import (
 // keeps it alive, or is revoked, etcd deletes all of them in one transaction, which is one batch of
 // events. Its reads are those of its cache. Create it with Cache.Grant and keep it alive with Run.
 //
-// Every write attaches the object to the lease, even if it changes nothing else, so that a
-// restarted writer takes over its previous objects. Writes of a Cache keep an object attached to
-// its lease; a write of another Lease moves it there.
+// Every write attaches the object to the lease, even without another change, so that a restarted
+// writer takes over its previous objects. Writes of a Cache keep an object attached to its lease; a
+// write of another Lease moves it there.
 type Lease struct {
 	configstore.Reader // of the cache
 	cache              *Cache

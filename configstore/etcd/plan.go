@@ -85,7 +85,7 @@ func (c *Cache) newPlan(mutations []mutation, lookup func(m *mutation) stored) (
 	return p, nil
 }
 
-// apply applies a mutation to the target. Its errors are those of ConfigStore.
+// apply applies a mutation to the target. It returns the errors of ConfigStore.
 func (t *target) apply(m *mutation) error {
 	op := m.op
 	if op == configstore.OpUpsert {

@@ -9,8 +9,8 @@ import (
 
 // Status is the state of a Cache.
 type Status struct {
-	// Stale is set while nothing is read from etcd, so that the published state may be outdated:
-	// etcd is unavailable, or Run does not run.
+	// Stale is set while the cache does not read from etcd, so that the published state may be
+	// outdated: etcd is unavailable, or Run does not run.
 	Stale bool
 	// Since, if Stale, is the time of etcd's last response, or zero if it never responded.
 	Since time.Time
@@ -51,7 +51,7 @@ func (c *Cache) heard() {
 	}
 }
 
-// lost records that nothing is read from etcd at present. err is nil if Run ends.
+// lost records that the cache does not read from etcd at present. err is nil if Run ends.
 func (c *Cache) lost(err error) {
 	c.mu.Lock()
 	before := c.feed

@@ -16,7 +16,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// TestNobodysKeys: the key is derived from the text, so that nobody has chosen it.
+// TestNobodysKeys: the key is derived from the text, so that it cannot have been chosen.
 func TestNobodysKeys(t *testing.T) {
 	c := elliptic.P256().Params()
 	hash := sha256.Sum256([]byte(nobodysText))

@@ -2,7 +2,7 @@
 
 package jwtauthn
 
-// NobodysKeys is a key set that verifies no token, because nobody has the private key (S72). Its
+// NobodysKeys is a key set that verifies no token, because its private key is unknown (S72). Its
 // key is a point of the curve P-256 that is derived from the hash of a text, see nobodysText.
 const NobodysKeys = `{"keys":[{"kty":"EC","crv":"P-256","x":"` + nobodysX + `","y":"` + nobodysY + `"}]}`
 

@@ -4,9 +4,9 @@
 // client that rejects a part rejects the whole resource. Package envoy therefore checks the
 // contributions of objects to shared resources; tests check whole resources.
 //
-// The rules are those of the generated validation (ValidateAll, including messages that are packed
-// in an Any), the known additional checks of Envoy, and, for gRPC clients, the checks of any of
-// grpc-go, gRPC C-core and grpc-js.
+// The rules are the generated validation (ValidateAll, including messages that are packed in an
+// Any), the known additional checks of Envoy, and, for gRPC clients, the checks of any of grpc-go,
+// gRPC C-core and grpc-js.
 package xdscheck
 
 import (

@@ -10,8 +10,8 @@ import (
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 )
 
-// The rules for RBAC are those of gRFC A41, as far as grpc-go, C-core 1.51 and grpc-js implement
-// it. Envoys accept everything that passes the generated validation.
+// The rules for RBAC follow gRFC A41, as far as grpc-go, C-core 1.51 and grpc-js implement it.
+// Envoys accept everything that passes the generated validation.
 
 func (r *report) rbac(rules *rbacv3.RBAC) {
 	if action := rules.GetAction(); action != rbacv3.RBAC_ALLOW && action != rbacv3.RBAC_DENY {

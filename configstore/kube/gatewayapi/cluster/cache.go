@@ -127,8 +127,8 @@ func (e SourceError) Error() string { return "list " + e.Kind + ": " + e.Err.Err
 func (e SourceError) Unwrap() error { return e.Err }
 
 // Errors returns the present errors: for Kubernetes kinds a SourceError, for the Gateway API the
-// errors of kube.Cache.Errors, and those of gatewayapi.Cache.Errors. All other problems of objects
-// are in their statuses.
+// errors of kube.Cache.Errors, and of gatewayapi.Cache.Errors. All other problems of objects are in
+// their statuses.
 func (c *Cache) Errors() []error {
 	var out []error
 	for _, s := range c.core {

@@ -21,8 +21,8 @@ import (
 
 // StatusWriter writes the statuses of a Cache's objects. A Lease elects the one process that
 // writes. A correct cached status takes no request, and foreign changes are repaired. Each write is
-// one request, conditional on the object from which the status was computed. After a conflict the
-// status is computed again from the new object, so that entries of other controllers are never
+// one request, conditional on the version of the object that it was computed from. After a conflict
+// the status is computed again from the new object, so that entries of other controllers are never
 // lost. New changes have priority over the objects that a new leader checks. Create it with
 // NewStatusWriter; a Cache has at most one.
 type StatusWriter struct {

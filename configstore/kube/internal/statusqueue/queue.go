@@ -33,7 +33,7 @@ func New[K comparable]() *Queue[K] {
 	}
 }
 
-// AddUrgent adds an object with priority over those that were added with Add.
+// AddUrgent adds an object with priority over the objects of Add.
 func (q *Queue[K]) AddUrgent(key K) {
 	q.order.mark(key)
 	q.Add(key)
