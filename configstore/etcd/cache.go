@@ -43,7 +43,7 @@ type Cache struct {
 	started atomic.Bool
 
 	// feeding contains one token while somebody writes to published: Run, or, while it does not
-	// run, a call that needs the latest state. The holder of the token owns the fields below.
+	// run, a call that needs the latest state. The holder of the token owns known and cluster.
 	feeding chan struct{}
 	// known contains the keys that were read from etcd.
 	known map[string]version
