@@ -40,7 +40,7 @@ func serve(t *testing.T, r *replica) *grpc.ClientConn {
 // movingConn is a connection to one of several servers.
 type movingConn struct{ grpc.ClientConnInterface }
 
-// subscribed returns a client that has clusters and their endpoints.
+// subscribed returns a client that has received clusters and their endpoints.
 func subscribed(t *testing.T, conn grpc.ClientConnInterface, clusters int) *xdstest.Client {
 	t.Helper()
 	client := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: true})
@@ -58,7 +58,7 @@ func subscribed(t *testing.T, conn grpc.ClientConnInterface, clusters int) *xdst
 			t.Fatalf("%v: %q", err, client.State().Names(typeURL))
 		}
 	}
-	has(envoy.ClusterType, clusters+2) // with those for what is unknown, and for what is refused
+	has(envoy.ClusterType, clusters+2) // including the clusters for unknown and for rejected hosts
 	names := slices.DeleteFunc(client.State().Names(envoy.ClusterType), func(name string) bool { return !strings.HasPrefix(name, "outbound|") })
 	if err := client.Subscribe(envoy.LoadAssignmentType, names...); err != nil {
 		t.Fatal(err)
@@ -77,8 +77,8 @@ func versions(s xdstest.State) map[string]string {
 	return out
 }
 
-// TestServers: the servers of two replicas send equal versions, so that a client that moves
-// from one to the other is sent what changes from then on, and nothing before.
+// TestServers: the servers of two replicas send equal versions, so that a client that moves from
+// one to the other receives only later changes.
 func TestServers(t *testing.T) {
 	t.Parallel()
 	srv, prefix := shared.get(t)

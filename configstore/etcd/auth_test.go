@@ -28,7 +28,7 @@ func usersClient(t *testing.T, addr, user string) *clientv3.Client {
 	return client
 }
 
-// must returns what ends the test with an error.
+// must returns a function that fails the test on an error.
 func must[T any](t *testing.T) func(T, error) {
 	t.Helper()
 	return func(_ T, err error) {
@@ -39,8 +39,8 @@ func must[T any](t *testing.T) func(T, error) {
 	}
 }
 
-// protect makes a server demand users: root, and pilot, who may do what the returned function
-// says, below the prefix only.
+// protect makes a server require users: root, and pilot, whose permission, below the prefix only,
+// the returned function sets.
 func protect(t *testing.T, srv *server, prefix string) (root *clientv3.Client, allow func(allowed bool)) {
 	t.Helper()
 	client := newClient(t, srv.addr)
@@ -63,9 +63,9 @@ func protect(t *testing.T, srv *server, prefix string) (root *clientv3.Client, a
 	}
 }
 
-// TestUsers: a user who may read and write below the prefix is enough. When etcd has forgotten
-// its tokens, the permission is taken away, or the password is another one, the last state
-// stays, and Status says why; afterwards there is the difference.
+// TestUsers: a user who may read and write below the prefix is sufficient. If etcd loses its
+// tokens, the permission is revoked, or the password changes, the last state stays, and Status
+// returns the reason; afterwards the cache receives the difference.
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	begun, srv := time.Now(), newServer(t)

@@ -13,9 +13,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// TestBacklog: what a replica has missed, of which one answer of a watch would hold more than
-// the 4 MiB that gRPC takes by default, comes all the same; also by a network that takes longer
-// for it than a server may be silent.
+// TestBacklog: a replica receives the changes that it has missed even if one response of the watch
+// exceeds gRPC's default limit of 4 MiB, and even over a network that needs more time for the
+// response than a server may be silent.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	backlog(t, 0, 200*time.Millisecond)

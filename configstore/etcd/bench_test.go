@@ -16,8 +16,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// BenchmarkWrite compares an Update, which returns when the cache shows it, with a put of the
-// same bytes: one after the other, and from 16 goroutines.
+// BenchmarkWrite compares an Update, which returns once the cache has the result, with a put of the
+// same bytes: sequentially, and from 16 goroutines.
 func BenchmarkWrite(b *testing.B) {
 	for _, fsync := range []bool{false, true} {
 		srv := benchServer(b, fsync)
@@ -41,9 +41,9 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkTold is the least that a write can cost that is read back from a watch: a transaction with a
-// comparison, and the event of it in a watch of the client, of bytes that nobody decodes. Beside
-// it, in the same run, are a put and an Update.
+// BenchmarkTold is the minimum cost of a write that is read back from a watch: a transaction with a
+// comparison, and its event in a watch of the client, without decoding. The same run also measures
+// a put and an Update.
 func BenchmarkTold(b *testing.B) {
 	srv := benchServer(b, false)
 	client, next := newClient(b, srv.addr), 0
@@ -90,7 +90,7 @@ func BenchmarkTold(b *testing.B) {
 	b.Run("update", func(b *testing.B) { benchUpdates(b, start(b, srv.addr, etcd.Options{Prefix: "/updates"}), 1) })
 }
 
-// BenchmarkReplicas is an Update that several replicas show: it ends when all do.
+// BenchmarkReplicas is an Update that several replicas receive: it ends when all have it.
 func BenchmarkReplicas(b *testing.B) {
 	srv := benchServer(b, false)
 	for _, n := range []int{1, 3, 10} {

@@ -20,16 +20,16 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// reads is what readers call.
+// reads contains the read methods of a Cache.
 type reads = reading.Cache
 
-// Cache is a ConfigStoreCache of objects in etcd. Create it with New. Beyond the
-// interface it is a configstore.BatchWriter, Subscriber, BatchSubscriber, ListSubscriber,
-// Watcher, Drainer, Flusher and Deliverer.
+// Cache is a ConfigStoreCache of objects in etcd. Create it with New. It also implements
+// configstore.BatchWriter, Subscriber, BatchSubscriber, ListSubscriber, Watcher, Drainer, Flusher
+// and Deliverer.
 //
-// HasSynced is true once everything that etcd has was read, and the handlers have
-// processed it. Revision counts the changes of this cache and has nothing to do with the
-// revisions of etcd: Status has those.
+// HasSynced returns true once all objects of etcd were read and the handlers have processed them.
+// Revision counts the changes of this cache and is unrelated to the revisions of etcd, which Status
+// returns.
 type Cache struct {
 	reads
 	opts   Options
@@ -37,25 +37,25 @@ type Cache struct {
 	kv     clientv3.KV
 	keys   *keys
 	codec  *codec
-	// published is what readers see and handlers are notified of.
+	// published is the state that readers see and that handlers follow.
 	published *memory.Controller
 	// started is set when Run begins.
 	started atomic.Bool
 
-	// feeding holds one token while somebody writes to published: Run, or, while it does
-	// not run, a call that wants to be up to date. What follows is the holder's.
+	// feeding contains one token while somebody writes to published: Run, or, while it does not
+	// run, a call that needs the latest state. The holder of the token owns known and cluster.
 	feeding chan struct{}
-	// known is what etcd has, as far as it was read.
+	// known contains the keys that were read from etcd.
 	known map[string]version
-	// cluster is the identity of the cluster that was read.
+	// cluster is the ID of the etcd cluster that was read.
 	cluster uint64
 
 	mu sync.Mutex
 	// listed is set once the initial state is published.
 	listed bool
-	// shown is the revision of etcd that is published.
+	// shown is the etcd revision of the published state.
 	shown int64
-	// changed is closed when shown or running change; nil if nobody waits.
+	// changed is closed when shown or running change. It is nil unless somebody waits.
 	changed chan struct{}
 	// running is set while Run reads.
 	running bool
@@ -75,10 +75,10 @@ var (
 	_ configstore.Deliverer        = (*Cache)(nil)
 )
 
-// New returns the cache of the objects that etcd has of the kinds of schemas. It sends
-// nothing yet. The client stays the caller's, who closes it when the cache is not used any
-// more; wrappers around its parts, such as those of clientv3/namespace, are not used. The
-// error is that of unusable options.
+// New returns a cache of the objects in etcd of the kinds of schemas. It sends no request. The
+// caller owns the client, and closes it when the cache is not used any more. New does not use
+// wrappers around the client's parts, such as those of clientv3/namespace. It returns an error if
+// the options are invalid.
 func New(client *clientv3.Client, schemas configstore.Schemas, opts ...Options) (*Cache, error) {
 	o, err := options.One("etcd.New", opts).withDefaults()
 	if err == nil && client == nil {
@@ -109,13 +109,13 @@ func New(client *clientv3.Client, schemas configstore.Schemas, opts ...Options) 
 	return c, nil
 }
 
-// remote returns a client for the watch stream, which is not one of clientv3: that tries
-// again without saying so, and staleness would not be seen.
+// remote returns a client for the watch stream. The watcher of clientv3 is not suitable, because it
+// retries without reporting errors, which would hide staleness.
 func (c *Cache) remote() etcdserverpb.WatchClient {
 	return etcdserverpb.NewWatchClient(c.client.ActiveConnection())
 }
 
-// Snapshot returns the present state of all kinds.
+// Snapshot returns the current state of all kinds.
 func (c *Cache) Snapshot() *memory.Snapshot { return c.published.Snapshot() }
 
 func (c *Cache) isListed() bool {
@@ -124,8 +124,8 @@ func (c *Cache) isListed() bool {
 	return c.listed
 }
 
-// Drain implements configstore.Drainer. Before Run it reads what is new in etcd; if that
-// fails, Status has the error.
+// Drain implements configstore.Drainer. Before Run it reads the latest state from etcd; if that
+// fails, Status returns the error.
 func (c *Cache) Drain() {
 	if !c.started.Load() {
 		ctx, cancel := c.timeout()
@@ -135,8 +135,8 @@ func (c *Cache) Drain() {
 	c.published.Drain()
 }
 
-// Flush implements configstore.Flusher. Before Run it reads what is new in etcd. While Run
-// runs it waits for what was read, which includes all writes of this cache that have
+// Flush implements configstore.Flusher. Before Run it reads the latest state from etcd. While Run
+// runs it covers everything that was read, which includes all writes of this cache that have
 // returned.
 func (c *Cache) Flush(ctx context.Context) error {
 	if !c.started.Load() {
@@ -147,14 +147,14 @@ func (c *Cache) Flush(ctx context.Context) error {
 	return c.published.Flush(ctx)
 }
 
-// timeout returns a context for one call of a method that takes none.
+// timeout returns a context for a call of a method without one.
 func (c *Cache) timeout() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), c.opts.Timeout) //nolint:forbidigo // The methods of ConfigStore take no context.
 }
 
-// Run reads from etcd and delivers events, until stop is closed. While etcd is away it
-// goes on trying, and the state stays. When it returns, all that it started has ended. A
-// second call panics.
+// Run reads from etcd and delivers events until stop is closed. While etcd is unavailable, Run
+// retries and the cache keeps its state. All goroutines that Run started have ended when it
+// returns. A second call panics.
 func (c *Cache) Run(stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
 	var following sync.WaitGroup
@@ -166,8 +166,8 @@ func (c *Cache) Run(stop <-chan struct{}) {
 	c.published.Run(stop)
 }
 
-// Errors returns the keys whose values are not in the cache at present, sorted by key. The
-// slice is the caller's, the errors are shared.
+// Errors returns the keys whose values are not in the cache at present, sorted by key. The caller
+// owns the slice; the errors are shared.
 func (c *Cache) Errors() []*Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -15,15 +15,15 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// domainAnnotation holds, in etcd only, the Domain of an object if it is not that of the
-// Options: manifests have no field for it.
+// domainAnnotation contains, in etcd only, the Domain of an object if it differs from the Domain of
+// the Options, because manifests have no field for it.
 const domainAnnotation = "pilotkit.io/domain"
 
-// codec turns configs into values and back.
+// codec converts configs to values and back.
 type codec struct {
 	keys    *keys
 	schemas configstore.Schemas
-	// checks are the schemas, without their rules if those do not count.
+	// checks are the schemas, without their rules if SkipValidation is set.
 	checks configstore.Schemas
 	domain string
 }
@@ -41,7 +41,7 @@ func newCodec(k *keys, schemas configstore.Schemas, o Options) *codec {
 	return c
 }
 
-// check validates what is going to be written.
+// check validates a config before it is written.
 func (c *codec) check(config configstore.Config, checked *configstore.Checked) (warnings []configstore.Violation, err error) {
 	if _, reserved := config.Annotations[domainAnnotation]; reserved {
 		return nil, &configstore.ValidationError{Key: config.Key(), Violations: []configstore.Violation{
@@ -61,7 +61,7 @@ func (c *codec) encode(config configstore.Config) (string, error) {
 		}
 		config.Annotations[domainAnnotation] = config.Domain
 	}
-	if unread := configstore.Unread(config.Spec); len(unread) > 0 { // It would be lost.
+	if unread := configstore.Unread(config.Spec); len(unread) > 0 { // JSON cannot express it.
 		return "", &configstore.ValidationError{Key: config.Key(), Violations: unread}
 	}
 	data, err := manifest.MarshalJSON(config)
@@ -73,8 +73,8 @@ func (c *codec) encode(config configstore.Config) (string, error) {
 	return string(data), nil
 }
 
-// decode returns the object that etcd has under a key. Every replica makes the same
-// object of it. The key of the object, and what could be read of it, is returned with an error, too, if it is known.
+// decode returns the object of a key in etcd. The result is the same in every replica. On an error
+// it returns the key of the object if it is known, and the fields that could be decoded.
 func (c *codec) decode(kv *mvccpb.KeyValue) (config configstore.Config, object configstore.ConfigKey, err error) {
 	if object, err = c.keys.parse(string(kv.GetKey())); err != nil {
 		return config, object, err
@@ -96,7 +96,7 @@ func (c *codec) decode(kv *mvccpb.KeyValue) (config configstore.Config, object c
 	return config, object, err
 }
 
-// stamp sets what is of the key rather than of the value.
+// stamp sets the metadata that comes from the key in etcd instead of the value.
 func stamp(config *configstore.Config, kv *mvccpb.KeyValue) {
 	if config.CreationTimestamp.IsZero() {
 		config.CreationTimestamp = time.Unix(0, kv.GetCreateRevision()).UTC()
@@ -104,21 +104,22 @@ func stamp(config *configstore.Config, kv *mvccpb.KeyValue) {
 	config.ResourceVersion = formatRevision(kv.GetModRevision())
 }
 
-// placeholder returns what takes the place of an object that cannot be decoded for a reason, if its kind has such things.
+// placeholder returns the placeholder of an object that cannot be decoded, if its kind has
+// placeholders.
 func (c *codec) placeholder(kv *mvccpb.KeyValue, read configstore.Config, object configstore.ConfigKey, err error) (configstore.Config, bool) {
 	schema, known := c.schemas.Find(object.Kind)
 	if !known {
 		return read, false
 	}
 	if read.Domain = c.domain; read.Key() != object {
-		read.Spec = nil // It is another one's.
+		read.Spec = nil // the spec of another object
 	}
 	read.Name, read.Namespace = object.Name, object.Namespace
 	stamp(&read, kv)
 	return schema.Placeholder(read, err)
 }
 
-// parse reads a value, which has to be one object.
+// parse parses a value, which must contain exactly one object.
 func (c *codec) parse(value []byte) (config configstore.Config, err error) {
 	docs := manifest.Parse(c.schemas, value, manifest.Options{Domain: c.domain, MaxBytes: -1, MaxDocuments: 2})
 	switch {
@@ -132,7 +133,7 @@ func (c *codec) parse(value []byte) (config configstore.Config, err error) {
 	return docs[0].Config, nil
 }
 
-// valueError returns an error of a manifest without the number of the document.
+// valueError returns an error of package manifest without the document number.
 func valueError(err error) error {
 	if e, ok := errors.AsType[*manifest.Error](err); ok {
 		e.Document = 0

@@ -15,21 +15,22 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// The errors that the package returns beyond those of configstore.
+// The errors of this package in addition to those of configstore.
 var (
-	// ErrUnavailable: etcd did not answer a write in time. If the request was sent, it may
-	// or may not have been executed: read the object again when Status is not stale.
+	// ErrUnavailable means that etcd did not respond to a write in time. If the request was sent,
+	// it may or may not have been executed: read the object again once Status is not stale.
 	ErrUnavailable = errors.New("etcd does not answer")
-	// ErrNotShown: a write is committed, at the revision that is returned with the error,
-	// but this cache does not show it yet: its watch is behind.
+	// ErrNotShown means that a write is committed, at the revision that is returned with the error,
+	// but is not in this cache yet, because its watch is behind.
 	ErrNotShown = errors.New("committed, but not yet shown by this cache")
-	// ErrTooLarge: a batch changes more objects than a transaction may; nothing is written.
+	// ErrTooLarge means that a batch changes more objects than a transaction may; no object is
+	// written.
 	ErrTooLarge = errors.New("batch is too large for one transaction")
-	// ErrKey: a key below the prefix is not one that this package would write.
+	// ErrKey means that a key below the prefix does not have the format of this package.
 	ErrKey = errors.New("malformed key")
-	// ErrMismatch: a value is another object than its key says.
+	// ErrMismatch means that a value contains another object than its key.
 	ErrMismatch = errors.New("value does not belong to its key")
-	// ErrLeaseLost: a lease has expired or was revoked; what was written with it is gone.
+	// ErrLeaseLost means that a lease has expired or was revoked; its objects are deleted.
 	ErrLeaseLost = errors.New("lease lost")
 )
 
@@ -37,15 +38,15 @@ var (
 type Error struct {
 	// Key is the key in etcd.
 	Key string
-	// Object is what the key stands for; the zero key if it stands for nothing. The
-	// version of an unknown kind is empty.
+	// Object is the object of the key, or the zero key if the key is malformed. The version of an
+	// unknown kind is empty.
 	Object configstore.ConfigKey
-	// Revision is the mod revision of the value. The cache has an older state of the object,
-	// or none.
+	// Revision is the mod revision of the value. The cache has an older state of the object, or
+	// none.
 	Revision int64
-	// Since is when the error appeared in this process.
+	// Since is the time of the first occurrence in this process.
 	Since time.Time
-	// Err says what is wrong. It matches ErrKey, ErrMismatch, manifest.ErrMalformed,
+	// Err is the cause. It matches ErrKey, ErrMismatch, manifest.ErrMalformed,
 	// configstore.ErrUnknownKind or configstore.ErrInvalid.
 	Err error
 }
@@ -56,7 +57,8 @@ func (e *Error) Error() string { return e.Key + ": " + e.Err.Error() }
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// requestError makes an answer of etcd, or its absence, an error of this package.
+// requestError converts an error response of etcd, or a missing response, to an error of this
+// package.
 func (c *Cache) requestError(err error) error {
 	switch {
 	case errors.Is(err, rpctypes.ErrLeaseNotFound):
@@ -76,14 +78,14 @@ func (c *Cache) requestError(err error) error {
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }
 
-// isOversized reports whether gRPC has refused to send a request, or the answer to one.
+// isOversized reports whether gRPC has rejected a request or a response because of its size.
 func isOversized(err error) bool {
 	_, answer := errors.AsType[rpctypes.EtcdError](err)
 	return !answer && status.Code(err) == codes.ResourceExhausted
 }
 
-// isUnavailable reports whether an error says that there was no answer, rather than being
-// one.
+// isUnavailable reports whether an error means that etcd did not respond, in contrast to an error
+// response.
 func isUnavailable(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return true

@@ -15,14 +15,14 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// impatient notices soon that etcd is away, and comes back soon.
+// impatient returns options with a short interval for detecting outages and a short backoff.
 func impatient(prefix string) etcd.Options {
 	return etcd.Options{
 		Prefix: prefix, Timeout: 5 * time.Second, ProgressInterval: 200 * time.Millisecond, MaxBackoff: 100 * time.Millisecond,
 	}
 }
 
-// isStale demands that the last state stays, and that it can be seen that it is one.
+// isStale expects that the last state stays, and that Status marks it as stale.
 func (r *replica) isStale(t *testing.T, since time.Time) {
 	t.Helper()
 	eventually(t, "the cache is stale", func() bool { return r.Status().Stale })
@@ -45,8 +45,8 @@ func (r *replica) isLive(t *testing.T) {
 	})
 }
 
-// TestRestart: etcd is killed and comes back. The last state stays meanwhile, writes fail,
-// and afterwards there is no event but those of what was written then.
+// TestRestart: etcd is killed and restarted. Meanwhile the last state stays and writes fail.
+// Afterwards there are only the events of the later writes.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	begun := time.Now()
@@ -74,8 +74,8 @@ func TestRestart(t *testing.T) {
 	r.expect(t, "update ns/b", "delete ns/a")
 }
 
-// TestPartition: one replica is cut off, in two ways, while others write. It shows the last
-// state, marked as stale, and then each transaction once, in order.
+// TestPartition: one replica is partitioned, in two ways, while others write. It keeps the last
+// state, marked as stale, and then receives each transaction once, in order.
 func TestPartition(t *testing.T) {
 	t.Parallel()
 	for name, state := range map[string]proxyState{"refused": refusing, "silent": silent} {
@@ -112,8 +112,8 @@ func TestPartition(t *testing.T) {
 	}
 }
 
-// TestCompacted: the history that a replica has missed is gone when it comes back. It gets the
-// difference.
+// TestCompacted: the history that a replica has missed is compacted when it reconnects. It receives
+// the difference.
 func TestCompacted(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -150,7 +150,7 @@ func TestCompacted(t *testing.T) {
 	cut.expect(t, "update ns/stays")
 }
 
-// TestLostData: the data of etcd is lost, and it begins anew. The replica shows what there is.
+// TestLostData: etcd loses its data and starts empty. The replica has the new state.
 func TestLostData(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)
@@ -172,7 +172,7 @@ func TestLostData(t *testing.T) {
 	r.expect(t, "add ns/a")
 }
 
-// TestStartWithoutEtcd: a cache that starts while etcd is away syncs when it is there.
+// TestStartWithoutEtcd: a cache that starts during an outage of etcd syncs after it.
 func TestStartWithoutEtcd(t *testing.T) {
 	t.Parallel()
 	srv := newServer(t)

@@ -34,7 +34,7 @@ func entry(name, address string) configstore.Config {
 	}
 }
 
-// addressOf is what entry was given, or "" for nil.
+// addressOf returns the address of an entry, or "" for nil.
 func addressOf(c *configstore.Config) string {
 	if c == nil {
 		return ""
@@ -42,7 +42,7 @@ func addressOf(c *configstore.Config) string {
 	return c.Spec.(*networking.ServiceEntry).GetEndpoints()[0].GetAddress()
 }
 
-// replica is a cache, as one of several processes has it.
+// replica is the cache of one of several processes.
 type replica struct {
 	*etcd.Cache
 	mu      sync.Mutex
@@ -50,14 +50,14 @@ type replica struct {
 	batches [][]string
 }
 
-// newReplica returns a cache over a client that does not run yet. It remembers its events.
+// newReplica returns a cache with its own client that does not run yet. It records its events.
 func newReplica(tb testing.TB, addr string, opts etcd.Options) *replica {
 	tb.Helper()
 	return replicaOf(tb, newClient(tb, addr), opts)
 }
 
-// replicaOf returns one whose requests wait long if nothing else is said: how long etcd takes
-// is the machine's matter.
+// replicaOf returns a replica with a client. Its default timeout is long, because the speed of etcd
+// depends on the machine.
 func replicaOf(tb testing.TB, client *clientv3.Client, opts etcd.Options) *replica {
 	tb.Helper()
 	opts.Timeout = cmp.Or(opts.Timeout, patience)
@@ -85,12 +85,12 @@ func replicaOf(tb testing.TB, client *clientv3.Client, opts etcd.Options) *repli
 
 func describe(ch configstore.Change) string {
 	if ch.Event == configstore.EventDelete {
-		return "delete " + ch.Curr.Key().Object() // of which state is the last one that was told
+		return "delete " + ch.Curr.Key().Object() // with the last delivered state
 	}
 	return ch.Event.String() + " " + ch.Curr.Key().Object() + " at " + ch.Curr.ResourceVersion
 }
 
-// run runs the cache until the test or what is returned ends it.
+// run runs the cache until the test ends or the returned function is called.
 func (r *replica) run(tb testing.TB) (end func()) {
 	tb.Helper()
 	stop := make(chan struct{})
@@ -113,7 +113,7 @@ func start(tb testing.TB, addr string, opts etcd.Options) *replica {
 	return r
 }
 
-// take returns the events that have been told since it was called last.
+// take returns the events since its last call.
 func (r *replica) take(tb testing.TB) []string {
 	tb.Helper()
 	if err := r.Flush(within(tb)); err != nil {
@@ -126,7 +126,7 @@ func (r *replica) take(tb testing.TB) []string {
 	return taken
 }
 
-// expect demands exactly these events, of which revisions are left out, since the last call.
+// expect expects exactly these events, without their revisions, since the last call.
 func (r *replica) expect(tb testing.TB, want ...string) {
 	tb.Helper()
 	var got []string
@@ -140,7 +140,8 @@ func (r *replica) expect(tb testing.TB, want ...string) {
 	}
 }
 
-// awaits returns when the replica shows an address for an object; "": when it is gone.
+// awaits returns when the replica has an address for an object, or, for "", when the object is
+// deleted.
 func (r *replica) awaits(tb testing.TB, name, address string) {
 	tb.Helper()
 	eventually(tb, fmt.Sprintf("%s is %q", name, address), func() bool { return addressOf(r.get(name)) == address })
@@ -173,7 +174,7 @@ func (r *replica) remove(tb testing.TB, name string) {
 	}
 }
 
-// eventually waits for what the network brings.
+// eventually waits for a condition that depends on the network.
 func eventually(tb testing.TB, what string, condition func() bool) {
 	tb.Helper()
 	ctx := within(tb)
@@ -188,7 +189,7 @@ func eventually(tb testing.TB, what string, condition func() bool) {
 	}
 }
 
-// proxy is a way to a server that can be cut.
+// proxy is a connection to a server that can be cut.
 type proxy struct {
 	listener net.Listener
 	delay    atomic.Duration // of every 32 KiB
@@ -233,7 +234,7 @@ func (p *proxy) close() {
 	p.working.Wait()
 }
 
-// set changes the state. What refuses drops the connections that it has.
+// set changes the state. A proxy that refuses connections also drops its present ones.
 func (p *proxy) set(state proxyState) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -278,7 +279,7 @@ func (p *proxy) add(conns ...net.Conn) bool {
 	return true
 }
 
-// forward copies what one side sends to the other, when the proxy passes.
+// forward copies the data from one side to the other while the proxy passes.
 func (p *proxy) forward(from, to net.Conn) {
 	defer func() {
 		_, _ = from.Close(), to.Close()
@@ -314,7 +315,7 @@ func (p *proxy) late() {
 	}
 }
 
-// isSilent returns when the state changes if nothing is passed on, and true then.
+// isSilent reports whether the proxy passes nothing on. If so, it returns when the state changes.
 func (p *proxy) isSilent() bool {
 	p.mu.Lock()
 	state, moved := p.state, p.moved

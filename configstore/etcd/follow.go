@@ -17,16 +17,16 @@ import (
 )
 
 const (
-	// firstBackoff is the time until the second attempt to reach etcd.
+	// firstBackoff is the delay before the second attempt to reach etcd.
 	firstBackoff = 100 * time.Millisecond
-	// listPage is how many objects one answer holds.
+	// listPage is the number of objects in one response.
 	listPage limit.Size = 1000
-	// catchUpInterval is how often a call that wants to be up to date asks whether it is:
-	// a server does not answer that while it has not caught up.
+	// catchUpInterval is the interval of the progress requests of a call that needs the latest
+	// state. They are repeated because a server that has not caught up does not respond.
 	catchUpInterval = 5 * time.Millisecond
 )
 
-// follow keeps what is shown equal to etcd until ctx ends.
+// follow synchronizes the cache with etcd until ctx ends.
 func (c *Cache) follow(ctx context.Context) {
 	select {
 	case c.feeding <- struct{}{}:
@@ -46,7 +46,7 @@ func (c *Cache) follow(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		// It has listed, and can watch on: at once, but not again and again.
+		// The list has succeeded: watch again at once, but only once in a row.
 		if relisted = errors.Is(err, errCompacted) && !relisted; relisted {
 			continue
 		}
@@ -61,7 +61,7 @@ func (c *Cache) follow(ctx context.Context) {
 		}
 		pause.Stop()
 		backoff = min(2*backoff, c.opts.MaxBackoff)
-		// gRPC's own pauses between attempts to connect grow to minutes.
+		// The backoff of gRPC between attempts to connect grows to minutes.
 		c.client.ActiveConnection().ResetConnectBackoff()
 	}
 }
@@ -72,7 +72,7 @@ func (c *Cache) lastHeard() time.Time {
 	return c.feed.heard
 }
 
-// watchFrom lists if that is needed, and watches until something ends that.
+// watchFrom lists if necessary, and watches until the watch ends.
 func (c *Cache) watchFrom(ctx context.Context) error {
 	s, err := c.attach(ctx)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c *Cache) watchFrom(ctx context.Context) error {
 	return c.pump(ctx, s, c.opts.ProgressInterval, 2*c.opts.ProgressInterval, func(int64) bool { return false })
 }
 
-// attach returns a stream that tells what is newer than what is shown, and has begun.
+// attach returns a started stream of the changes after the published revision.
 func (c *Cache) attach(ctx context.Context) (*stream, error) {
 	if !c.isListed() {
 		if err := c.list(ctx); err != nil {
@@ -100,8 +100,9 @@ func (c *Cache) attach(ctx context.Context) (*stream, error) {
 	return s, nil
 }
 
-// begun waits until the server watches. A server that has less than what is shown, or is of
-// another cluster, may have lost it, or been replaced: then everything is listed again.
+// begun waits until the server watches. If the server's revision is lower than the published one,
+// or it belongs to another cluster, it may have lost data or been replaced. Then everything is
+// listed again.
 func (c *Cache) begun(ctx context.Context, s *stream) error {
 	timeout := time.NewTimer(c.opts.Timeout)
 	defer timeout.Stop()
@@ -124,8 +125,8 @@ func (c *Cache) begun(ctx context.Context, s *stream) error {
 	}
 }
 
-// relistAfter lists again if a watch has ended because of a compaction, and returns why it
-// has ended.
+// relistAfter lists again if a watch has ended because of a compaction, and returns the reason for
+// its end.
 func (c *Cache) relistAfter(ctx context.Context, err error) error {
 	if errors.Is(err, errCompacted) {
 		if failed := c.list(ctx); failed != nil {
@@ -135,9 +136,9 @@ func (c *Cache) relistAfter(ctx context.Context, err error) error {
 	return err
 }
 
-// pump shows what a stream tells until done says so, which is asked before anything is
-// awaited, and with the revision up to which the server has told everything. Every interval
-// it asks for a sign of life; silence is how long it waits for one.
+// pump publishes the events of a stream until done returns true. done is called before each wait,
+// with the latest revision whose events have all been sent. pump requests progress at each
+// interval, and fails after silence without a response.
 func (c *Cache) pump(ctx context.Context, s *stream, interval, silence time.Duration, done func(current int64) bool) error {
 	ask := time.NewTicker(interval)
 	defer ask.Stop()
@@ -173,7 +174,7 @@ func (c *Cache) pump(ctx context.Context, s *stream, interval, silence time.Dura
 	return nil
 }
 
-// list reads everything, at one revision, and shows the difference.
+// list reads everything at one revision, and publishes the difference.
 func (c *Cache) list(ctx context.Context) error {
 	var kvs []*mvccpb.KeyValue
 	var header *etcdserverpb.ResponseHeader
@@ -200,14 +201,14 @@ func (c *Cache) list(ctx context.Context) error {
 	return nil
 }
 
-// get is a request that does not wait forever.
+// get reads from etcd with a timeout.
 func (c *Cache) get(ctx context.Context, key string, opts ...clientv3.OpOption) (*clientv3.GetResponse, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
 	return c.kv.Get(ctx, key, opts...)
 }
 
-// refresh shows what is in etcd now. If Run reads, that is its matter.
+// refresh publishes the latest state of etcd, unless Run does.
 func (c *Cache) refresh(ctx context.Context) error {
 	return c.whileNotRunning(ctx, func() error {
 		now, err := c.get(ctx, c.keys.prefix, clientv3.WithRange(c.keys.end()), clientv3.WithCountOnly())
@@ -225,8 +226,8 @@ func (c *Cache) refresh(ctx context.Context) error {
 	})
 }
 
-// catchUp reads from etcd on the caller's goroutine, who has the token of feeding, until
-// done says so.
+// catchUp reads from etcd on the caller's goroutine until done returns true. The caller holds the
+// token of feeding.
 func (c *Cache) catchUp(ctx context.Context, done func(current int64) bool) error {
 	s, err := c.attach(ctx)
 	if err == nil {
@@ -239,7 +240,7 @@ func (c *Cache) catchUp(ctx context.Context, done func(current int64) bool) erro
 	return err
 }
 
-// whileNotRunning calls f with the token of feeding, unless Run reads.
+// whileNotRunning calls f with the token of feeding, unless Run runs.
 func (c *Cache) whileNotRunning(ctx context.Context, f func() error) error {
 	for {
 		_, running, changed := c.progress()
@@ -257,7 +258,7 @@ func (c *Cache) whileNotRunning(ctx context.Context, f func() error) error {
 	}
 }
 
-// await returns when a revision is shown.
+// await returns once a revision is published.
 func (c *Cache) await(ctx context.Context, revision int64) error {
 	for {
 		shown, running, changed := c.progress()

@@ -16,7 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// put writes a value as somebody with etcdctl does.
+// put writes a value as etcdctl does.
 func put(t *testing.T, client *clientv3.Client, key, value string) {
 	t.Helper()
 	if _, err := client.Put(within(t), key, value); err != nil {
@@ -33,8 +33,8 @@ func valueOf(t *testing.T, c configstore.Config) string {
 	return string(data)
 }
 
-// TestForeign: what others write into etcd costs one object at most, is reported while it is
-// wrong, and is an object like others when it is right.
+// TestForeign: an invalid foreign value affects at most one object and is reported while it is
+// invalid. A valid one is an object like others.
 func TestForeign(t *testing.T) {
 	srv, prefix := shared.get(t)
 	client := newClient(t, srv.addr)
@@ -79,7 +79,7 @@ func TestForeign(t *testing.T) {
 				if fresh.expect(t, "add ns/b"); len(fresh.Errors()) != 1 || !fresh.HasSynced() {
 					t.Errorf("a new replica: errors %v, synced %t", fresh.Errors(), fresh.HasSynced())
 				}
-				// And no write takes the revision that is shown for the stored one.
+				// A write does not take the published revision for the stored one.
 				stale := entry("a", "10.0.0.3")
 				stale.ResourceVersion = good
 				if _, err := r.Update(stale); !errors.Is(err, configstore.ErrConflict) {
@@ -116,7 +116,7 @@ func TestForeignObjects(t *testing.T) {
 	if first.GroupVersionKind != istio.ServiceEntry || !first.CreationTimestamp.Before(second.CreationTimestamp) {
 		t.Errorf("%+v and %+v, want the first to be older", first.Meta, second.Meta)
 	}
-	// An invalid value in the place of an object that was deleted unseen leaves nothing of it.
+	// If an object was deleted unseen and its key has an invalid value now, the object is removed.
 	if _, err := client.Delete(within(t), folder+"first"); err != nil {
 		t.Fatal(err)
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// keyParts are group, kind, namespace and name.
+// keyParts is the number of parts of a key: group, kind, namespace and name.
 const keyParts = 4
 
-// keys turns the keys of objects into those of etcd and back.
+// keys converts the keys of objects to the keys in etcd and back.
 type keys struct {
 	// prefix ends with a slash.
 	prefix string
-	// kinds are those of the schemas, in their canonical versions, by group and kind.
+	// kinds contains the canonical kinds of the schemas by group and kind.
 	kinds map[groupKind]configstore.GroupVersionKind
 }
 
@@ -36,7 +36,7 @@ func newKeys(prefix string, schemas configstore.Schemas) (*keys, error) {
 	return k, nil
 }
 
-// of returns the key of an object.
+// of returns the key in etcd of an object.
 func (k *keys) of(key configstore.ConfigKey) string {
 	return k.prefix + escape(key.Kind.Group) + "/" + escape(key.Kind.Kind) + "/" + escape(key.Namespace) + "/" + escape(key.Name)
 }
@@ -44,8 +44,8 @@ func (k *keys) of(key configstore.ConfigKey) string {
 // end returns the end of the range of all keys.
 func (k *keys) end() string { return k.prefix[:len(k.prefix)-1] + string(rune('/'+1)) }
 
-// parse returns the object of a key. The error matches ErrKey, or is that of an unknown
-// kind.
+// parse returns the object of a key. The error matches ErrKey, or configstore.ErrUnknownKind if the
+// kind is unknown.
 func (k *keys) parse(key string) (object configstore.ConfigKey, err error) {
 	parts := strings.Split(strings.TrimPrefix(key, k.prefix), "/")
 	if len(parts) != keyParts {
@@ -72,8 +72,8 @@ func (k *keys) parse(key string) (object configstore.ConfigKey, err error) {
 	return configstore.ConfigKey{Kind: kind, Namespace: parts[2], Name: parts[3]}, err
 }
 
-// escape writes the percent sign, the slash and what is no printable ASCII character as
-// %XX, so that the delimiter of keys is in no part of them.
+// escape writes the percent sign, the slash and characters other than printable ASCII as %XX, so
+// that no part of a key contains the delimiter.
 func escape(s string) string {
 	const digits = "0123456789ABCDEF"
 	plain := func(c byte) bool { return c > ' ' && c < 0x7f && c != '%' && c != '/' }

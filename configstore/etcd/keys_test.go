@@ -20,7 +20,7 @@ func testKeys(tb testing.TB) *keys {
 	return k
 }
 
-// TestKeys: keys are readable, and nothing in a name passes for a delimiter.
+// TestKeys: keys are readable, and no part of a name is taken for a delimiter.
 func TestKeys(t *testing.T) {
 	k := testKeys(t)
 	for _, e := range []struct{ namespace, name, want string }{
@@ -54,7 +54,7 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// FuzzKeys: a key of etcd stands for one object at most, and an object has one key.
+// FuzzKeys: a key in etcd belongs to at most one object, and an object has one key.
 func FuzzKeys(f *testing.F) {
 	f.Add("default", "reviews", "networking.istio.io/Gateway/a/b")
 	f.Add("a/b", "%", "networking.istio.io/Gateway/a%2Fb/%25")

@@ -15,14 +15,13 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// Lease writes objects that vanish with their writer: when the lease expires, because
-// nobody keeps it alive, or is revoked, etcd deletes all of them at once, which is one
-// batch of events. It reads what its cache does. Create it with Cache.Grant and keep it
-// alive with Run.
+// Lease writes objects that are deleted with their writer: when the lease expires, because nobody
+// keeps it alive, or is revoked, etcd deletes all of them in one transaction, which is one batch of
+// events. Its reads are those of its cache. Create it with Cache.Grant and keep it alive with Run.
 //
-// Every write puts the object under the lease, also one that changes nothing else, so that
-// a writer that was started again takes over what it has left. Writes of others, by a Cache,
-// leave an object under its lease; one by another Lease moves it there.
+// Every write attaches the object to the lease, even without another change, so that a restarted
+// writer takes over its previous objects. Writes of a Cache keep an object attached to its lease; a
+// write of another Lease moves it there.
 type Lease struct {
 	configstore.Reader // of the cache
 	cache              *Cache
@@ -35,8 +34,8 @@ var (
 	_ configstore.BatchWriter = (*Lease)(nil)
 )
 
-// Grant returns a lease that expires when it was not kept alive for ttl, which is rounded up
-// to seconds, and which etcd may prolong to its minimum.
+// Grant returns a lease that expires if it is not kept alive for ttl. The ttl is rounded up to
+// seconds, and etcd may raise it to its minimum.
 func (c *Cache) Grant(ctx context.Context, ttl time.Duration) (*Lease, error) {
 	granted, err := c.client.Grant(ctx, int64((ttl+time.Second-1)/time.Second))
 	if err != nil {
@@ -48,12 +47,12 @@ func (c *Cache) Grant(ctx context.Context, ttl time.Duration) (*Lease, error) {
 // ID returns the lease's identity in etcd.
 func (l *Lease) ID() clientv3.LeaseID { return l.id }
 
-// Run keeps the lease alive until stop is closed, revokes it, and returns nil: the objects
-// are gone then. If the lease is lost before, because etcd was away for longer than its time
-// to live or because somebody revoked it, Run returns an error that wraps ErrLeaseLost, at
-// most a third of that time later: the objects are gone, or go as soon as etcd notices, and
-// further writes fail with ErrLeaseLost, too. Get another lease then, and write the objects
-// again. It does not run the cache.
+// Run keeps the lease alive until stop is closed, revokes it, and returns nil: its objects are then
+// deleted. If the lease is lost before, because etcd was unavailable for longer than the lease's
+// time to live or because somebody revoked it, Run returns an error that wraps ErrLeaseLost, at
+// most a third of that time later. The objects are then deleted, or will be as soon as etcd
+// notices, and further writes fail with ErrLeaseLost, too. In that case grant another lease and
+// write the objects again. Run does not run the cache.
 func (l *Lease) Run(stop <-chan struct{}) error {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
 	var stopping sync.WaitGroup
@@ -87,7 +86,7 @@ func (l *Lease) Run(stop <-chan struct{}) error {
 	}
 }
 
-// keepAlive prolongs the lease, and returns until when at least.
+// keepAlive renews the lease, and returns the earliest time of its expiry.
 func (l *Lease) keepAlive(ctx context.Context) (expires time.Time, err error) {
 	asked := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, l.ttl/3)

@@ -21,7 +21,7 @@ func grant(t *testing.T, r *replica, ttl time.Duration) *etcd.Lease {
 	return l
 }
 
-// keep runs a lease, and returns what ends it and what Run has returned.
+// keep runs a lease, and returns a function that ends it and returns the result of Run.
 func keep(t *testing.T, l *etcd.Lease) (end func() error) {
 	t.Helper()
 	stop, ended := make(chan struct{}), make(chan error, 1)
@@ -39,8 +39,8 @@ func keep(t *testing.T, l *etcd.Lease) (end func() error) {
 	return end
 }
 
-// TestLease: objects live as long as the lease that they were written with last, whoever
-// changes them; they go as one batch.
+// TestLease: objects live as long as the lease of their last write with a lease, regardless of
+// changes by others, and are deleted as one batch.
 func TestLease(t *testing.T) {
 	srv, prefix := shared.get(t)
 	r, other := start(t, srv.addr, etcd.Options{Prefix: prefix}), start(t, srv.addr, etcd.Options{Prefix: prefix})
@@ -58,7 +58,7 @@ func TestLease(t *testing.T) {
 	other.update(t, entry("a", "10.0.0.2")) // keeps the lease
 	later := grant(t, other, time.Hour)
 	endLater := keep(t, later)
-	if _, err := later.Update(entry("moves", "10.0.0.1")); err != nil { // which changes nothing else
+	if _, err := later.Update(entry("moves", "10.0.0.1")); err != nil { // without another change
 		t.Fatal(err)
 	}
 	if err := l.Delete(entry("x", "").GroupVersionKind, "taken", "ns", nil); err != nil {
@@ -84,7 +84,7 @@ func TestLease(t *testing.T) {
 	}
 }
 
-// expectGone demands that these objects went at once.
+// expectGone expects that these objects were deleted in one batch.
 func (r *replica) expectGone(t *testing.T, want ...string) {
 	t.Helper()
 	if err := r.Flush(within(t)); err != nil {
@@ -100,7 +100,7 @@ func (r *replica) expectGone(t *testing.T, want ...string) {
 	t.Errorf("the batches are %q, want one of %q", r.batches, want)
 }
 
-// TestLeaseLost: a writer that is alive learns that its lease is lost.
+// TestLeaseLost: a live writer is notified that its lease is lost.
 func TestLeaseLost(t *testing.T) {
 	t.Parallel()
 	srv, prefix := shared.get(t)

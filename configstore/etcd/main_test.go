@@ -10,7 +10,7 @@ import (
 
 func TestMain(m *testing.M) { testmain.Verify(sharing{m}) }
 
-// sharing ends the shared server before leaks are looked for.
+// sharing stops the shared server before the check for leaks.
 type sharing struct{ m *testing.M }
 
 // Run implements goleak.TestingM.

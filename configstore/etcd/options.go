@@ -24,41 +24,42 @@ const (
 
 // Options of a Cache. The zero value works.
 type Options struct {
-	// Prefix is what all keys begin with, without the slash at its end. Caches with the
-	// same prefix share their objects. Default: DefaultPrefix.
+	// Prefix is the prefix of all keys, without the trailing slash. Caches with the same prefix
+	// share their objects. Default: DefaultPrefix.
 	Prefix string
-	// Domain is the Domain of objects that are written without one, and of those that
-	// others wrote. It is not stored; one that differs from it is. Default: empty.
+	// Domain is the Domain of objects that are written without one, and of objects that others
+	// wrote. It is not stored; a different Domain is. Default: empty.
 	Domain string
-	// MaxTxnOps is the number of objects that a batch may change, at most what the servers
-	// allow by --max-txn-ops. Default: DefaultMaxTxnOps, which is theirs.
+	// MaxTxnOps is the maximum number of objects in a batch, at most the servers' --max-txn-ops.
+	// Default: DefaultMaxTxnOps, the servers' default.
 	MaxTxnOps int
-	// Timeout is how long a write waits in all, and how long any other request waits for
-	// its answer. Default: 10 seconds.
+	// Timeout is the timeout of a write as a whole, and of every other request. Default: 10
+	// seconds.
 	Timeout time.Duration
-	// ProgressInterval is how often the servers are asked for a sign of life; after two
-	// intervals without one the content counts as stale, and the watch is made anew.
-	// Default: 5 seconds.
+	// ProgressInterval is the interval of the progress requests to the servers. After two intervals
+	// without a response the content counts as stale, and the watch is opened again. Default: 5
+	// seconds.
 	ProgressInterval time.Duration
-	// MaxBackoff is the longest time between two attempts to reach etcd again, of which the
-	// first is made within 200 ms; up to half of it is added at random. Default: 3 seconds.
+	// MaxBackoff is the maximum backoff between two attempts to reach etcd, before jitter; the
+	// first retry follows within 200 ms. The jitter adds up to half of the backoff. Default: 3
+	// seconds.
 	MaxBackoff time.Duration
-	// SkipValidation accepts objects that break the rules of their schema's Validate, in
-	// writes as well as in what others wrote. Default: they are refused.
+	// SkipValidation accepts objects that violate the Validate rules of their schema, both in
+	// writes and in values of other writers. Default: such objects are rejected.
 	SkipValidation bool
-	// OnWarning is called, after a successful write of this cache and with no lock held, with
-	// what the validator found questionable. Default: warnings are dropped.
+	// OnWarning is called with the warnings of the validator, after a successful write of this
+	// cache and without locks held. Default: warnings are dropped.
 	OnWarning func(key configstore.ConfigKey, warnings []configstore.Violation)
-	// HistoryLimit is the number of changes that are kept for Watch. Default, for values
-	// below 1: that of package memory.
+	// HistoryLimit is the number of changes that are kept for Watch. Default, for values below 1:
+	// the default of package memory.
 	HistoryLimit int
-	// Logger gets each error of Errors once, when it appears, the beginning and the end of
-	// each time in which etcd is away, and what is slow or panics, as that of
-	// memory.ControllerOptions. Default: nil, which discards.
+	// Logger gets each error of Errors once, when it appears, the beginning and the end of each
+	// outage of etcd, and slow or panicking handlers, like the Logger of memory.ControllerOptions.
+	// Default: nil, which discards.
 	Logger *slog.Logger
 }
 
-// withDefaults returns the options with what is not given filled in.
+// withDefaults returns a copy of the options with the defaults filled in.
 func (o Options) withDefaults() (Options, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix

@@ -15,13 +15,13 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// mutation is one change on its way.
+// mutation is one change in progress.
 type mutation struct {
 	op  configstore.Op
 	key string
-	// config is under the canonical kind.
+	// config has the canonical kind.
 	config configstore.Config
-	// given is set if the stored revision has to be that of config.
+	// given is set if the stored revision must equal the ResourceVersion of config.
 	given  bool
 	schema *configstore.Schema
 }
@@ -29,41 +29,44 @@ type mutation struct {
 // fail wraps an error with the verb and the object.
 func (m *mutation) fail(err error) error {
 	if errors.Is(err, configstore.ErrInvalid) {
-		return fmt.Errorf("%s: %w", m.op, err) // it names the object itself
+		return fmt.Errorf("%s: %w", m.op, err) // The error names the object itself.
 	}
 	return fmt.Errorf("%s %s: %w", m.op, m.config.Key().Object(), err)
 }
 
-// stored is what etcd has under a key, as far as a write knows.
+// stored is the value of a key as far as a write knows it.
 type stored struct {
-	// mod is the mod revision; 0: nothing.
+	// mod is the mod revision, or 0 if the key does not exist.
 	mod int64
-	// config is nil if there is nothing, or nothing that can be decoded: then err says why.
+	// config is nil if the key does not exist or cannot be decoded; in the latter case err is the
+	// reason.
 	config *configstore.Config
 	err    error
 	lease  int64
 }
 
-// target is what becomes of one key.
+// target is the planned result of one key.
 type target struct {
 	key string
 	was stored
-	// now is the state after the mutations so far; nil: none, or was.err.
+	// now is the state after the mutations so far. It is nil if there is none, or if the stored
+	// value cannot be decoded.
 	now *configstore.Config
-	// exists: the key has a value after the mutations so far.
+	// exists is set if the key has a value after the mutations so far.
 	exists bool
-	// changed: the value is another one than the stored one. again: it was deleted in between.
+	// changed is set if the value differs from the stored one, and again if the key was deleted in
+	// between.
 	changed, again bool
 }
 
-// plan is what a batch does to its keys, given what is stored.
+// plan contains the results of a batch for its keys, given the stored values.
 type plan struct {
 	cache   *Cache
 	targets map[string]*target
 	order   []*target
 }
 
-// newPlan plans the mutations upon what lookup says is stored.
+// newPlan plans the mutations, given the stored values that lookup returns.
 func (c *Cache) newPlan(mutations []mutation, lookup func(m *mutation) stored) (*plan, error) {
 	p := &plan{cache: c, targets: make(map[string]*target, len(mutations))}
 	for i := range mutations {
@@ -82,7 +85,7 @@ func (c *Cache) newPlan(mutations []mutation, lookup func(m *mutation) stored) (
 	return p, nil
 }
 
-// apply changes the target as a mutation says. Its errors are those of ConfigStore.
+// apply applies a mutation to the target. It returns the errors of ConfigStore.
 func (t *target) apply(m *mutation) error {
 	op := m.op
 	if op == configstore.OpUpsert {
@@ -101,7 +104,7 @@ func (t *target) apply(m *mutation) error {
 			next.CreationTimestamp = time.Now().UTC().Round(0)
 		}
 	case configstore.OpUpdate:
-		if t.now == nil { // What is stored cannot be decoded.
+		if t.now == nil { // The stored value cannot be decoded.
 			next.Generation = 1
 			if next.CreationTimestamp.IsZero() {
 				next.CreationTimestamp = time.Now().UTC().Round(0)
@@ -129,7 +132,7 @@ func (t *target) apply(m *mutation) error {
 	return nil
 }
 
-// check says why a mutation is not possible.
+// check returns an error if a mutation is not possible.
 func (t *target) check(op configstore.Op, m *mutation) error {
 	switch {
 	case op == configstore.OpCreate && t.exists:
@@ -146,8 +149,8 @@ func (t *target) check(op configstore.Op, m *mutation) error {
 	return nil
 }
 
-// succeed makes next, as an Update gives it, the state after old. It returns false if nothing
-// changes.
+// succeed completes next, the config of an Update, as the successor of old. It returns false if
+// nothing changes.
 func succeed(schema *configstore.Schema, old, next *configstore.Config) bool {
 	if next.CreationTimestamp.IsZero() {
 		next.CreationTimestamp = old.CreationTimestamp
@@ -164,18 +167,18 @@ func succeed(schema *configstore.Schema, old, next *configstore.Config) bool {
 		!configstore.EqualMessage(old.Status, next.Status)
 }
 
-// shownAs returns what is stored as this cache shows it, which may be older than what etcd
-// has.
+// shownAs returns the stored value according to this cache, which may be older than the one in
+// etcd.
 func (c *Cache) shownAs(m *mutation) stored {
 	config := c.published.Get(m.config.GroupVersionKind, m.config.Name, m.config.Namespace)
 	if config == nil {
 		return stored{}
 	}
-	mod, _ := strconv.ParseInt(config.ResourceVersion, 10, 64) // The package's own.
+	mod, _ := strconv.ParseInt(config.ResourceVersion, 10, 64) // formatted by this package
 	return stored{mod: mod, config: config}
 }
 
-// storedAs returns what an answer of etcd has for a key.
+// storedAs returns the stored value of a key in a response of etcd.
 func (c *Cache) storedAs(kv *mvccpb.KeyValue) stored {
 	s := stored{mod: kv.GetModRevision(), lease: kv.GetLease()}
 	config, _, err := c.codec.decode(kv)

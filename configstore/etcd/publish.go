@@ -14,27 +14,27 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 )
 
-// version is what the cache knows of a key. One that was created again is another object.
+// version is the cache's state of a key. A key that was created again is another object.
 type version struct {
 	create, mod int64
 	object      configstore.ConfigKey
-	// shown: a state of the object is published, or, if it is a placeholder, that takes its place.
+	// shown is set if a state of the object is published, and placeholder if that is a placeholder.
 	shown, placeholder bool
 }
 
-// batch is what one transaction, or one list, changes.
+// batch contains the changes of one transaction, or of one list.
 type batch struct {
 	cache     *Cache
 	mutations []configstore.Mutation
-	// errs are the keys that have errors now, or nil for those that have none any more.
+	// errs contains the new errors by key, or nil for keys whose error has gone.
 	errs map[string]*Error
 }
 
 func (c *Cache) newBatch() *batch { return &batch{cache: c, errs: map[string]*Error{}} }
 
-// put takes what etcd has under a key. If it is no object that can be shown, the state of the
-// same object stays, and that of one of its name that was deleted before goes. Without such a state a placeholder takes its
-// place, if its kind has them.
+// put applies the value of a key in etcd. If it is not a valid object, the last good state of the
+// same object stays; the state of a deleted object of the same name is removed. An object without a
+// last good state is published as a placeholder, if its kind has placeholders.
 func (b *batch) put(kv *mvccpb.KeyValue) {
 	c, key := b.cache, string(kv.GetKey())
 	old := c.known[key]
@@ -67,7 +67,7 @@ func (b *batch) put(kv *mvccpb.KeyValue) {
 	c.known[key] = next
 }
 
-// remove takes that etcd does not have a key any more.
+// remove applies the deletion of a key in etcd.
 func (b *batch) remove(key string) {
 	c := b.cache
 	if old, known := c.known[key]; known {
@@ -89,10 +89,10 @@ func (b *batch) add(op configstore.Op, config configstore.Config) {
 	b.mutations = append(b.mutations, configstore.Mutation{Op: op, Config: config})
 }
 
-// publish shows the batch, as the state of a revision.
+// publish publishes the batch, as the state of a revision.
 func (b *batch) publish(revision int64) {
 	c := b.cache
-	for _, r := range commit.Show(c.published, b.mutations) { // Not to be expected: decode has checked the objects.
+	for _, r := range commit.Show(c.published, b.mutations) { // Not expected, because decode has checked the objects.
 		key := c.codec.keys.of(r.Object)
 		b.errs[key] = &Error{Key: key, Object: r.Object, Revision: c.known[key].mod, Since: time.Now(), Err: r.Err}
 	}
@@ -100,7 +100,7 @@ func (b *batch) publish(revision int64) {
 	c.show(revision)
 }
 
-// noteErrors takes what is new about keys.
+// noteErrors records the new errors of keys.
 func (c *Cache) noteErrors(errs map[string]*Error) {
 	var fresh []*Error
 	c.mu.Lock()
@@ -124,8 +124,8 @@ func (c *Cache) noteErrors(errs map[string]*Error) {
 	}
 }
 
-// publishEvents shows what a watch has told, each transaction as one batch. What is shown
-// already is left out: a watch that was made anew may repeat it.
+// publishEvents publishes the events of a watch, each transaction as one batch. It skips published
+// transactions, because a watch that was opened again may repeat them.
 func (c *Cache) publishEvents(events []*mvccpb.Event) {
 	shown := c.shownRevision()
 	for len(events) > 0 {
@@ -149,9 +149,9 @@ func (c *Cache) publishEvents(events []*mvccpb.Event) {
 	}
 }
 
-// publishList shows everything that etcd has at a revision. The difference to what is shown
-// is one batch: deletions, then the rest in the order of keys. other: it is not the history
-// that was read before, so that equal revisions say nothing.
+// publishList publishes the objects that etcd has at a revision. The difference from the published
+// state is one batch: deletions, then the others in the order of keys. other is set if the list
+// belongs to another history than the published state, so that equal revisions are not comparable.
 func (c *Cache) publishList(kvs []*mvccpb.KeyValue, revision int64, other bool) {
 	b := c.newBatch()
 	there := make(map[string]bool, len(kvs))

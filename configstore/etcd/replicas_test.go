@@ -24,8 +24,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// history returns all that etcd tells of a prefix, from the beginning up to a revision, each
-// transaction in the form of describe.
+// history returns etcd's events for a prefix, from the beginning up to a revision, each transaction
+// in the form of describe.
 func history(t *testing.T, client *clientv3.Client, prefix string, upTo int64) (batches [][]string) {
 	t.Helper()
 	ctx := within(t)
@@ -72,11 +72,11 @@ func history(t *testing.T, client *clientv3.Client, prefix string, upTo int64) (
 type writer struct {
 	*replica
 	rng *rand.Rand
-	// writes counts what etcd has taken.
+	// writes counts the writes that etcd has accepted.
 	writes int
 }
 
-// expected are errors of writes that others are faster than.
+// expected reports whether an error of a write is explained by a concurrent writer.
 func expected(err error) bool {
 	for _, e := range []error{configstore.ErrNotFound, configstore.ErrAlreadyExists, configstore.ErrConflict} {
 		if errors.Is(err, e) {
@@ -101,7 +101,7 @@ func (w *writer) mutation() configstore.Mutation {
 	return m
 }
 
-// write does one thing, and checks that what it has written can be read at once.
+// write makes one random write, and checks that its result can be read at once.
 func (w *writer) write(t *testing.T) {
 	t.Helper()
 	if w.rng.IntN(2) == 0 {
@@ -136,8 +136,8 @@ func (w *writer) write(t *testing.T) {
 	}
 }
 
-// TestReplicas: three replicas that write at random end equal, and each was told what etcd
-// tells, each transaction as one batch.
+// TestReplicas: three replicas that write at random have equal states in the end, and each has
+// received etcd's events, each transaction as one batch.
 func TestReplicas(t *testing.T) {
 	writes := tier.Share(10_000)
 	srv, prefix := shared.get(t)
@@ -182,7 +182,7 @@ func TestReplicas(t *testing.T) {
 	}
 }
 
-// sameContent demands that two caches show the same in everything.
+// sameContent expects that two caches have equal content.
 func sameContent(t *testing.T, want, got configstore.Reader) {
 	t.Helper()
 	a, b := want.List(istio.ServiceEntry, ""), got.List(istio.ServiceEntry, "")
@@ -196,8 +196,7 @@ func sameContent(t *testing.T, want, got configstore.Reader) {
 	}
 }
 
-// TestWholeTransactions: neither a reader nor a handler of another replica sees a part of a
-// batch.
+// TestWholeTransactions: neither a reader nor a handler of another replica sees a part of a batch.
 func TestWholeTransactions(t *testing.T) {
 	srv, prefix := shared.get(t)
 	from, to := start(t, srv.addr, etcd.Options{Prefix: prefix}), start(t, srv.addr, etcd.Options{Prefix: prefix})

@@ -18,7 +18,7 @@ import (
 	"go.uber.org/zap"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience is the maximum time that a test waits for an expected event.
 const patience = 60 * time.Second
 
 // server is an etcd in this process, on loopback.
@@ -28,8 +28,7 @@ type server struct {
 	etcd *embed.Etcd
 }
 
-// startServer starts an etcd with the data of a folder, at an address or, for "", at a free
-// one.
+// startServer starts an etcd with the data of a folder, at an address or, for "", at a free one.
 func startServer(dir, addr string) (*server, error) { return startServerWith(dir, addr, false) }
 
 // startServerWith is startServer with or without waiting for the disk.
@@ -69,7 +68,7 @@ func (s *server) stop() {
 	}
 }
 
-// sharedServer is one etcd for all tests that do it no harm: they have prefixes of their own.
+// sharedServer is one etcd for all tests that do not disturb it, each with its own prefix.
 type sharedServer struct {
 	mu     sync.Mutex
 	dir    string
@@ -128,8 +127,8 @@ func newServer(tb testing.TB) *server {
 	return s
 }
 
-// restart starts a server that was stopped, at its address. Its port may be that of somebody's connection for a
-// while: the system chooses those from the same ports.
+// restart starts a server that was stopped, at its address. Its port may be in use by a client
+// connection for a while, because the system assigns client ports from the same range.
 func (s *server) restart(tb testing.TB) {
 	tb.Helper()
 	eventually(tb, "the port is free", func() bool {
@@ -145,7 +144,7 @@ func (s *server) restart(tb testing.TB) {
 	})
 }
 
-// within returns a context for what must not take forever.
+// within returns a context with the time limit of an expected event.
 func within(tb testing.TB) context.Context {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

@@ -6,9 +6,9 @@ import "github.com/pilotkit/pilotkit/configstore"
 
 var _ configstore.SourceStater = (*Cache)(nil)
 
-// SourceState implements configstore.SourceStater, by Status and Errors. While it is stale, StaleSince
-// and Content are both the last moment at which etcd was heard of: what is shown is what
-// it had then.
+// SourceState implements configstore.SourceStater, by Status and Errors. While the cache is stale,
+// StaleSince and Content are both the time of etcd's last response, because the published state is
+// the one of that time.
 func (c *Cache) SourceState() configstore.SourceState {
 	status := c.Status()
 	s := configstore.SourceState{

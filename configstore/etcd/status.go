@@ -7,28 +7,28 @@ import (
 	"time"
 )
 
-// Status is how a Cache is at one moment.
+// Status is the state of a Cache.
 type Status struct {
-	// Stale: nothing is read from etcd at present, so that what is shown may be out of
-	// date: etcd is away, or Run does not run.
+	// Stale is set while the cache does not read from etcd, so that the published state may be
+	// outdated: etcd is unavailable, or Run does not run.
 	Stale bool
-	// Since is the last moment at which etcd was heard of if Stale; zero: it was never.
+	// Since, if Stale, is the time of etcd's last response, or zero if it never responded.
 	Since time.Time
-	// Err is why the last attempt to read failed, if Stale; nil: there was none.
+	// Err, if Stale, is the error of the last attempt to read, or nil if there was no attempt.
 	Err error
-	// Revision is the revision of etcd that is shown. All changes below the prefix up to it
-	// are in; 0: nothing was read.
+	// Revision is the etcd revision of the published state, which includes all changes below the
+	// prefix up to it. It is 0 before the first read.
 	Revision int64
 }
 
-// feedState is what is known of the connection to etcd.
+// feedState is the state of the connection to etcd.
 type feedState struct {
 	live  bool
 	heard time.Time
 	err   error
 }
 
-// Status returns how the cache is.
+// Status returns the state of the cache.
 func (c *Cache) Status() Status {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,7 +39,7 @@ func (c *Cache) Status() Status {
 	return s
 }
 
-// heard notes that etcd has answered.
+// heard records a response of etcd.
 func (c *Cache) heard() {
 	now := time.Now()
 	c.mu.Lock()
@@ -51,7 +51,7 @@ func (c *Cache) heard() {
 	}
 }
 
-// lost notes that nothing is read from etcd any more; nil: because Run ends.
+// lost records that the cache does not read from etcd at present. err is nil if Run ends.
 func (c *Cache) lost(err error) {
 	c.mu.Lock()
 	before := c.feed
@@ -63,7 +63,7 @@ func (c *Cache) lost(err error) {
 	}
 }
 
-// show notes the revision that is published, and wakes those that wait for it.
+// show records the published revision, and wakes the calls that wait for it.
 func (c *Cache) show(revision int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -71,7 +71,7 @@ func (c *Cache) show(revision int64) {
 	c.wakeLocked()
 }
 
-// setRunning notes whether Run reads.
+// setRunning records whether Run reads.
 func (c *Cache) setRunning(running bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +86,7 @@ func (c *Cache) wakeLocked() {
 	}
 }
 
-// progress returns what is shown, whether Run reads, and a channel that is closed when one
+// progress returns the published revision, whether Run reads, and a channel that is closed when one
 // of them changes.
 func (c *Cache) progress() (shown int64, running bool, changed <-chan struct{}) {
 	c.mu.Lock()

@@ -15,24 +15,23 @@ import (
 	"google.golang.org/grpc"
 )
 
-// stream is one watch of everything below the prefix, on a connection that is not
-// replaced when it breaks.
+// stream is one watch of all keys below the prefix, on a connection that is not replaced when it
+// breaks.
 type stream struct {
 	watch     etcdserverpb.Watch_WatchClient
 	responses chan *etcdserverpb.WatchResponse
 	cancel    context.CancelFunc
 	receiver  sync.WaitGroup
-	// err is why responses was closed.
+	// err is the reason why responses was closed.
 	err error
 }
 
-// open begins to watch from a revision. The stream is to be closed.
+// open begins a watch from a revision. The caller closes the stream.
 func (c *Cache) open(ctx context.Context, from int64) (*stream, error) {
-	// A member without a leader would keep silent.
+	// A member without a leader would otherwise be silent.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
-	// A server tells of up to 1,000 transactions that were missed in one response. It comes in
-	// fragments, so that how long it takes is no silence; one object may still be larger than
-	// what gRPC takes by default.
+	// A server sends up to 1,000 missed transactions in one response. Fragments keep a long
+	// transfer from looking like silence. One object may still be larger than gRPC's default limit.
 	watch, err := c.remote().Watch(ctx, grpc.MaxCallRecvMsgSize(math.MaxInt32))
 	if err == nil {
 		err = watch.Send(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{
@@ -50,8 +49,9 @@ func (c *Cache) open(ctx context.Context, from int64) (*stream, error) {
 	return s, nil
 }
 
-// receive hands on what the server sends. Fragments come as signs of life without events, which
-// the last one has: one transaction may be in several.
+// receive passes on the server's responses. It passes fragments on without events, to show that the
+// server is alive, and delivers their events with the last fragment, because a transaction may span
+// several fragments.
 func (s *stream) receive(ctx context.Context) {
 	defer close(s.responses)
 	var held []*mvccpb.Event
@@ -75,8 +75,8 @@ func (s *stream) receive(ctx context.Context) {
 	}
 }
 
-// requestProgress asks the server to tell its revision, which it does when it has told
-// everything up to it. An error shows in the responses.
+// requestProgress requests the server's revision, which the server sends once it has sent all
+// events up to it. An error appears in the responses.
 func (s *stream) requestProgress() {
 	_ = s.watch.Send(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_ProgressRequest{
 		ProgressRequest: &etcdserverpb.WatchProgressRequest{},
@@ -89,13 +89,13 @@ func (s *stream) close() {
 	s.receiver.Wait()
 }
 
-// errCompacted is why a watch cannot go on: what it would tell next is not known any more.
+// errCompacted means that a watch cannot continue, because its next events are compacted.
 var errCompacted = errors.New("the revision to watch from is compacted")
 
-// errNoProgress is why a watch is given up that nothing comes from.
+// errNoProgress means that a watch was closed because the server was silent.
 var errNoProgress = errors.New("no sign of life")
 
-// cancelled returns why the server has ended a watch, or nil.
+// cancelled returns the reason why the server has ended a watch, or nil.
 func cancelled(r *etcdserverpb.WatchResponse) error {
 	switch {
 	case r.GetCompactRevision() > 0:

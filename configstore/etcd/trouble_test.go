@@ -19,9 +19,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// TestReplicasInTrouble: three replicas write at random while their ways to etcd are cut or
-// silent, etcd restarts, and what they have missed is compacted. They end equal to etcd, and what
-// the handlers of each were told is a history that leads there: nothing is lost or doubled.
+// TestReplicasInTrouble: three replicas write at random while their connections to etcd are cut or
+// silent, etcd restarts, and the missed changes are compacted. Their final states equal etcd's, and
+// the events of each one's handlers lead to that state: no event is lost or duplicated.
 func TestReplicasInTrouble(t *testing.T) {
 	t.Parallel()
 	rounds := tier.Share(12)
@@ -60,11 +60,11 @@ func TestReplicasInTrouble(t *testing.T) {
 	}
 }
 
-// trouble makes one fault, lets writes go on for a while, and ends it.
+// trouble causes one fault, lets writes continue for a while, and ends it.
 func trouble(t *testing.T, random *rand.Rand, srv *server, proxies []*proxy) {
 	t.Helper()
 	p := proxies[random.IntN(len(proxies))]
-	goOn := func() { // some transactions of those that can still write
+	goOn := func() { // some transactions of the replicas that can still write
 		client := newClient(t, srv.addr)
 		before, err := client.Get(within(t), "revision")
 		if err != nil {
@@ -101,7 +101,7 @@ func trouble(t *testing.T, random *rand.Rand, srv *server, proxies []*proxy) {
 	p.set(passing)
 }
 
-// writeUntil writes until it is stopped, also while etcd is away.
+// writeUntil writes until it is stopped, even during outages of etcd.
 func (w *writer) writeUntil(t *testing.T, stop <-chan struct{}) {
 	t.Helper()
 	for {
@@ -118,8 +118,8 @@ func (w *writer) writeUntil(t *testing.T, stop <-chan struct{}) {
 	}
 }
 
-// foldedDiff says where a history is none that can be, or ends elsewhere than what a replica has;
-// "": nowhere.
+// foldedDiff returns the position at which a history is impossible, or its difference from a
+// replica's final state, or "".
 func foldedDiff(history []string, end *replica) string {
 	has := map[string]string{}
 	for i, event := range history {

@@ -14,8 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
-// Create implements ConfigStore. The time of creation, if none is given, is that of this
-// machine.
+// Create implements ConfigStore. A missing creation time is set by this machine's clock.
 func (c *Cache) Create(config configstore.Config) (revision string, err error) {
 	return c.write(nil, configstore.Mutation{Op: configstore.OpCreate, Config: config})
 }
@@ -35,9 +34,9 @@ func (c *Cache) Delete(kind configstore.GroupVersionKind, name, namespace string
 	return c.remove(nil, kind, name, namespace, resourceVersion)
 }
 
-// Apply implements configstore.BatchWriter: a batch is one transaction. It is ErrTooLarge if
-// it concerns more than Options.MaxTxnOps objects; nothing is written then. Of several
-// mutations of one object only what they amount to is written, and is an event.
+// Apply implements configstore.BatchWriter: a batch is one transaction. It fails with ErrTooLarge,
+// and writes nothing, if it changes more than Options.MaxTxnOps objects. Several mutations of one
+// object are merged into one write and one event.
 func (c *Cache) Apply(mutations ...configstore.Mutation) (revision uint64, err error) {
 	return c.applyAll(nil, mutations)
 }
@@ -53,7 +52,7 @@ func (c *Cache) remove(l *Lease, kind configstore.GroupVersionKind, name, namesp
 	if err != nil {
 		return err
 	}
-	w.mutations[0].given = given // also if it is empty
+	w.mutations[0].given = given // even if it is empty
 	_, err = w.do()
 	return err
 }
@@ -84,18 +83,18 @@ func (c *Cache) applyAll(l *Lease, mutations []configstore.Mutation) (revision u
 	return c.Revision(), nil
 }
 
-// write is a batch on its way.
+// write is a batch in progress.
 type write struct {
 	cache *Cache
-	// lease is nil for what stays.
+	// lease is nil for objects without a lease.
 	lease     *Lease
 	mutations []mutation
 	warnings  [][]configstore.Violation
-	// keys are those of the mutations, each once.
+	// keys are the distinct keys of the mutations.
 	keys []string
 }
 
-// newWrite checks everything that can be checked without etcd.
+// newWrite performs the checks that do not need etcd.
 func (c *Cache) newWrite(l *Lease, mutations ...configstore.Mutation) (*write, error) {
 	w := &write{cache: c, lease: l, mutations: make([]mutation, len(mutations))}
 	seen := make(map[string]bool, len(mutations))
@@ -140,7 +139,7 @@ func (w *write) prepare(from *configstore.Mutation) (m mutation, err error) {
 		warnings, err = c.codec.check(m.config, from.Checked)
 	case configstore.OpUpdateStatus:
 		config, shape := m.config, schema
-		config.Spec, shape.Validate = schema.Spec, nil // only the status counts
+		config.Spec, shape.Validate = schema.Spec, nil // only the status is validated
 		_, err = shape.Check(config)
 	case configstore.OpDelete:
 	default:
@@ -150,7 +149,7 @@ func (w *write) prepare(from *configstore.Mutation) (m mutation, err error) {
 	return m, err
 }
 
-// unknownKind says why there is no kind for an object.
+// unknownKind returns the error for an object whose kind is unknown.
 func unknownKind(config *configstore.Config) error {
 	if config.GroupVersionKind == (configstore.GroupVersionKind{}) {
 		return fmt.Errorf("%w: none is given, and not exactly one has specs of type %T", configstore.ErrUnknownKind, config.Spec)
@@ -158,8 +157,7 @@ func unknownKind(config *configstore.Config) error {
 	return fmt.Errorf("%w %s", configstore.ErrUnknownKind, config.GroupVersionKind)
 }
 
-// do commits the batch, and returns when this cache shows it, with the revision of the last
-// object.
+// do commits the batch, and returns the revision of the last object once this cache has the result.
 func (w *write) do() (mod int64, err error) {
 	c := w.cache
 	ctx, cancel := c.timeout()
@@ -167,8 +165,8 @@ func (w *write) do() (mod int64, err error) {
 	var shows int64
 	done := false
 	err = c.whileNotRunning(ctx, func() error {
-		// The watch begins before the transaction: it would take a server a while to tell it
-		// what is past.
+		// The watch begins before the transaction, because a server takes a while to send past
+		// events.
 		s, err := c.attach(ctx)
 		for errors.Is(err, errCompacted) {
 			s, err = c.attach(ctx)
@@ -182,7 +180,7 @@ func (w *write) do() (mod int64, err error) {
 		if mod, shows, err = w.commit(ctx); err != nil {
 			return err
 		}
-		// What goes wrong here await tries again.
+		// After an error here, await retries.
 		_ = c.pump(ctx, s, catchUpInterval, c.opts.Timeout, func(int64) bool { return c.shownRevision() >= shows })
 		return nil
 	})
@@ -199,7 +197,7 @@ func (w *write) do() (mod int64, err error) {
 	return mod, nil
 }
 
-// fail wraps an error with the verb and the object, or with what a batch is.
+// fail wraps an error with the verb and the object, or with the size of the batch.
 func (w *write) fail(err error) error {
 	if len(w.mutations) == 1 {
 		return w.mutations[0].fail(err)
@@ -207,11 +205,11 @@ func (w *write) fail(err error) error {
 	return fmt.Errorf("apply %d mutations: %w", len(w.mutations), err)
 }
 
-// commit executes the batch. It returns the revision of the last object, and the one that
-// shows the batch.
+// commit executes the batch. It returns the revision of the last object, and the revision at which
+// the batch is visible.
 func (w *write) commit(ctx context.Context) (mod, shows int64, err error) {
 	lookup := w.cache.shownAs
-	fresh := w.lease != nil // Only etcd knows which leases objects have.
+	fresh := w.lease != nil // Only etcd knows the leases of objects.
 	if fresh {
 		if lookup, err = w.read(ctx); err != nil {
 			return 0, 0, err
@@ -223,7 +221,7 @@ func (w *write) commit(ctx context.Context) (mod, shows int64, err error) {
 		case err != nil && fresh:
 			return 0, 0, err
 		case err != nil:
-			// What this cache shows may be outdated: only etcd can say no.
+			// The cached state may be outdated: only etcd can reject the write.
 			lookup, err = w.read(ctx)
 		default:
 			var committed bool
@@ -242,7 +240,7 @@ func (w *write) commit(ctx context.Context) (mod, shows int64, err error) {
 	}
 }
 
-// read asks etcd for everything that the batch concerns.
+// read reads all keys of the batch from etcd.
 func (w *write) read(ctx context.Context) (lookup func(*mutation) stored, err error) {
 	gets := make([]clientv3.Op, len(w.keys))
 	for i, key := range w.keys {
@@ -255,7 +253,7 @@ func (w *write) read(ctx context.Context) (lookup func(*mutation) stored, err er
 	return w.lookup(answer), nil
 }
 
-// lookup returns what is stored by the answers to gets.
+// lookup returns the stored values in a response to gets.
 func (w *write) lookup(answer *clientv3.TxnResponse) func(*mutation) stored {
 	found := make(map[string]*mvccpb.KeyValue, len(w.keys))
 	for _, r := range answer.Responses {
@@ -271,8 +269,8 @@ func (w *write) lookup(answer *clientv3.TxnResponse) func(*mutation) stored {
 	}
 }
 
-// try commits a plan, if etcd still has what it was made upon; otherwise it returns what etcd
-// has.
+// try commits a plan if etcd still has the values on which it is based; otherwise it returns the
+// current values.
 func (w *write) try(ctx context.Context, p *plan) (mod, shows int64, now func(*mutation) stored, committed bool, err error) {
 	var compares []clientv3.Cmp
 	var changes, gets []clientv3.Op
@@ -305,17 +303,17 @@ func (w *write) try(ctx context.Context, p *plan) (mod, shows int64, now func(*m
 	return mod, shows, nil, true, nil
 }
 
-// change returns what a transaction does to a key, if anything.
+// change returns the operation of a transaction on a key, if any.
 func (w *write) change(t *target) (op clientv3.Op, changes bool, err error) {
 	switch {
 	case !t.exists && t.was.mod == 0:
-		return op, false, nil // It came and went.
+		return op, false, nil // created and deleted within the batch
 	case !t.exists:
 		return clientv3.OpDelete(t.key), true, nil
 	case !t.changed && (w.lease == nil || t.was.lease == int64(w.lease.id)):
 		return op, false, nil
 	case t.now == nil:
-		return op, false, nil // Nothing is written over what cannot be decoded.
+		return op, false, nil // A value that cannot be decoded is not overwritten.
 	}
 	value, err := w.cache.codec.encode(*t.now)
 	if err != nil {
@@ -332,12 +330,12 @@ func (w *write) change(t *target) (op clientv3.Op, changes bool, err error) {
 	}
 }
 
-// warn hands the validator's warnings to the program.
+// warn passes the validator's warnings to the host.
 func (w *write) warn() {
 	handler := w.cache.opts.OnWarning
 	for i, warnings := range w.warnings {
 		if len(warnings) > 0 && handler != nil {
-			// The write is done, and the program's function no part of it.
+			// The write has succeeded, regardless of the host's function.
 			_ = guard.Call(func() { handler(w.mutations[i].config.Key(), warnings) })
 		}
 	}

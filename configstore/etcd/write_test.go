@@ -20,8 +20,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// TestReadable: what is in etcd is what etcdctl's users expect, and its revision is the
-// object's.
+// TestReadable: the keys and values are readable for users of etcdctl, and the object has the key's
+// revision.
 func TestReadable(t *testing.T) {
 	srv, prefix := shared.get(t)
 	r := newReplica(t, srv.addr, etcd.Options{Prefix: prefix, Domain: "cluster.local"})
@@ -74,7 +74,7 @@ func TestReadable(t *testing.T) {
 	}
 }
 
-// TestOthersWrites: a write is decided upon what etcd has, not upon what the replica shows.
+// TestOthersWrites: a write is based on the state of etcd, not of the replica.
 func TestOthersWrites(t *testing.T) {
 	srv, prefix := shared.get(t)
 	a, b := newReplica(t, srv.addr, etcd.Options{Prefix: prefix}), newReplica(t, srv.addr, etcd.Options{Prefix: prefix})
@@ -87,7 +87,7 @@ func TestOthersWrites(t *testing.T) {
 	if got := b.get("x"); got.Generation != 2 || second == first {
 		t.Errorf("after another one's Create and an Update: %+v", got.Meta)
 	}
-	// What a shows is outdated now.
+	// The cached state of a is outdated now.
 	stale := *a.get("x")
 	stale.Labels = map[string]string{"a": "b"}
 	if _, err := a.Update(stale); !errors.Is(err, configstore.ErrConflict) || !strings.HasPrefix(err.Error(), "update ServiceEntry ns/x: ") {
@@ -96,12 +96,12 @@ func TestOthersWrites(t *testing.T) {
 	if err := a.Delete(istio.ServiceEntry, "x", "ns", &first); !errors.Is(err, configstore.ErrConflict) {
 		t.Errorf("Delete of an outdated revision: %v, want ErrConflict", err)
 	}
-	// An Update to what a shows is no Update that changes nothing.
+	// An Update to the cached state of a is still a change.
 	third := a.update(t, entry("x", "10.0.0.1"))
 	if third == first || a.get("x").Generation != 3 {
 		t.Errorf("the Update back: revision %s, %+v", third, a.get("x").Meta)
 	}
-	// One that b knows of by another way only.
+	// b knows this revision only from the write of a.
 	next := entry("x", "10.0.0.4")
 	next.ResourceVersion = third
 	b.update(t, next)
@@ -113,8 +113,8 @@ func TestOthersWrites(t *testing.T) {
 	b.expect(t, "add ns/x", "update ns/x", "update ns/x", "update ns/x", "delete ns/x")
 }
 
-// TestTooLarge: a batch that no transaction can hold is refused with the limit, and nothing of
-// it is written.
+// TestTooLarge: a batch that exceeds the limit of a transaction fails with the limit, and nothing
+// is written.
 func TestTooLarge(t *testing.T) {
 	srv, prefix := shared.get(t)
 	batch := func(n int) (batch []configstore.Mutation) {
@@ -154,7 +154,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// slowStream is a stream whose messages come when the gate is open.
+// slowStream is a stream whose messages are received while the gate is open.
 type slowStream struct {
 	grpc.ClientStream
 	gate chan struct{}
@@ -169,7 +169,8 @@ func (s slowStream) RecvMsg(m any) error {
 	return err
 }
 
-// TestNotShown: a write that is committed while the watch hangs says so, with the revision.
+// TestNotShown: a write that is committed while the watch hangs returns ErrNotShown with the
+// revision.
 func TestNotShown(t *testing.T) {
 	t.Parallel()
 	srv, prefix := shared.get(t)
@@ -202,7 +203,7 @@ func TestNotShown(t *testing.T) {
 	}
 }
 
-// TestOptions: what cannot work is refused.
+// TestOptions: invalid options are rejected.
 func TestOptions(t *testing.T) {
 	srv, _ := shared.get(t)
 	client := newClient(t, srv.addr)
@@ -229,7 +230,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestWarnings: the program is told what the validator finds questionable.
+// TestWarnings: the host receives the validator's warnings.
 func TestWarnings(t *testing.T) {
 	srv, prefix := shared.get(t)
 	schema := configstore.Schema{

@@ -18,43 +18,42 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// DefaultMaxReviewBytes is the default of AdmissionOptions.MaxBytes. An API server
-// takes requests of up to 3 MiB; the review of an update has the old object, too.
+// DefaultMaxReviewBytes is the default of AdmissionOptions.MaxBytes. An API server accepts requests
+// of up to 3 MiB; the review of an update contains the old object, too.
 const DefaultMaxReviewBytes = 8 << 20
 
 // AdmissionOptions are options of NewAdmissionHandler. The zero value works.
 type AdmissionOptions struct {
 	// Domain is written to the Domain of configs, as by Options.Domain. Default: empty.
 	Domain string
-	// MaxBytes is the largest request body that is read. Default, and if negative:
+	// MaxBytes is the maximum size of a request body. Default, for values that are not positive:
 	// DefaultMaxReviewBytes.
 	MaxBytes int64
 }
 
-// NewAdmissionHandler returns a handler that answers the AdmissionReviews (v1) of an API
-// server's ValidatingWebhookConfiguration: it refuses the objects that a Cache of the same
-// schemas would not show.
+// NewAdmissionHandler returns a handler that answers the AdmissionReviews (v1) of an API server's
+// ValidatingWebhookConfiguration. It rejects the objects that a Cache of the same schemas would not
+// publish.
 //
-// An object of a CREATE or UPDATE is decoded and validated as by a Cache, under whatever
-// version of its kind it is written. If it is malformed or invalid, the API server's client
-// gets an error of reason Invalid, whose message names the object and every field, and whose
-// details have a cause for each. What the schema only warns of, fields that it does not know,
-// and a status that cannot be decoded, are warnings, which kubectl prints; there are at most
-// 20 of up to 256 bytes.
+// An object of a CREATE or UPDATE is decoded and validated as by a Cache, under any version of its
+// kind. If it is malformed or invalid, the API server's client gets an error of reason Invalid. Its
+// message names the object and every field, and its details contain a cause for each. Warnings of
+// the schema, unknown fields, and a status that cannot be decoded become warnings, which kubectl
+// prints; a response contains at most 20 of up to 256 bytes.
 //
-// These are allowed whatever they hold: deletes; objects that are being deleted, whose
-// finalizers could not be removed otherwise; subresources, so that the status of an object
-// can say that it is invalid, with warnings; and kinds that the schemas do not have, with
-// a warning that says so.
+// The following requests are allowed regardless of their content: deletes; objects that are being
+// deleted, because their finalizers could not be removed otherwise; subresources, with warnings, so
+// that the status of an invalid object can be updated; and kinds that the schemas do not have, with
+// a warning.
 //
-// A request that is no review is answered in plain text: 405 if it is no POST, 415 if it is
-// no application/json, 413 if it is too large, else 400. It is the API server's failurePolicy
-// that decides what becomes of the object then.
+// A request that is not a review gets a response in plain text: 405 if it is not a POST, 415 if it
+// is not application/json, 413 if it is too large, else 400. The API server's failurePolicy then
+// decides whether the object is admitted.
 //
-// The handler has no state and no side effects: a webhook may say "sideEffects: None", and
-// dry runs are judged like others. TLS, time limits, and who may ask, are the program's
-// http.Server's. The handler may be used by any number of goroutines; each request holds a
-// small multiple of its body.
+// The handler has no state and no side effects: a webhook may set "sideEffects: None", and dry runs
+// are reviewed like other requests. TLS, timeouts and client authentication are the concern of the
+// host's http.Server. The handler may be used by any number of goroutines; each request holds a
+// small multiple of the size of its body.
 func NewAdmissionHandler(schemas configstore.Schemas, opts ...AdmissionOptions) http.Handler {
 	h := &admissionHandler{schemas: schemas, opts: options.One("kube.NewAdmissionHandler", opts)}
 	if h.opts.MaxBytes <= 0 {
@@ -68,7 +67,7 @@ type admissionHandler struct {
 	opts    AdmissionOptions
 }
 
-// reviewVersion and reviewKind are those of an AdmissionReview.
+// reviewVersion and reviewKind identify an AdmissionReview.
 const (
 	reviewVersion = "admission.k8s.io/v1"
 	reviewKind    = "AdmissionReview"
@@ -100,10 +99,10 @@ func (h *admissionHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(answer) // If the client is gone, nobody is left to be told.
+	_, _ = w.Write(answer) // The client may have disconnected.
 }
 
-// body returns the body of a request, or an error and the HTTP status that says so.
+// body returns the body of a request, or an error and its HTTP status.
 func (h *admissionHandler) body(w http.ResponseWriter, r *http.Request) (body []byte, status int, err error) {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -123,7 +122,7 @@ func (h *admissionHandler) body(w http.ResponseWriter, r *http.Request) (body []
 	return body, 0, nil
 }
 
-// reviewRequest decodes a review. The error says why it is none.
+// reviewRequest decodes a review. It returns an error if the body is not a review.
 func reviewRequest(body []byte) (*admissionv1.AdmissionRequest, error) {
 	var review admissionv1.AdmissionReview
 	err := json.Unmarshal(body, &review)

@@ -46,7 +46,7 @@ func objectOf(kind, metadata, fields string) string {
 	return fmt.Sprintf(`{"apiVersion": %q, "kind": %q, "metadata": {%s}, %s}`, apiVersion, name, metadata, fields)
 }
 
-// responseOf returns what a handler answers to a review.
+// responseOf returns a handler's response to a review.
 func responseOf(t *testing.T, h http.Handler, body string) *admissionv1.AdmissionResponse {
 	t.Helper()
 	w := post(t, h, strings.NewReader(body))
@@ -71,8 +71,8 @@ const (
 	named      = `"name": "a", "namespace": "n"`
 )
 
-// TestAdmissionVerdicts: what is refused, with which text, and what is allowed, with
-// which warnings.
+// TestAdmissionVerdicts: invalid objects are rejected with a text, and the others are allowed, with
+// warnings.
 func TestAdmissionVerdicts(t *testing.T) {
 	t.Parallel()
 	h := kube.NewAdmissionHandler(limits("admission.example.com").Union(istio.Schemas()))
@@ -148,7 +148,7 @@ func TestAdmissionVerdicts(t *testing.T) {
 	}
 }
 
-// TestAdmissionRequests: what is no review is answered in plain text that says why.
+// TestAdmissionRequests: a request that is not a review gets a plain text response with the reason.
 func TestAdmissionRequests(t *testing.T) {
 	t.Parallel()
 	h := kube.NewAdmissionHandler(limits("admission.example.com"), kube.AdmissionOptions{MaxBytes: 1000})
@@ -194,7 +194,7 @@ func TestAdmissionRequests(t *testing.T) {
 	}
 }
 
-// TestAdmissionBounds: answers have a bound, and warnings are lines, whatever objects hold.
+// TestAdmissionBounds: responses are bounded, and each warning is one line, for any object.
 func TestAdmissionBounds(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x\n", 3000)
@@ -226,7 +226,7 @@ func TestAdmissionBounds(t *testing.T) {
 	}
 }
 
-// TestAdmissionPanic: an object at which a schema panics is refused, as by a cache.
+// TestAdmissionPanic: an object for which a schema panics is rejected, as by a cache.
 func TestAdmissionPanic(t *testing.T) {
 	t.Parallel()
 	schema, _ := istio.Schemas().Find(istio.ServiceEntry)
@@ -242,8 +242,8 @@ func TestAdmissionPanic(t *testing.T) {
 	}
 }
 
-// FuzzAdmission: every body is answered, by a verdict on the review of its UID, or by a
-// text that says what is wrong with the request.
+// FuzzAdmission: every body gets a response, either a verdict on the review of its UID or a text
+// with the error of the request.
 func FuzzAdmission(f *testing.F) {
 	for _, body := range []string{
 		reviewOf("CREATE", limitKind, objectOf(limitKind, named, `"spec": {"value": "bad"}`), ""),

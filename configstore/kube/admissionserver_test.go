@@ -35,7 +35,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
-// webhookGroup is the group of the kind that webhooks are asked about.
+// webhookGroup is the group of the kind with webhooks.
 const webhookGroup = "webhook.example.com"
 
 // certificate returns a certificate for 127.0.0.1 that is its own authority, and that
@@ -58,8 +58,8 @@ func certificate(t *testing.T) (tls.Certificate, []byte) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// serveWebhook has an API server ask a handler about the resources of webhookGroup in a
-// namespace. It may take a while to begin, and to end.
+// serveWebhook registers a handler as the webhook of an API server for the resources of
+// webhookGroup in a namespace. The API server may take a while to begin and to end calling it.
 func serveWebhook(t *testing.T, server *kubetest.Server, handler http.Handler, namespace string, versions ...string) {
 	t.Helper()
 	cert, authority := certificate(t)
@@ -93,7 +93,7 @@ func serveWebhook(t *testing.T, server *kubetest.Server, handler http.Handler, n
 	})
 }
 
-// heard are the warnings that a client was sent.
+// heard contains the warnings that a client has received.
 type heard struct {
 	mu   sync.Mutex
 	list []string
@@ -122,8 +122,8 @@ func limitObject(version, name, value string) *unstructured.Unstructured {
 	}}
 }
 
-// TestAdmission: a real API server asks the handler about every write: what it refuses is
-// not stored, and the client gets the text; of what it warns of, the client hears.
+// TestAdmission: a real API server calls the handler for every write. Rejected objects are not
+// stored, and the client gets the error and the warnings.
 func TestAdmission(t *testing.T) {
 	server, schemas, _, namespace, stored := serveLimits(t, webhookGroup)
 	serveWebhook(t, server, kube.NewAdmissionHandler(schemas), namespace, "*")
@@ -132,7 +132,7 @@ func TestAdmission(t *testing.T) {
 	config.WarningHandler = warnings
 	objects := resourceOf(t, config, "v1", namespace)
 	aliased := resourceOf(t, config, "v1beta1", namespace)
-	// The server does not ask at once.
+	// The server does not call the webhook at once.
 	eventually(t, "the webhook is asked", func() bool {
 		_, err := objects.Create(t.Context(), limitObject("v1", "first", "bad"), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return apierrors.IsInvalid(err)
@@ -212,8 +212,8 @@ func TestAdmission(t *testing.T) {
 	expectStored("")
 }
 
-// TestAdmissionOfStored: an object that was stored before anybody judged it can be
-// reported on, and deleted, finalizers included.
+// TestAdmissionOfStored: an object that was stored before validation can get a status, and can be
+// deleted, finalizers included.
 func TestAdmissionOfStored(t *testing.T) {
 	const name = "old"
 	server, schemas, _, namespace, _ := serveLimits(t, webhookGroup)

@@ -20,17 +20,16 @@ import (
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
-// The limits of what an answer says: an API server cuts longer warnings, and drops
-// what exceeds 4096 bytes of them; a message is as long as that of a ValidationError.
+// The size limits of a response. An API server truncates longer warnings and drops warnings beyond
+// 4096 bytes in total; a message is as long as the message of a ValidationError.
 const (
 	maxReviewWarnings = 20
-	maxWarningLength  = 224 // with what an excerpt adds at most 256
+	maxWarningLength  = 224 // at most 256 with the suffix that package excerpt adds
 	maxReviewFields   = 20
 	maxFieldLength    = 4096
 )
 
-// review returns the answer to a request. The error is that the review contradicts
-// itself.
+// review returns the response to a request. It returns an error if the review contradicts itself.
 func (h *admissionHandler) review(request *admissionv1.AdmissionRequest) (*admissionv1.AdmissionResponse, error) {
 	allowed := &admissionv1.AdmissionResponse{Allowed: true}
 	switch request.Operation {
@@ -57,7 +56,7 @@ func (h *admissionHandler) review(request *admissionv1.AdmissionRequest) (*admis
 	return d.judge(o, request.SubResource != ""), nil
 }
 
-// reviewedObject decodes the metadata of the object that a review is about.
+// reviewedObject decodes the metadata of the object under review.
 func reviewedObject(request *admissionv1.AdmissionRequest) (*object, error) {
 	if isNull(request.Object.Raw) {
 		return nil, errors.New("request.object is required")
@@ -70,7 +69,7 @@ func reviewedObject(request *admissionv1.AdmissionRequest) (*object, error) {
 		return nil, fmt.Errorf("request.object is a %s of %q, request.kind says a %s of %q",
 			excerpt.Name(is.Kind), excerpt.Cut(is.GroupVersion().String()), excerpt.Name(said.Kind), excerpt.Cut(said.GroupVersion().String()))
 	}
-	// A name may be generated after it was admitted.
+	// The API server generates a name after admission.
 	if o.Name == "" {
 		o.Name = o.GenerateName
 	}
@@ -80,25 +79,26 @@ func reviewedObject(request *admissionv1.AdmissionRequest) (*object, error) {
 	return o, nil
 }
 
-// judge returns the answer for an object of a known kind.
+// judge returns the response for an object of a known kind.
 func (d *decoder) judge(o *object, subresource bool) *admissionv1.AdmissionResponse {
 	key := (&configstore.Config{Meta: d.meta(o)}).Key()
 	var response *admissionv1.AdmissionResponse
 	if p := guard.Call(func() { response = d.verdict(o, key, subresource) }); p != nil {
-		// A schema of the program panics. A cache does not show such an object either.
+		// A schema of the host panicked. A cache does not publish such an object either.
 		defect := configstore.Violation{Message: "decoding it ended in a " + p.Error()}
 		return answer(o, key, &configstore.ValidationError{Key: key, Violations: []configstore.Violation{defect}}, nil, subresource)
 	}
 	return response
 }
 
-// verdict is judge if no schema panics.
+// verdict is judge without the protection against panics.
 func (d *decoder) verdict(o *object, key configstore.ConfigKey, subresource bool) *admissionv1.AdmissionResponse {
 	_, found := d.decode(o)
 	return answer(o, key, found.err, d.reviewWarnings(o, key, found), subresource)
 }
 
-// answer returns the response to an object that is wrong, unless err is nil.
+// answer returns the response for an object. It rejects the object if err is not nil, unless the
+// request concerns a subresource or the object is being deleted.
 func answer(o *object, key configstore.ConfigKey, err error, warnings []string, subresource bool) *admissionv1.AdmissionResponse {
 	response := &admissionv1.AdmissionResponse{Allowed: true, Warnings: warnings}
 	switch {
@@ -111,8 +111,8 @@ func answer(o *object, key configstore.ConfigKey, err error, warnings []string, 
 	return response
 }
 
-// reviewWarnings returns what is questionable about an object. Nothing is, if it cannot
-// be decoded.
+// reviewWarnings returns the warnings for an object: a status that cannot be decoded, unknown
+// fields, and the warnings of the schema. An object whose spec cannot be decoded has none.
 func (d *decoder) reviewWarnings(o *object, key configstore.ConfigKey, found findings) []string {
 	list := found.warnings
 	if found.status != nil {
@@ -129,8 +129,8 @@ func (d *decoder) reviewWarnings(o *object, key configstore.ConfigKey, found fin
 	return out
 }
 
-// unknownFields returns the fields of a spec that are dropped, of an object that is refused with err: one that is accepted
-// has warnings of them.
+// unknownFields returns the spec's unknown fields of an object that is rejected with err. For an
+// accepted object the findings contain them as warnings. It returns nil if the spec is malformed.
 func (d *decoder) unknownFields(o *object, err error) []configstore.Violation {
 	if err == nil || errors.Is(err, manifest.ErrMalformed) {
 		return nil
@@ -144,7 +144,7 @@ func (d *decoder) unknownFields(o *object, err error) []configstore.Violation {
 	return nil
 }
 
-// violationsOf returns the fields that an error of findings is about.
+// violationsOf returns the fields and messages of an error of findings.
 func violationsOf(err error) []configstore.Violation {
 	if invalid, ok := errors.AsType[*configstore.ValidationError](err); ok {
 		return invalid.Violations
@@ -153,7 +153,7 @@ func violationsOf(err error) []configstore.Violation {
 	if !ok {
 		return []configstore.Violation{{Message: err.Error()}}
 	}
-	// Lines and columns are those of no text that the user has.
+	// Lines and columns would refer to a generated document, not to the user's text.
 	out := make([]configstore.Violation, len(malformed.Problems))
 	for i, p := range malformed.Problems {
 		out[i] = configstore.Violation{Field: p.Path, Message: p.Message}
@@ -179,7 +179,7 @@ func verdictText(key configstore.ConfigKey, err error) string {
 	return key.Object() + verdict + strings.Join(parts, "; ")
 }
 
-// refusal is the status that the API server's client gets, with a cause for each field.
+// refusal returns the status for the API server's client, with a cause for each field.
 func refusal(key configstore.ConfigKey, err error) *metav1.Status {
 	s := &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid,
@@ -197,7 +197,7 @@ func refusal(key configstore.ConfigKey, err error) *metav1.Status {
 	return s
 }
 
-// reviewWarning returns a warning that an API server passes on: one line, not too long.
+// reviewWarning returns a warning in the form that an API server passes on: one short line.
 func reviewWarning(text string) string {
 	return excerpt.CutTo(strings.Map(func(r rune) rune {
 		if !strconv.IsPrint(r) {

@@ -8,9 +8,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// TestMadeAgainUnseen: an object that was deleted and made again while nobody
-// watched is another one: if it is invalid, the former one does not stay, and what there is
-// to say is said of the new one.
+// TestMadeAgainUnseen: an object that was deleted and created again without a watch is another
+// object. If it is invalid, the last good state of the former one is removed, and the errors
+// concern the new one.
 func TestMadeAgainUnseen(t *testing.T) {
 	server, schemas, kind, ns, _ := serveLimits(t, "again.example.com")
 	writer := newCache(t, restConfig(server.Config()), schemas, kube.Options{})

@@ -15,26 +15,26 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// answerTime is how long a list or the start of a watch may be without an answer
-// until Errors says so. It goes on: a large list of a slow server is no failure.
+// answerTime is the time after which a pending list or watch request is reported by Errors. The
+// request continues, because a large list from a slow server is not a failure.
 const answerTime = 5 * time.Second
 
 var (
 	// errNoAnswer is reported while an attempt takes longer than answerTime.
 	errNoAnswer = fmt.Errorf("no answer from the API server for %v", answerTime)
-	// errClosed stands for the error that client-go has kept to itself.
+	// errClosed replaces an error that client-go does not return.
 	errClosed = errors.New("the connection to the API server was closed, or timed out, before it answered")
 )
 
-// attempt is a request, or a list that comes as the beginning of a watch. Its outcome is
-// reported, and that it takes long, unless ctx has ended.
+// attempt is a request, or a list that is streamed at the beginning of a watch. It reports its
+// outcome, and also when it takes longer than answerTime, unless ctx has ended.
 type attempt struct {
 	ctx    context.Context //nolint:containedctx // That of the request, which ends with it.
 	report func(error)
 	late   *time.Timer
 
 	mu   sync.Mutex // serialises the reports
-	over bool       // Whatever comes then is not reported.
+	over bool       // no report follows the outcome
 }
 
 func (s *source) begin(ctx context.Context) *attempt {
@@ -58,8 +58,8 @@ func (a *attempt) say(err error, last bool) {
 	a.over = a.over || last
 }
 
-// streamed is a watch that begins with a list. An error in it a reflector keeps to itself,
-// and tries again.
+// streamed is a watch that begins with a list. A reflector retries after an error in it without
+// returning the error, so streamed reports it.
 type streamed struct {
 	inner   watch.Interface
 	events  chan watch.Event
@@ -84,8 +84,8 @@ func (s *streamed) Stop() { s.stop() }
 // ResultChan implements watch.Interface.
 func (s *streamed) ResultChan() <-chan watch.Event { return s.events }
 
-// forward passes the events on until there are no more, or nobody takes them. The attempt
-// ends when the list is complete, or when it is known why it will not be.
+// forward passes the events on until the watch ends or is stopped. The attempt ends when the list
+// is complete, or when it has failed.
 func (s *streamed) forward(list *attempt) {
 	defer close(s.events)
 	for event := range s.inner.ResultChan() {
@@ -104,8 +104,7 @@ func (s *streamed) forward(list *attempt) {
 	list.end(errClosed)
 }
 
-// isEndOfList reports whether a bookmark says that all objects that existed at first have
-// been sent.
+// isEndOfList reports whether a bookmark marks the end of the initial objects.
 func isEndOfList(bookmark watch.Event) bool {
 	o, err := meta.Accessor(bookmark.Object)
 	return err == nil && o.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true"

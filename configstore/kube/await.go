@@ -12,11 +12,10 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// Await returns nil when the cache shows a write: an object at the revision that
-// the write returned or a later one, or, for an empty revision, after a Delete,
-// that there is no such object. If the object that was written is not for this
-// cache, because of the Options, the wait ends with ctx only. The error is
-// the cause of ctx's end, or ErrUnknownKind.
+// Await blocks until the cache has a write: an object at the revision that the write returned or a
+// later one, or, for an empty revision, after a Delete, no such object. If the Options exclude the
+// written object from this cache, Await returns only when ctx ends. The error is the cause of ctx's
+// end, or ErrUnknownKind.
 //
 //	revision, err := cache.Update(config)
 //	...
@@ -34,7 +33,7 @@ func (c *Cache) Await(ctx context.Context, key configstore.ConfigKey, revision s
 		}
 		for change, err := range c.Watch(ctx, from) {
 			if errors.Is(err, configstore.ErrCompacted) {
-				break // Many changes at once: look again.
+				break // many changes at once: read the state again
 			}
 			if change.Curr.Key() != key {
 				continue
@@ -51,9 +50,9 @@ func (c *Cache) Await(ctx context.Context, key configstore.ConfigKey, revision s
 	return fmt.Errorf("await %s: %w", key.Object(), context.Cause(ctx))
 }
 
-// shows reports whether an object, or nil, is what a revision is about or a later
-// state. The revisions of one kind can be compared since Kubernetes 1.35; should
-// they not be of that form, only the same one counts.
+// shows reports whether an object, or nil, is at a revision or a later one. The revisions of one
+// kind are comparable since Kubernetes 1.35; revisions of another form match only if they are
+// equal.
 func shows(c *configstore.Config, revision string) bool {
 	if c == nil || revision == "" {
 		return c == nil && revision == ""

@@ -30,12 +30,12 @@ func putStatus(t *testing.T, objects dynamic.ResourceInterface, name string, sta
 	}
 }
 
-// TestBadStatus: a status that cannot be decoded is a warning, and the spec counts.
+// TestBadStatus: a status that cannot be decoded is a warning, and the spec is published.
 func TestBadStatus(t *testing.T) {
 	c, o, objects := serveFutureEntries(t, "badstatus.example.com")
 	kind, ns := o.GroupVersionKind, o.Namespace
 	putStatus(t, objects, "a", map[string]any{"addresses": "no list"})
-	// Before it there are those of the two fields that are not known.
+	// It follows the warnings for two unknown fields.
 	eventually(t, "there is a warning", func() bool { return len(c.Warnings()) == 3 })
 	if w := c.Warnings()[2]; !errors.Is(w, manifest.ErrMalformed) || !strings.Contains(w.Error(), "status.addresses") || w.Object != o.Key() {
 		t.Errorf("the warning is %v", w)
@@ -50,7 +50,7 @@ func TestBadStatus(t *testing.T) {
 		t.Errorf("hosts are %s, and the status is %v", hosts(), got.Status)
 	}
 	expectErrors(t, c)
-	// A bad spec beside it is an error, and its warning goes.
+	// An invalid spec is an error, and its warnings go.
 	putSpec(t, objects, kind, "a", `{"hosts":"no list"}`)
 	expectErrors(t, c, "a")
 	if w := c.Warnings(); len(w) > 0 || hosts() != "b.example.com" {
@@ -62,7 +62,7 @@ func TestBadStatus(t *testing.T) {
 	eventually(t, "nothing is wrong any more", func() bool { return len(c.Warnings()) == 0 && hosts() == "c.example.com" })
 }
 
-// TestBadStatusIsNoCondition: what a StatusWriter writes is about the spec.
+// TestBadStatusIsNoCondition: the conditions of a StatusWriter concern the spec only.
 func TestBadStatusIsNoCondition(t *testing.T) {
 	server := apiserver.Server(t)
 	schema := serviceEntries(t)

@@ -58,7 +58,7 @@ func filled(tb testing.TB, n int) *publisher {
 	return p
 }
 
-// BenchmarkChange is what one event of a watch costs, but for reading its metadata.
+// BenchmarkChange is the cost of one watch event, without decoding its metadata.
 func BenchmarkChange(b *testing.B) {
 	for _, n := range []int{1_000, 20_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -76,7 +76,7 @@ func BenchmarkChange(b *testing.B) {
 	}
 }
 
-// BenchmarkRelist is what a list costs in which one of n objects has changed.
+// BenchmarkRelist is the cost of a list in which one of n objects has changed.
 func BenchmarkRelist(b *testing.B) {
 	for _, n := range []int{1_000, 20_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -97,7 +97,7 @@ func BenchmarkRelist(b *testing.B) {
 	}
 }
 
-// BenchmarkHeap is what an object holds in memory.
+// BenchmarkHeap is the memory of an object.
 func BenchmarkHeap(b *testing.B) {
 	const n = 20_000
 	for b.Loop() {

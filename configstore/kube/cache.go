@@ -18,42 +18,40 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// reads is what readers call.
+// reads contains the read methods of a Cache.
 type reads = reading.Cache
 
-// Cache is a ConfigStoreCache over an API server. Create it with New. Beyond the
-// interface it is a configstore.Subscriber, BatchSubscriber, ListSubscriber, Watcher,
-// Drainer, Flusher and Deliverer.
+// Cache is a ConfigStoreCache of an API server's objects. Create it with New. It also implements
+// configstore.Subscriber, BatchSubscriber, ListSubscriber, Watcher, Drainer, Flusher and Deliverer.
 //
-// HasSynced is true once all kinds that the API server has were listed, and the handlers
-// have processed it. A kind that may not be listed is waited for until it may, unless it
-// is in Options.Optional: see Errors.
+// HasSynced returns true once all kinds of the API server were listed and the handlers have
+// processed them. It waits for a kind that is forbidden until it may be listed, unless the kind is
+// in Options.Optional: see Errors.
 //
-// Revision counts the changes of this cache and has nothing to do with the resource
-// versions of objects. Drain and Flush are for what was read from the API server before
-// the call: to wait for a write too, call Await before.
+// Revision counts the changes of this cache and is unrelated to the resource versions of objects.
+// Drain and Flush cover the objects that were read from the API server before the call: to wait for
+// a write, call Await first.
 type Cache struct {
 	reads
 	opts   Options
 	client *rest.RESTClient
-	// published is what readers see and handlers are notified of. Only the kinds
-	// write to it.
+	// published is the state that readers see and that handlers follow. Only the kinds write to it.
 	published *memory.Controller
 	kinds     []*kind         // in the order of the schemas
 	index     kindindex.Index // of kinds
-	// followed is set once Run has started to read; it panics in a second call.
+	// followed is set once Run has started to read. The second call of published.Run panics.
 	followed atomic.Bool
 
 	mu sync.Mutex
-	// namespaces is Options.Namespaces, or what replaced it.
+	// namespaces is Options.Namespaces, or the argument of the last SelectNamespaces.
 	namespaces func(string) bool
-	// crdsListed is set once it is known which CRDs there are.
+	// crdsListed is set once the CRDs have been listed.
 	crdsListed bool
-	// crdErr is why that is not known, or not known any more.
+	// crdErr is the current failure to list or watch the CRDs.
 	crdErr failure
-	// crdsForbidden is set while the server does not let the CRDs be read.
+	// crdsForbidden is set while the server forbids listing the CRDs.
 	crdsForbidden bool
-	// judged is what onVerdict has set.
+	// judged is the function that onVerdict has set.
 	judged func(configstore.ConfigKey)
 }
 
@@ -68,9 +66,9 @@ var (
 	_ configstore.Deliverer        = (*Cache)(nil)
 )
 
-// New returns the cache of an API server's objects of the kinds of schemas. It
-// connects to nothing yet: Run does, and each write. The error is that of an
-// unusable config, which New copies. Requests are limited only if config says so.
+// New returns a cache of the API server's objects of the kinds of schemas. It does not connect: Run
+// does, and each write. New copies config and returns an error if it is unusable. Requests are rate
+// limited only if config says so.
 func New(config *rest.Config, schemas configstore.Schemas, opts ...Options) (*Cache, error) {
 	o := options.One("kube.New", opts).withDefaults()
 	client, err := newClient(config, schemas)
@@ -94,7 +92,7 @@ func New(config *rest.Config, schemas configstore.Schemas, opts ...Options) (*Ca
 	return c, nil
 }
 
-// kind returns a kind, named by any version, or nil.
+// kind returns the kind for any of its versions, or nil.
 func (c *Cache) kind(gvk configstore.GroupVersionKind) *kind {
 	if i, ok := c.index.Find((*kindindex.Name)(&gvk)); ok {
 		return c.kinds[i]
@@ -102,12 +100,12 @@ func (c *Cache) kind(gvk configstore.GroupVersionKind) *kind {
 	return nil
 }
 
-// Snapshot returns the present state of all kinds.
+// Snapshot returns the current state of all kinds.
 func (c *Cache) Snapshot() *memory.Snapshot { return c.published.Snapshot() }
 
-// Run reads from the API server and delivers events, until stop is closed. While
-// the server cannot be reached it goes on trying, and the state stays. When it
-// returns, all that it started has ended. A second call panics.
+// Run reads from the API server and delivers events until stop is closed. While the server cannot
+// be reached, Run retries and the cache keeps its state. All goroutines that Run started have ended
+// when it returns. A second call panics.
 func (c *Cache) Run(stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
 	var following sync.WaitGroup
@@ -134,11 +132,10 @@ func (c *Cache) listed() bool {
 	return true
 }
 
-// SelectNamespaces replaces Options.Namespaces; nil selects all. Objects of
-// namespaces that are not selected any more leave the cache, and those of
-// namespaces that now are enter it, as deletes and adds for handlers: the kinds are
-// listed again for it, so that it happens soon, not before the call returns. Call
-// it whenever the answers of the function that is in use would change.
+// SelectNamespaces replaces Options.Namespaces; nil selects all namespaces. Handlers see deletes
+// for the objects of namespaces that are deselected, and adds for those in namespaces that become
+// selected. The kinds are listed again for this, so the change takes effect soon after the call,
+// not before it returns. Call it whenever the results of the current function would change.
 func (c *Cache) SelectNamespaces(selected func(namespace string) bool) {
 	c.mu.Lock()
 	c.namespaces = selected

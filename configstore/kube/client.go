@@ -10,7 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// newClient returns a client for any path, which reads and writes JSON.
+// newClient returns a client that reads and writes JSON under any path.
 func newClient(config *rest.Config, schemas configstore.Schemas) (*rest.RESTClient, error) {
 	config = rest.CopyConfig(config)
 	config.ContentConfig = rest.ContentConfig{
@@ -18,7 +18,7 @@ func newClient(config *rest.Config, schemas configstore.Schemas) (*rest.RESTClie
 		ContentType:          runtime.ContentTypeJSON,
 	}
 	if config.QPS == 0 && config.RateLimiter == nil {
-		config.QPS = -1 // The API server is fair to its clients; five requests per second are too few.
+		config.QPS = -1 // API servers limit clients fairly; the default of five requests per second is too low.
 	}
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// TestSleptMachine: time in which one of the two clocks of a machine stood still counts.
+// TestSleptMachine: time counts even if one of the two clocks of a machine stood still.
 func TestSleptMachine(t *testing.T) {
 	now := time.Now()
 	if set := setBack(now, time.Hour); !set.Round(0).Equal(now.Round(0).Add(-time.Hour)) || set.Sub(now) != 0 {
@@ -30,8 +30,7 @@ func TestSleptMachine(t *testing.T) {
 	}
 }
 
-// setBack returns a time that the monotonic clock has as it is, and the wall clock as
-// earlier.
+// setBack returns a time with an earlier wall clock and an unchanged monotonic clock.
 func setBack(t time.Time, by time.Duration) time.Time {
 	type layout struct {
 		wall uint64

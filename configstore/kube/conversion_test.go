@@ -23,7 +23,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
-// review is what an API server asks a conversion webhook, and what that answers.
+// review is an API server's request to a conversion webhook, and the response.
 type review struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"`
@@ -48,7 +48,7 @@ type converter struct {
 	server *httptest.Server
 
 	mu sync.Mutex
-	// disturb changes what is answered.
+	// disturb changes the response.
 	disturb func(*reviewResponse)
 	// silent is closed when it answers.
 	silent chan struct{}
@@ -109,7 +109,7 @@ func (c *converter) crd(t *testing.T, s configstore.Schema) []byte {
 	return data
 }
 
-// disturbed has it answer otherwise, or, with nil, not at all, until mend is called.
+// disturbed changes its responses, or, with nil, withholds them, until mend is called.
 func (c *converter) disturbed(disturb func(*reviewResponse)) (mend func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,8 +128,7 @@ func (c *converter) disturbed(disturb func(*reviewResponse)) (mend func()) {
 	})
 }
 
-// converted is a kind whose objects are stored under another version than the one that is
-// read.
+// converted is a kind whose objects are stored under another version than the requested one.
 type converted struct {
 	*converter
 	t         *testing.T
@@ -152,7 +151,7 @@ func newConverted(t *testing.T, server *kubetest.Server, group string) *converte
 	return c
 }
 
-// put writes under the version that is stored, which takes no conversion.
+// put writes under the stored version, which takes no conversion.
 func (c *converted) put(name, value string) {
 	c.t.Helper()
 	o := &unstructured.Unstructured{Object: map[string]any{
@@ -172,7 +171,7 @@ func (c *converted) put(name, value string) {
 	}
 }
 
-// values returns what a cache shows.
+// values returns the values in a cache.
 func (c *converted) values(cache *kube.Cache) string {
 	var out []string
 	for _, o := range cache.List(c.kind, c.namespace) {
@@ -182,9 +181,9 @@ func (c *converted) values(cache *kube.Cache) string {
 	return strings.Join(out, " ")
 }
 
-// TestConversion: whatever a conversion webhook makes of one object, nothing that was
-// read is lost, and when the webhook is mended all is read. A cache that begins meanwhile
-// has not synced, and says why.
+// TestConversion: no cached object is lost, regardless of the conversion webhook's response for one
+// object, and all objects are read once the webhook works again. A cache that starts meanwhile has
+// not synced, and reports the reason.
 func TestConversion(t *testing.T) {
 	server := apiserver.Server(t)
 	for name, test := range map[string]struct {

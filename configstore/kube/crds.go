@@ -11,12 +11,12 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// crds decides, from the CustomResourceDefinitions, which kinds are followed. It
-// is what their reflector stores into; only its goroutine uses it.
+// crds decides, from the CustomResourceDefinitions, which kinds are watched. It is the store of the
+// CRDs' reflector; only the reflector's goroutine uses it.
 type crds struct {
 	cache *Cache
 	ctx   context.Context //nolint:containedctx // That of follow, which ends before it does.
-	// known holds the CRDs of our kinds by name.
+	// known contains the CRDs of our kinds by name.
 	known map[string]*crd
 }
 
@@ -61,7 +61,7 @@ func (d *crds) Replace(list []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (d *crds) Resync() error { return nil }
 
-// apply follows the kind of a CRD, or ends that.
+// apply begins or ends the watch of a CRD's kind.
 func (d *crds) apply(name string) {
 	for _, k := range d.cache.kinds {
 		if k.crdName() == name {
@@ -83,13 +83,13 @@ func (d *crds) applyTo(k *kind) {
 	k.begin(d.ctx, string(c.UID), version)
 }
 
-// crdKey is what errors about CRDs are about.
+// crdKey returns the key of errors that concern the CRDs.
 func crdKey() configstore.ConfigKey {
 	return configstore.ConfigKey{Kind: configstore.GroupVersionKind{Group: crdGroup, Version: "v1", Kind: "CustomResourceDefinition"}}
 }
 
-// reportCRDs takes the outcome of an attempt to list or watch the CRDs. A server
-// that does not let them be read is asked for each of the kinds.
+// reportCRDs records the outcome of an attempt to list or watch the CRDs. If the server forbids
+// that, the cache requests each of the kinds.
 func (c *Cache) reportCRDs(ctx context.Context, err error) {
 	c.mu.Lock()
 	c.crdsForbidden = (apierrors.IsForbidden(err) || isNoSuchPath(err)) && !c.crdsListed

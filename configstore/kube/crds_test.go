@@ -22,8 +22,8 @@ func crdWith(s configstore.Schema, versions ...string) []byte {
 	return []byte(crdOf(s))
 }
 
-// TestKinds: CRDs come, change their versions, go with their objects, and come
-// back.
+// TestKinds: CRDs are created, change their versions, are deleted with their objects, and are
+// created again.
 func TestKinds(t *testing.T) {
 	server := apiserver.Server(t)
 	schema := limit("kinds.example.com")
@@ -62,7 +62,7 @@ func TestKinds(t *testing.T) {
 	expectErrors(t, c)
 }
 
-// replaceCRD deletes a CRD with its objects, and creates it anew with others.
+// replaceCRD deletes a CRD with its objects, and creates it again with other objects.
 func replaceCRD(t *testing.T, server *kubetest.Server, schema configstore.Schema, writer *kube.Cache, objects ...configstore.Config) {
 	t.Helper()
 	server.DeleteCRD(t, schema.Plural+"."+schema.GroupVersionKind.Group)
@@ -72,8 +72,8 @@ func replaceCRD(t *testing.T, server *kubetest.Server, schema configstore.Schema
 	}
 }
 
-// TestRecreated: a CRD that is deleted and created again with objects is one whose
-// former objects are gone, whether that was watched or not.
+// TestRecreated: if a CRD is deleted and created again with objects, its former objects are
+// removed, with and without a watch.
 func TestRecreated(t *testing.T) {
 	server := apiserver.Server(t)
 	schema := limit("recreated.example.com")
@@ -106,8 +106,8 @@ func TestRecreated(t *testing.T) {
 	expectConverged(t, newLive(t, restConfig(server.Config()), schemas), watcher, rep)
 }
 
-// TestVersionChange: objects that are served under another version than before are
-// the same objects, and nothing has happened to them.
+// TestVersionChange: objects that are served under another version than before are the same
+// objects, without events.
 func TestVersionChange(t *testing.T) {
 	server := apiserver.Server(t)
 	schema := limit("version.example.com")

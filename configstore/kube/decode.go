@@ -13,37 +13,36 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// findings are what is to be said about a version of an object.
+// findings are the problems of a version of an object.
 type findings struct {
-	// err is why it is not in the cache. It matches manifest.ErrMalformed or
+	// err is the reason why the object is not in the cache. It matches manifest.ErrMalformed or
 	// configstore.ErrInvalid.
 	err error
-	// warnings are what its schema finds questionable.
+	// warnings are the warnings of its schema.
 	warnings []configstore.Violation
-	// status is why the status cannot be decoded, which is no reason to keep the spec
-	// out of the cache.
+	// status is the error of a status that cannot be decoded. The spec is published nevertheless.
 	status error
 }
 
 func (f *findings) none() bool { return f.err == nil && len(f.warnings) == 0 && f.status == nil }
 
-// decoder makes configs of the objects of one kind.
+// decoder converts the objects of one kind to configs.
 type decoder struct {
 	schema *configstore.Schema
-	// schemas has the schema.
+	// schemas contains the schema.
 	schemas configstore.Schemas
-	// domain is that of all objects.
+	// domain is the Domain of all configs.
 	domain         string
 	skipValidation bool
 }
 
-// decoder is that of the cache.
+// decoder returns a decoder with the options of the cache.
 func (k *kind) decoder() *decoder {
 	return &decoder{schema: &k.schema, schemas: k.cache.Schemas(), domain: k.cache.opts.Domain, skipValidation: k.cache.opts.SkipValidation}
 }
 
-// decode returns an object as a config, and what is to be said about it. If that is an error, the spec is what could be
-// read of it, or nil.
+// decode returns an object as a config, and the problems that it found. On an error the spec
+// contains the fields that could be decoded, or is nil.
 func (d *decoder) decode(o *object) (config configstore.Config, found findings) {
 	config = configstore.Config{Meta: d.meta(o)}
 	if config.Spec, found.err = d.decodeSpec(o); found.err != nil {
@@ -74,8 +73,8 @@ func (d *decoder) meta(o *object) configstore.Meta {
 	}
 }
 
-// decodeSpec decodes the spec, at once if it has nothing unusual in it, which is so for
-// nearly all of them. With an error it returns what could be read, or nil.
+// decodeSpec decodes the spec. Nearly all specs take the fast path of unmarshal. On an error it
+// returns the fields that could be decoded, or nil.
 func (d *decoder) decodeSpec(o *object) (proto.Message, error) {
 	if spec, ok := unmarshal(o.Spec, d.schema.NewSpec()); ok {
 		return spec, nil
@@ -84,8 +83,8 @@ func (d *decoder) decodeSpec(o *object) (proto.Message, error) {
 	return config.Spec, err
 }
 
-// decodeStatus decodes the status. It is nil if there is none, if it cannot be decoded,
-// or if the kind of the schema has none.
+// decodeStatus decodes the status. It returns nil if the object or the kind has no status, or if
+// the status cannot be decoded.
 func (d *decoder) decodeStatus(o *object) (proto.Message, error) {
 	empty := d.schema.NewStatus()
 	if isNull(o.Status) || empty == nil {
@@ -110,8 +109,9 @@ func unmarshal(text json.RawMessage, into proto.Message) (proto.Message, bool) {
 
 func isNull(text json.RawMessage) bool { return len(text) == 0 || bytes.Equal(text, []byte("null")) }
 
-// decodeLenient decodes one field as package manifest does with Options.Lenient, and
-// says what is wrong with which part of it. On an error there is what could be read.
+// decodeLenient decodes one field as package manifest does with Options.Lenient. The error names
+// the paths of the invalid fields. On an error the config contains the fields that could be
+// decoded.
 func (d *decoder) decodeLenient(o *object, field string, text json.RawMessage) (configstore.Config, error) {
 	return d.parse(o, field, text, manifest.Options{Lenient: true})
 }

@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// isAbsent reports whether the API server says that it has no such kind. That a path
-// is not found is not enough to say so: whatever is between may answer like that.
+// isAbsent reports whether the API server's discovery does not list the kind. A 404 for the kind's
+// path is not sufficient, because any proxy on the way may return it.
 func (k *kind) isAbsent(ctx context.Context) bool {
 	var groups metav1.APIGroupList
 	if !k.discover(ctx, &groups, "apis") || groups.Kind != "APIGroupList" || len(groups.Groups) == 0 {
@@ -34,7 +34,7 @@ func (k *kind) isAbsent(ctx context.Context) bool {
 	return true
 }
 
-// discover reads what the API server says of itself.
+// discover reads a document of the API server's discovery, and reports whether that succeeded.
 func (k *kind) discover(ctx context.Context, into any, path ...string) bool {
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()

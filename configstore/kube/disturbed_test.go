@@ -49,13 +49,12 @@ func newDisturbed(t *testing.T, flags ...string) *disturbed {
 	return d
 }
 
-// steady is an object that the load leaves alone.
+// steady returns an object that the load does not change.
 func (d *disturbed) steady(value string) configstore.Config {
 	return object(d.kind, d.namespace, "steady", value)
 }
 
-// phase disturbs the cache under load, and then expects that it has lost nothing,
-// and doubled nothing.
+// phase disturbs the cache under load, and expects that no event is lost or duplicated.
 func (d *disturbed) phase(name string, disturb func()) {
 	d.t.Run(name, func(t *testing.T) {
 		end := load(t, d.writer, d.kind, d.namespace)
@@ -100,8 +99,7 @@ func (d *disturbed) kill() {
 	d.changes(5)
 }
 
-// forget lets the server forget, by a restart, the revisions that the cache has
-// seen.
+// forget makes the server drop, by a restart, the revisions that the cache has seen.
 func (d *disturbed) forget() {
 	d.front.Refuse(true)
 	state, err := d.live.state(d.t.Context())
@@ -121,8 +119,8 @@ func (d *disturbed) forget() {
 	d.changes(1)
 }
 
-// TestDisturbed: watches that break, a server that is slow or killed, and revisions
-// that are too old lose nothing and double nothing.
+// TestDisturbed: watches that break, a slow or killed server, and compacted revisions neither lose
+// nor duplicate events.
 func TestDisturbed(t *testing.T) {
 	tier.OnlyFull(t, "faults of an API server")
 	d := newDisturbed(t)
@@ -135,11 +133,11 @@ func TestDisturbed(t *testing.T) {
 	}
 }
 
-// TestCompacted: the same while the etcd is compacted, so that the server refuses to
-// go on from what the cache has seen last, again and again.
+// TestCompacted: the same with a compacted etcd, so that the server repeatedly rejects a watch from
+// the cache's last revision.
 func TestCompacted(t *testing.T) {
 	tier.OnlyFull(t, "faults of an API server")
-	// Without a cache of its own the server watches etcd for each of its clients.
+	// Without a watch cache the server watches etcd for each of its clients.
 	d := newDisturbed(t, "--watch-cache=false", "--etcd-compaction-interval=500ms")
 	d.phase("Compacted", func() {
 		for range 4 {
@@ -154,7 +152,7 @@ func TestCompacted(t *testing.T) {
 	})
 }
 
-// revision returns the present one of the server.
+// revision returns the server's present revision.
 func (d *disturbed) revision() string {
 	d.t.Helper()
 	list, err := d.live.resource(d.live.schemas.All()[0]).List(d.t.Context(), metav1.ListOptions{})
@@ -164,7 +162,7 @@ func (d *disturbed) revision() string {
 	return list.GetResourceVersion()
 }
 
-// tooOld reports whether the server refuses to watch from a revision on.
+// tooOld reports whether the server rejects a watch from a revision.
 func (d *disturbed) tooOld(revision string) bool {
 	d.t.Helper()
 	w, err := d.live.resource(d.live.schemas.All()[0]).Watch(d.t.Context(), metav1.ListOptions{ResourceVersion: revision})

@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// Election decides by a Lease which of several processes writes, as a StatusWriter does,
-// for what other packages write. Create it with NewElection.
+// Election elects one of several processes by a Lease, as a StatusWriter does, for writers of other
+// packages. Create it with NewElection.
 type Election struct {
 	opts StatusOptions
 	// election is nil if there is no Lease: this process leads while it runs.
@@ -25,9 +25,9 @@ type Election struct {
 	ran      atomic.Bool
 }
 
-// NewElection returns an election by the Lease that opts names, of which only that and the
-// Logger count. Without a Lease this process leads while Run runs. The error is that of an
-// unusable config.
+// NewElection returns an election by the Lease of opts. It uses only the fields for the Lease and
+// the Logger. Without a Lease this process leads while Run runs. It returns an error if the config
+// is unusable.
 func NewElection(config *rest.Config, opts ...StatusOptions) (*Election, error) {
 	o, err := options.One("kube.NewElection", opts).withDefaults()
 	if err != nil {
@@ -54,9 +54,8 @@ func newElection(config *rest.Config, o StatusOptions, now func() time.Time) (*e
 	}, nil
 }
 
-// Run stands for election until stop is closed, and calls elected each time when this
-// process has become the leader. It does not give the Lease away: see Release. A second
-// call panics.
+// Run is a candidate for leadership until stop is closed, and calls elected each time this process
+// becomes the leader. It does not release the Lease: see Release. A second call panics.
 func (e *Election) Run(stop <-chan struct{}, elected func()) {
 	if e.ran.Swap(true) {
 		panic("kube: Election.Run was called twice")
@@ -77,11 +76,11 @@ func (e *Election) Run(stop <-chan struct{}, elected func()) {
 	e.running.Store(false)
 }
 
-// Leading reports whether this process is the one that writes.
+// Leading reports whether this process is the leader.
 func (e *Election) Leading() bool { return e.Remaining() > 0 }
 
-// Remaining is how long this process may write if it does not renew the Lease; not positive:
-// it may not. A request must end within that time.
+// Remaining returns how long this process may write unless it renews the Lease. It may not write if
+// the result is not positive. A request must end within that time.
 func (e *Election) Remaining() time.Duration {
 	switch {
 	case e.election != nil:
@@ -93,8 +92,8 @@ func (e *Election) Remaining() time.Duration {
 	}
 }
 
-// Release lets others take the Lease at once. Call it after Run, when nothing is written any
-// more; without it they wait for the Lease's duration.
+// Release releases the Lease, so that another process can lead at once. Call it after Run, when
+// this process has finished writing. Without it the other processes wait for the Lease's duration.
 func (e *Election) Release() {
 	if e.election != nil {
 		e.election.release(quiet(context.Background())) //nolint:forbidigo // That of Run has ended.

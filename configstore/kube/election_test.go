@@ -31,8 +31,8 @@ func elected(members ...*member) (leader, other *member) {
 	}
 }
 
-// leading returns a server with an object "o", and a writer that leads and has said what
-// there is to say about it. It is called in a bubble.
+// leading returns a server with an object "o", and a leading writer that has written its status. It
+// is called in a bubble.
 func leading(t *testing.T) (*fakeAPI, *member) {
 	t.Helper()
 	api := &fakeAPI{stored: map[string]map[string]any{}}
@@ -43,8 +43,8 @@ func leading(t *testing.T) (*fakeAPI, *member) {
 	return api, m
 }
 
-// TestLeadershipEndsWithoutAnswers: who cannot renew the Lease stops to lead before
-// another one begins, also while its requests hang.
+// TestLeadershipEndsWithoutAnswers: a leader that cannot renew the Lease stops before another one
+// begins, even while its requests hang.
 func TestLeadershipEndsWithoutAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}
@@ -62,7 +62,7 @@ func TestLeadershipEndsWithoutAnswers(t *testing.T) {
 		if leader.writer.Leading() {
 			t.Fatal("both lead")
 		}
-		// What hangs was answered by the server: one renewal of which the leader knows nothing.
+		// The server has executed a hanging request: one renewal that the leader does not know of.
 		if ended > 2*time.Second || took < ended+time.Second/2 || took > 5*time.Second {
 			t.Errorf("leadership has ended after %v, and begun after %v", ended, took)
 		}
@@ -76,7 +76,7 @@ func TestLeadershipEndsWithoutAnswers(t *testing.T) {
 	})
 }
 
-// TestReleased: who stops lets another one lead at once.
+// TestReleased: a leader that stops lets another process lead at once.
 func TestReleased(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}
@@ -94,8 +94,7 @@ func TestReleased(t *testing.T) {
 	})
 }
 
-// TestWritesEndWithTheLease: a write that takes longer than leadership lasts ends with
-// it.
+// TestWritesEndWithTheLease: a write ends with the leadership.
 func TestWritesEndWithTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}
@@ -123,9 +122,8 @@ func TestWritesEndWithTheLease(t *testing.T) {
 	})
 }
 
-// conflicted has a member write an object that somebody else changes before the first
-// write arrives, and returns how many writes there were. While deaf is set no answer about
-// the Lease arrives.
+// conflicted makes a member write an object that another writer changes before the first write
+// arrives, and returns the number of writes. While deaf is set no response about the Lease arrives.
 func conflicted(t *testing.T, api *fakeAPI, deaf *atomic.Bool, meanwhile func(m *member)) int32 {
 	t.Helper()
 	m := api.join(t, "a", leaseOptions())
@@ -147,8 +145,8 @@ func conflicted(t *testing.T, api *fakeAPI, deaf *atomic.Bool, meanwhile func(m 
 	return writes.Load()
 }
 
-// TestAttemptsDecideAnew: a write that has to read again asks again what there is to
-// say, and whether it may.
+// TestAttemptsDecideAnew: a write that reads the object again computes the status again, and checks
+// the leadership again.
 func TestAttemptsDecideAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, deaf := &fakeAPI{stored: map[string]map[string]any{}}, &atomic.Bool{}
@@ -174,7 +172,7 @@ func TestAttemptsDecideAnew(t *testing.T) {
 	})
 }
 
-// TestLeaseGivenAway: who finds the Lease with somebody else leads no more.
+// TestLeaseGivenAway: a leader that finds another holder of the Lease stops leading.
 func TestLeaseGivenAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}
@@ -196,7 +194,8 @@ func TestLeaseGivenAway(t *testing.T) {
 	})
 }
 
-// TestNewLeaderLooksAtAll: what nobody could write, or repair, is done by who leads next.
+// TestNewLeaderLooksAtAll: the next leader makes the writes and repairs that nobody could make
+// before.
 func TestNewLeaderLooksAtAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}
@@ -226,8 +225,8 @@ func TestNewLeaderLooksAtAll(t *testing.T) {
 	})
 }
 
-// TestLeadershipWithAGap: leadership that ends while its renewal is on its way, and
-// begins with it, is a new one: what came between is not lost.
+// TestLeadershipWithAGap: leadership that ends while its renewal is in flight, and begins with it,
+// is a new one, so that changes in between are not lost.
 func TestLeadershipWithAGap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}
@@ -253,7 +252,7 @@ func TestLeadershipWithAGap(t *testing.T) {
 	})
 }
 
-// skewed is a clock that is wrong by an offset, and runs at another speed.
+// skewed returns a clock with an offset and another speed.
 func skewed(offset time.Duration, speed float64) func() time.Time {
 	begin := time.Now()
 	return func() time.Time {
@@ -285,7 +284,7 @@ func TestClocks(t *testing.T) {
 						}
 					})
 				}
-				for range 20 { // Whoever leads does not hear of it any more.
+				for range 20 { // The leader is deaf from now on.
 					leader, other := elected(members[0], members[1])
 					at := 0
 					if leader == members[1] {
@@ -307,8 +306,8 @@ func TestClocks(t *testing.T) {
 	}
 }
 
-// gate stops a process, as far as others can see: nothing that it has sent arrives,
-// and nothing that was answered does, however long that takes.
+// gate suspends a process from the point of view of others: neither its requests nor their
+// responses arrive, for any time.
 type gate struct {
 	mu   sync.Mutex
 	open chan struct{}
@@ -335,10 +334,9 @@ func (g *gate) pass() {
 	<-open
 }
 
-// TestPauses: two processes that are stopped at random, 1,000 times, write what is
-// right in the end; none sends a write while another one leads. What a process had decided
-// before it was stopped may arrive when it goes on: one write of each worker, if
-// nobody has changed the object since.
+// TestPauses: two processes that are suspended at random, 1,000 times, write the correct status in
+// the end, and no process sends a write while another one leads. A write that was decided before
+// the suspension may arrive after it: one write per worker, if the object has not changed since.
 func TestPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}
@@ -374,7 +372,7 @@ func TestPauses(t *testing.T) {
 		stop := make(chan struct{})
 		var running, disturbing sync.WaitGroup
 		for i, m := range members {
-			running.Go(func() { // what the process itself knows
+			running.Go(func() { // the process's own view
 				for {
 					select {
 					case <-stop:

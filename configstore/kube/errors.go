@@ -16,28 +16,26 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// Error is one thing that keeps a part of the API server's content from being in
-// the cache, or, as one of Warnings, one thing that is questionable about an object
-// that is in it.
+// Error is a problem of the API server's content. As one of Errors it keeps a kind or an object out
+// of the cache. As one of Warnings it concerns an object that is in the cache.
 type Error struct {
-	// Object is what cannot be shown, or is questionable. Its name is empty if the kind as a whole is
-	// meant, or its objects of one of Options.OnlyNamespaces: they cannot be listed or
-	// watched, and are those of Since. If
-	// its kind is CustomResourceDefinition, it cannot be seen which kinds there are.
+	// Object is the object with the problem. Its Name is empty if a whole kind cannot be listed or
+	// watched, or the kind's objects in one namespace of Options.OnlyNamespaces; the cache then has
+	// the objects as of Since. If its Kind is CustomResourceDefinition, the existing kinds cannot
+	// be determined.
 	Object configstore.ConfigKey
-	// ResourceVersion is the version of the object that could not be decoded, or is
-	// invalid: the cache has an older one or none. That of a warning is the one in which
-	// it appeared. Empty for a kind.
+	// ResourceVersion is the version of the object that could not be decoded or is invalid: the
+	// cache has an older version or none. For a warning it is the version in which the warning
+	// appeared. It is empty for a kind.
 	ResourceVersion string
-	// Generation is that of the same version.
+	// Generation is the generation of the same version.
 	Generation int64
-	// Since is when the error appeared.
+	// Since is the time of the first occurrence.
 	Since time.Time
-	// Err says what is wrong. It is never nil. That of an object matches
-	// manifest.ErrMalformed or configstore.ErrInvalid; that of a kind is the API
-	// server's, as in k8s.io/apimachinery/pkg/api/errors, or that of the connection. A
-	// warning is the schema's "field: message"; that of a status matches
-	// manifest.ErrMalformed.
+	// Err is the cause, never nil. The error of an object matches manifest.ErrMalformed or
+	// configstore.ErrInvalid. The error of a kind is the API server's, as in
+	// k8s.io/apimachinery/pkg/api/errors, or a connection error. A warning of a schema has the form
+	// "field: message"; the warning of a status matches manifest.ErrMalformed.
 	Err error
 }
 
@@ -60,14 +58,13 @@ func (e *Error) Unwrap() error { return e.Err }
 type failure struct {
 	err   error
 	since time.Time
-	// before is the error before err, if that one lasted, too.
+	// before is the previous error, if that one lasted, too.
 	before error
 }
 
-// replace puts an error, or nil, in the place of the one before, and reports
-// whether it is an error that says something new. Attempts to list and to watch alternate,
-// and their errors may: of two that do, each is new once. What does not say why there is no
-// answer replaces nothing.
+// replace replaces the error by err, which may be nil, and reports whether err is new information.
+// Attempts to list and to watch alternate, and so may their errors: each of two alternating errors
+// is new once. An error that does not tell why the server did not respond replaces nothing.
 func (f *failure) replace(err error) bool {
 	switch {
 	case err == nil:
@@ -78,15 +75,15 @@ func (f *failure) replace(err error) bool {
 	case errors.Is(err, errNoAnswer), errors.Is(err, errClosed), stableText(f.err) == stableText(err):
 		return false
 	case apierrors.IsForbidden(f.err) && apierrors.IsForbidden(err):
-		return false // The texts say which of list and watch is.
+		return false // The texts differ in the verb, list or watch.
 	}
 	alternates := f.before != nil && stableText(f.before) == stableText(err)
 	f.before, f.err = f.err, err
 	return !alternates
 }
 
-// stableText returns an error's text without what is another one with each attempt: the
-// addresses of a connection, and the URL of a request.
+// stableText returns an error's text without the parts that differ between attempts: the addresses
+// of a connection, and the URL of a request.
 func stableText(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Op + ": " + op.Err.Error()
@@ -97,9 +94,8 @@ func stableText(err error) string {
 	return err.Error()
 }
 
-// Errors returns what is wrong at present, sorted by kind, namespace and name:
-// first kinds that cannot be read, then objects. The slice is the caller's, the
-// errors are shared.
+// Errors returns the present errors, sorted by kind, namespace and name: first the kinds that
+// cannot be read, then the objects. The caller owns the slice; the errors are shared.
 func (c *Cache) Errors() []*Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,10 +120,9 @@ func (c *Cache) Errors() []*Error {
 	return errs
 }
 
-// Warnings returns what schemas find questionable about objects that they accept, and
-// statuses that cannot be decoded, sorted by kind, namespace and name, then in the order of
-// the schema. With Options.SkipValidation there are only those of statuses. The slice is the caller's, the warnings are
-// shared.
+// Warnings returns the schemas' warnings of valid objects, and statuses that cannot be decoded,
+// sorted by kind, namespace and name, then in the order of the schema. With Options.SkipValidation
+// it returns only the statuses. The caller owns the slice; the warnings are shared.
 func (c *Cache) Warnings() []*Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,8 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// Follow does the reading half of Run until ctx ends, so that what happens before
-// Run can be tested.
+// Follow does the reading half of Run until ctx ends, so that the time before Run can be tested.
 func (c *Cache) Follow(ctx context.Context) {
 	c.followed.Store(true)
 	c.follow(ctx)
@@ -22,17 +21,17 @@ func (c *Cache) Follow(ctx context.Context) {
 // Listed reports whether the initial state has been read.
 func (c *Cache) Listed() bool { return c.listed() }
 
-// Rewrite is what a write makes of a stored text.
+// Rewrite returns the text that a write makes from a stored text.
 func Rewrite(stored json.RawMessage, old, next proto.Message) (json.RawMessage, error) {
 	return rewrite(stored, old, next)
 }
 
-// RewriteOwners is the same for the owners of an object.
+// RewriteOwners is Rewrite for the owners of an object.
 func RewriteOwners(stored json.RawMessage, old, next []configstore.OwnerReference) (json.RawMessage, error) {
 	return rewriteOwners(stored, old, next)
 }
 
-// MergeStatus is what a StatusWriter makes of a stored status.
+// MergeStatus returns the status that a StatusWriter makes from a stored status.
 func MergeStatus(text json.RawMessage, generation int64, conditions []Condition, now time.Time) (json.RawMessage, bool, error) {
 	return mergeStatus(text, generation, conditions, now)
 }

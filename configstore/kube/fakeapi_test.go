@@ -23,8 +23,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// fakeAPI is the part of an API server that a StatusWriter uses, in memory, so that
-// time can be that of a bubble: objects and Leases, by name, with resource versions.
+// fakeAPI is the part of an API server that a StatusWriter uses, in memory, so that it works in a
+// synctest bubble: objects and Leases, by name, with resource versions.
 type fakeAPI struct {
 	mu       sync.Mutex
 	revision int
@@ -32,8 +32,7 @@ type fakeAPI struct {
 	members  []*member
 }
 
-// member is a process: its cache is given what is stored, and its requests can be
-// held.
+// member is a process: its cache receives the stored objects, and its requests can be held back.
 type member struct {
 	name   string
 	api    *fakeAPI
@@ -41,14 +40,14 @@ type member struct {
 	writer *StatusWriter
 	events chan *object
 	leave  func() // ends the process
-	// intercept returns what is called before an answer arrives.
+	// intercept returns a function that is called before a response arrives.
 	requests  atomic.Int32
 	mu        sync.Mutex
 	intercept func(*http.Request) (after func())
 }
 
-// on sets what is called before a request arrives, and before an event does, for which
-// there is no request.
+// on sets the function that is called before a request arrives, and before an event does; for an
+// event the request is nil.
 func (m *member) on(intercept func(*http.Request) (after func())) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -75,7 +74,7 @@ func (f *fakeAPI) join(t *testing.T, name string, opts StatusOptions, prepare ..
 	if m.cache, err = New(config, schemas); err != nil {
 		t.Fatal(err)
 	}
-	m.cache.crdsListed = true // There is nothing to watch: it is given what is stored.
+	m.cache.crdsListed = true // There is no watch: the cache receives the stored objects directly.
 	m.cache.followed.Store(true)
 	p := &publisher{scope: m.cache.kinds[0].scopes[0]}
 	f.mu.Lock()
@@ -181,7 +180,7 @@ func (f *fakeAPI) serve(r *http.Request, body map[string]any) (status int, answe
 	return http.StatusOK, answer
 }
 
-// put stores an object under a new revision, and tells the members.
+// put stores an object under a new revision, and notifies the members.
 func (f *fakeAPI) put(name string, o map[string]any) {
 	f.revision++
 	o = clone(o)
@@ -211,7 +210,7 @@ func (f *fakeAPI) read(name string) *object {
 	return o
 }
 
-// add stores an object with a status that is JSON, or none.
+// add stores an object with a status in JSON, or without one.
 func (f *fakeAPI) add(name, status string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -258,7 +257,7 @@ func bubbleKey(name string) configstore.ConfigKey {
 
 const acceptedStatus = `{"observedGeneration":1,"conditions":[{"type":"Accepted","status":"True","reason":"Valid"}]}`
 
-// leaseOptions are those of members that stand for one Lease.
+// leaseOptions returns the options of members that compete for one Lease.
 func leaseOptions() StatusOptions {
 	return StatusOptions{Lease: "lease", LeaseNamespace: "default", LeaseDuration: 3 * time.Second, Rate: 1000}
 }

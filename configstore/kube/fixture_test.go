@@ -27,7 +27,7 @@ func limit(group string) configstore.Schema {
 	}
 }
 
-// noBadValue refuses the value "bad", and warns of those that begin with "odd".
+// noBadValue rejects the value "bad", and warns of values that begin with "odd".
 func noBadValue(c configstore.Config) (warnings, violations []configstore.Violation) {
 	spec, _ := c.Spec.(*structpb.Struct)
 	switch value := spec.GetFields()["value"].GetStringValue(); {
@@ -77,7 +77,7 @@ func update(tb testing.TB, s configstore.ConfigStore, c configstore.Config) stri
 	return revision
 }
 
-// await waits until the cache shows a write.
+// await waits until the cache has a write.
 func await(tb testing.TB, c *kube.Cache, object configstore.Config, revision string) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)

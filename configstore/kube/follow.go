@@ -15,12 +15,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// firstBackoff is the time until the second attempt to reach the API server.
+// firstBackoff is the delay before the second attempt to reach the API server.
 const firstBackoff = 200 * time.Millisecond
 
-// follow keeps the cache equal to the API server until ctx ends, and joins what it
-// started. One goroutine, the reflector of the CRDs, decides which kinds there are;
-// each of those has a reflector of its own.
+// follow synchronizes the cache with the API server until ctx ends, and joins the goroutines that
+// it started. One goroutine, the reflector of the CRDs, decides which kinds are watched; each of
+// them has its own reflector.
 func (c *Cache) follow(ctx context.Context) {
 	ctx = quiet(ctx)
 	defer func() {
@@ -37,8 +37,8 @@ func (c *Cache) follow(ctx context.Context) {
 	c.reflect(ctx, from, &crd{}, &crds{cache: c, ctx: ctx, known: map[string]*crd{}})
 }
 
-// quiet keeps client-go from logging to standard error: what it has to say beyond
-// errors, which are reported in other ways, is noise.
+// quiet keeps client-go from logging to standard error, because its errors are reported in other
+// ways and the rest is noise.
 func quiet(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, logr.FromSlogHandler(slog.DiscardHandler))
 }
@@ -60,7 +60,7 @@ func (c *Cache) reflect(ctx context.Context, from *source, expected any, into ca
 	}).RunWithContext(ctx)
 }
 
-// begin follows the kind as its CRD says, instead of what was followed before.
+// begin watches the kind at a version of its CRD, and ends a watch of another version.
 func (k *kind) begin(ctx context.Context, crdUID string, version int) {
 	if f := k.following; f != nil && f.crdUID == crdUID && f.version == version {
 		return
@@ -84,8 +84,7 @@ func (k *kind) begin(ctx context.Context, crdUID string, version int) {
 	}
 }
 
-// end stops what is followed, if anything, and returns when nothing is published
-// any more.
+// end stops the kind's reflectors, if any, and returns when they publish nothing more.
 func (k *kind) end() {
 	if k.following == nil {
 		return
@@ -98,7 +97,7 @@ func (k *kind) end() {
 	k.restart = nil
 }
 
-// vanish makes the kind one that the server does not have: its objects go.
+// vanish marks the kind as absent from the server and deletes its objects.
 func (k *kind) vanish() {
 	k.end()
 	for _, s := range k.scopes {

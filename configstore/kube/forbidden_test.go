@@ -16,7 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// TestForbidden: an optional kind that access control refuses hurts no other.
+// TestForbidden: an optional kind that access control forbids does not affect other kinds.
 func TestForbidden(t *testing.T) {
 	server := apiserver.Server(t)
 	allowed, refused := limit("allowed.example.com"), limit("refused.example.com")
@@ -46,7 +46,7 @@ func TestForbidden(t *testing.T) {
 			if c.Get(refused.GroupVersionKind, "a", ns) != nil {
 				t.Error("the kind that is refused can be read")
 			}
-			// It takes a moment until a right counts.
+			// A granted permission takes a while to take effect.
 			eventually(t, "errors of "+user.errors, func() bool { return forbiddenGroups(c) == user.errors })
 			if _, err := c.Update(object(allowed.GroupVersionKind, ns, "a", "2")); !isForbidden(err) {
 				t.Errorf("a write that is forbidden = %v", err)
@@ -72,7 +72,7 @@ func forbiddenGroups(c *kube.Cache) string {
 	return fmt.Sprint(groups)
 }
 
-// TestForbiddenAtStart: a cache that starts before its rights do has not synced until
+// TestForbiddenAtStart: a cache that starts before its permissions are granted has not synced until
 // everything may be read.
 func TestForbiddenAtStart(t *testing.T) {
 	server := apiserver.Server(t)
@@ -88,7 +88,7 @@ func TestForbiddenAtStart(t *testing.T) {
 	c := newCache(t, restConfig(server.ConfigFor("newcomer")), schemas, kube.Options{})
 	run(t, c)
 	for _, step := range []struct{ allowed, forbidden string }{
-		// Which kinds exist is not said either.
+		// The list of the kinds is forbidden, too.
 		{"", "[absent.example.com apiextensions.k8s.io early.example.com late.example.com]"},
 		{"early.example.com/limits", "[absent.example.com apiextensions.k8s.io late.example.com]"},
 		{"apiextensions.k8s.io/customresourcedefinitions", "[late.example.com]"},
@@ -114,8 +114,8 @@ func TestForbiddenAtStart(t *testing.T) {
 	expectErrors(t, c)
 }
 
-// TestForbiddenWhileStarting: an API server that forbids everything at first, or does
-// not know its paths, is not taken for an empty one.
+// TestForbiddenWhileStarting: an API server that initially forbids everything, or does not know its
+// paths, is not regarded as empty.
 func TestForbiddenWhileStarting(t *testing.T) {
 	server, schemas, kind, ns, _ := serveLimits(t, "starting.example.com")
 	create(t, newCache(t, restConfig(server.Config()), schemas, kube.Options{}), object(kind, ns, "a", "1"))

@@ -19,12 +19,11 @@ import (
 type generator struct {
 	*rand.Rand
 	last int // of the values that are different from all others
-	// marks has the unknown field of each message, former the encoding of each as it
-	// was stored.
+	// marks contains the unknown field of each message, and former the encoding of each as it was
+	// stored.
 	marks, former map[proto.Message]string
-	// reordered are the lists whose elements have come, gone or moved, edited those
-	// of which an element has changed: not both in one list, for that can be matched by
-	// names only.
+	// reordered are the lists with added, removed or moved elements, and edited the lists with a
+	// changed element. A list is not both, because its elements could then be matched only by name.
 	reordered, edited []listKey
 }
 
@@ -193,7 +192,7 @@ func (g *generator) mark(t *testing.T, m proto.Message) json.RawMessage {
 	return data
 }
 
-// anyMark drops the marks of those unknown fields that hold none.
+// anyMark drops the marks of unknown fields that contain none.
 func (g *generator) anyMark(text map[string]any) {
 	data, err := json.Marshal(text)
 	if err != nil {
@@ -217,7 +216,7 @@ func encoding(m protoreflect.Message) string {
 
 // change changes one thing, somewhere.
 func (g *generator) change(m protoreflect.Message) {
-	var lists []listKey // those that m is in
+	var lists []listKey // the lists that m is in
 	for {
 		var children []protoreflect.Message
 		var within []*listKey
@@ -281,8 +280,8 @@ func (g *generator) shuffle(list protoreflect.List) {
 	})
 }
 
-// ambiguous reports whether an element of a list is now what another one was, so that
-// nobody can tell which of them it is.
+// ambiguous reports whether an element of a list equals the former state of another one, so that
+// they cannot be distinguished.
 func (g *generator) ambiguous(m protoreflect.Message) bool {
 	found := false
 	was := map[string]int{}
@@ -305,7 +304,7 @@ func (g *generator) ambiguous(m protoreflect.Message) bool {
 	return found
 }
 
-// expected returns the marks of what is there, sorted.
+// expected returns the marks of the present messages, sorted.
 func (g *generator) expected(m protoreflect.Message) []string {
 	var out []string
 	if mark, ok := g.marks[m.Interface()]; ok {

@@ -14,18 +14,18 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// withStatus returns an object whose status has one text.
+// withStatus returns an object with a text in its status.
 func withStatus(c configstore.Config, text string) configstore.Config {
 	c.Status = &structpb.Struct{Fields: map[string]*structpb.Value{"text": structpb.NewStringValue(text)}}
 	return c
 }
 
-// TestBetweenTheHalvesOfAWrite: what somebody writes between the two requests of an
-// Update, or a Create, is not lost.
+// TestBetweenTheHalvesOfAWrite: a foreign write between the two requests of an Update, or a Create,
+// is not lost.
 func TestBetweenTheHalvesOfAWrite(t *testing.T) {
 	server, schemas, kind, ns, stored := serveLimits(t, "halves.example.com")
 	other := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
-	between := func() {} // what happens before a status is written
+	between := func() {} // called before a status is written
 	config := restConfig(server.Config())
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 		return roundTripper(func(request *http.Request) (*http.Response, error) {
@@ -36,7 +36,7 @@ func TestBetweenTheHalvesOfAWrite(t *testing.T) {
 		})
 	})
 	c := newCache(t, config, schemas, kube.Options{})
-	// interfere has another writer write a status for the revision that it sees.
+	// interfere makes another writer write a status at the revision that it sees.
 	interfere := func(name string) {
 		state, err := stored.state(t.Context())
 		if err != nil {
@@ -84,8 +84,7 @@ func TestBetweenTheHalvesOfAWrite(t *testing.T) {
 	}
 }
 
-// TestStatusRemoved: an UpdateStatus without a status removes also one that cannot be
-// decoded.
+// TestStatusRemoved: an UpdateStatus without a status also removes a status that cannot be decoded.
 func TestStatusRemoved(t *testing.T) {
 	c, o, objects := serveFutureEntries(t, "removed.example.com")
 	putStatus(t, objects, "a", map[string]any{"addresses": "no list"})

@@ -21,7 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
-// patience is how long a test waits for what has to happen.
+// patience is the maximum time that a test waits for an expected event.
 const patience = 60 * time.Second
 
 // crdOf returns the CRD of a schema, with all of its versions, as JSON.
@@ -66,7 +66,7 @@ func crdsOf(schemas configstore.Schemas) []byte {
 	return []byte(strings.Join(out, "\n---\n"))
 }
 
-// newCache returns a cache that tries again quickly.
+// newCache returns a cache that retries quickly.
 func newCache(tb testing.TB, config *rest.Config, schemas configstore.Schemas, opts kube.Options) *kube.Cache {
 	tb.Helper()
 	opts.MaxBackoff = 100 * time.Millisecond
@@ -83,7 +83,7 @@ func run(tb testing.TB, c configstore.ConfigStoreCache) (end func()) {
 	return runAny(tb, c.Run)
 }
 
-// runAny is run for anything that runs.
+// runAny is run for any function.
 func runAny(tb testing.TB, run func(stop <-chan struct{})) (end func()) {
 	tb.Helper()
 	stop, ended := make(chan struct{}), make(chan struct{})
@@ -131,7 +131,7 @@ func eventually(tb testing.TB, what string, holds func() bool) {
 	}
 }
 
-// live is what the API server has of some kinds.
+// live reads the API server's objects of some kinds.
 type live struct {
 	client  dynamic.Interface
 	schemas configstore.Schemas
@@ -166,7 +166,7 @@ func (l *live) state(ctx context.Context) (map[string]string, error) {
 	return state, nil
 }
 
-// shown returns the same of a cache.
+// shown returns the resource versions in a cache.
 func shown(c configstore.Reader) map[string]string {
 	state := map[string]string{}
 	for _, s := range c.Schemas().All() {
@@ -177,7 +177,7 @@ func shown(c configstore.Reader) map[string]string {
 	return state
 }
 
-// fill creates objects, several at once.
+// fill creates objects concurrently.
 func fill(tb testing.TB, server *kubetest.Server, schemas configstore.Schemas, namespace string, objects int) {
 	tb.Helper()
 	kind := schemas.All()[0].GroupVersionKind
@@ -213,8 +213,8 @@ func (l *live) clear(tb testing.TB) {
 	}
 }
 
-// serveLimits returns an API server with one kind of a group of the test's own, a
-// namespace, and what is stored there.
+// serveLimits returns an API server with one kind in a group of the test's own, a namespace, and a
+// reader of the stored objects.
 func serveLimits(t *testing.T, group string) (
 	server *kubetest.Server, schemas configstore.Schemas, kind configstore.GroupVersionKind, namespace string, stored *live,
 ) {

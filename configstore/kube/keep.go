@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// rewrite returns the text of next with everything of a stored text that the schema
-// does not know, as the package comment promises. old is what the schema knows of
-// the stored text, or nil if it cannot be decoded.
+// rewrite returns the text of next, extended by the fields of the stored text that the schema does
+// not know, as the package comment describes. old is the decoded stored text, or nil if it cannot
+// be decoded.
 func rewrite(stored json.RawMessage, old, next proto.Message) (json.RawMessage, error) {
 	text, err := protojson.Marshal(next)
 	if err != nil || isNull(stored) {
@@ -27,15 +27,15 @@ func rewrite(stored json.RawMessage, old, next proto.Message) (json.RawMessage, 
 	return keepMessage(stored, text, known, next.ProtoReflect()), nil
 }
 
-// keepMessage returns text, which is that of the message next, with the fields of
-// stored that are unknown. old is what is known of stored; nil: it is not known.
+// keepMessage returns text, the JSON of the message next, extended by the unknown fields of stored.
+// old is the decoded stored, or nil if it cannot be decoded.
 func keepMessage(stored, text json.RawMessage, old, next protoreflect.Message) json.RawMessage {
 	if next.Descriptor().FullName() == "google.protobuf.Any" {
 		return keepAny(stored, text, next)
 	}
 	before, fields := map[string]json.RawMessage{}, map[string]json.RawMessage{}
 	if hasOwnSpelling(next.Descriptor()) || json.Unmarshal(stored, &before) != nil || json.Unmarshal(text, &fields) != nil {
-		return text // Nothing in it is unknown, or it is no object.
+		return text // no unknown fields, or not an object
 	}
 	for name, value := range before {
 		fd := fieldOf(next.Descriptor(), name)
@@ -59,7 +59,8 @@ func fieldOf(md protoreflect.MessageDescriptor, name string) protoreflect.FieldD
 	return md.Fields().ByTextName(name)
 }
 
-// valueOf returns a field of a message that may be nil; the zero Value is none.
+// valueOf returns a field of a message, or the zero Value if the message is nil or the field is
+// unset.
 func valueOf(m protoreflect.Message, fd protoreflect.FieldDescriptor) protoreflect.Value {
 	if m == nil || !m.Has(fd) {
 		return protoreflect.Value{}
@@ -91,7 +92,7 @@ func keepField(fd protoreflect.FieldDescriptor, stored, text json.RawMessage, ol
 	}
 }
 
-// keepMap is keepMessage for the messages in a map that have kept their keys.
+// keepMap is keepMessage for the messages of a map under the same key.
 func keepMap(stored, text json.RawMessage, old protoreflect.Value, next protoreflect.Map) json.RawMessage {
 	var before, values map[string]json.RawMessage
 	if json.Unmarshal(stored, &before) != nil || json.Unmarshal(text, &values) != nil {
@@ -110,7 +111,7 @@ func keepMap(stored, text json.RawMessage, old protoreflect.Value, next protoref
 	return marshalled(values)
 }
 
-// keepList is keepMessage for the messages in a list that match.
+// keepList is keepMessage for the matching messages of a list.
 func keepList(stored, text json.RawMessage, old protoreflect.Value, next protoreflect.List) json.RawMessage {
 	var before, items []json.RawMessage
 	if json.Unmarshal(stored, &before) != nil || json.Unmarshal(text, &items) != nil {
@@ -121,7 +122,7 @@ func keepList(stored, text json.RawMessage, old protoreflect.Value, next protore
 		if old.IsValid() && old.List().Len() == len(before) {
 			known[i] = old.List().Get(i).Message()
 		} else if item := next.NewElement().Message(); (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(before[i], item.Interface()) == nil {
-			known[i] = item // The whole cannot be decoded, but this can.
+			known[i] = item // The list as a whole cannot be decoded, but this element can.
 		}
 	}
 	wanted := make([]protoreflect.Message, len(items))
@@ -136,7 +137,7 @@ func keepList(stored, text json.RawMessage, old protoreflect.Value, next protore
 	return marshalled(items)
 }
 
-// keepAny is keepMessage for a message of the type that its text names.
+// keepAny is keepMessage for the message in an Any whose type stays.
 func keepAny(stored, text json.RawMessage, next protoreflect.Message) json.RawMessage {
 	var before, after struct {
 		Type string `json:"@type"`
@@ -152,8 +153,7 @@ func keepAny(stored, text json.RawMessage, next protoreflect.Message) json.RawMe
 	return keepMessage(stored, text, nil, inner.ProtoReflect()) // @type is one of the unknown fields.
 }
 
-// isUnknownEnum reports whether a text names a value that the enum of a field does
-// not have.
+// isUnknownEnum reports whether a text is an enum value that the schema does not know.
 func isUnknownEnum(fd protoreflect.FieldDescriptor, text json.RawMessage) bool {
 	if fd.Enum() == nil || fd.IsList() || fd.IsMap() {
 		return false
@@ -162,14 +162,13 @@ func isUnknownEnum(fd protoreflect.FieldDescriptor, text json.RawMessage) bool {
 	return json.Unmarshal(text, &name) == nil && name != "" && fd.Enum().Values().ByName(protoreflect.Name(name)) == nil
 }
 
-// isOtherOfOneof reports whether a field is one of a oneof that has another one set.
+// isOtherOfOneof reports whether a field belongs to a oneof that has another field set.
 func isOtherOfOneof(fd protoreflect.FieldDescriptor, m protoreflect.Message) bool {
 	oneof := fd.ContainingOneof()
 	return oneof != nil && m.WhichOneof(oneof) != nil
 }
 
-// hasOwnSpelling reports whether a message has a spelling of its own in JSON, which
-// is known as a whole.
+// hasOwnSpelling reports whether a message has a special JSON form, which has no unknown fields.
 func hasOwnSpelling(md protoreflect.MessageDescriptor) bool {
 	return md.FullName().Parent() == "google.protobuf" && slices.Contains([]protoreflect.Name{
 		"Struct", "Value", "ListValue", "Duration", "Timestamp", "FieldMask",

@@ -21,8 +21,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
-// TestKeepsUnknown: what the schema does not know stays where it is, as long as that
-// is there; what was matched how is the promise of the package comment.
+// TestKeepsUnknown: unknown fields stay as long as the value that contains them remains, by the
+// matching that the package comment describes.
 func TestKeepsUnknown(t *testing.T) {
 	for name, test := range map[string]struct {
 		message              proto.Message // an empty one
@@ -120,8 +120,8 @@ func TestKeepsUnknown(t *testing.T) {
 	}
 }
 
-// TestKeepsUnknownOfOtherSpellings: elements are equal by what they mean, as the cache
-// has decoded it.
+// TestKeepsUnknownOfOtherSpellings: elements are compared by their decoded values, as the cache has
+// them.
 func TestKeepsUnknownOfOtherSpellings(t *testing.T) {
 	read := func(text string) proto.Message { return leniently(&networking.VirtualService{}, text) }
 	got, err := kube.Rewrite(json.RawMessage(`{"http":[{"timeout":"1000ms","future":1},{"timeout":"2m","future":2}]}`),
@@ -134,7 +134,7 @@ func TestKeepsUnknownOfOtherSpellings(t *testing.T) {
 	}
 }
 
-// leniently returns what the schema knows of a text, or nil.
+// leniently returns the known fields of a text, or nil.
 func leniently(empty proto.Message, text string) proto.Message {
 	m := empty.ProtoReflect().New().Interface()
 	if (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(text), m) != nil {
@@ -176,7 +176,7 @@ func parsed(t *testing.T, text string) map[string]any {
 	return out
 }
 
-// TestKeepsOwners: an owner that stays keeps what was written of it.
+// TestKeepsOwners: an owner that stays keeps its stored fields.
 func TestKeepsOwners(t *testing.T) {
 	const stored = `[{"apiVersion":"v1","kind":"Pod","name":"p","uid":"1","controller":false,"blockOwnerDeletion":false,"future":1},` +
 		`{"apiVersion":"v1","kind":"Node","name":"n","uid":"2","controller":true}]`
@@ -206,12 +206,11 @@ func TestKeepsOwners(t *testing.T) {
 	}
 }
 
-// marks are what unknown fields hold in random objects.
+// marks matches the values of unknown fields in random objects.
 var marks = regexp.MustCompile(`mark-\d+-`)
 
-// testRandomChange makes a random object of a random kind with unknown fields at all
-// depths, changes it, and expects the unknown fields of all that is still there, and
-// no others.
+// testRandomChange creates a random object of a random kind with unknown fields at all depths,
+// changes it, and expects exactly the unknown fields of the remaining values.
 func testRandomChange(t *testing.T, seed uint64) {
 	t.Helper()
 	kinds := istio.Schemas().All()
@@ -243,8 +242,8 @@ func testRandomChange(t *testing.T, seed uint64) {
 	}
 }
 
-// TestKeepsUnknownOfRandomObjects: whatever changes, nothing that is unknown is lost
-// but with what contained it.
+// TestKeepsUnknownOfRandomObjects: an unknown field is only lost with the value that contains it,
+// regardless of the change.
 func TestKeepsUnknownOfRandomObjects(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 2000) {
 		testRandomChange(t, seed)
@@ -256,7 +255,7 @@ func FuzzKeepsUnknown(f *testing.F) {
 	f.Fuzz(testRandomChange)
 }
 
-// FuzzRewrite: whatever is stored, the text is that of what was to be written.
+// FuzzRewrite: the result decodes to the message to be written, regardless of the stored text.
 func FuzzRewrite(f *testing.F) {
 	f.Add([]byte(`{"hosts":["a"],"ports":[{"name":"a","x":1},null],"endpoints":{},"location":"X"}`), uint64(1))
 	f.Fuzz(func(t *testing.T, stored []byte, seed uint64) {

@@ -17,8 +17,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// serveFutureEntries returns an API server with a kind like ServiceEntry, whose CRD
-// knows more than we do, a cache of it, and one object with unknown fields.
+// serveFutureEntries returns an API server with a kind like ServiceEntry, whose CRD has more fields
+// than the schema, a cache of it, and one object with unknown fields.
 func serveFutureEntries(t *testing.T, group string) (c *kube.Cache, stored configstore.Config, objects dynamic.ResourceInterface) {
 	t.Helper()
 	server := apiserver.Server(t)
@@ -69,7 +69,7 @@ func parts(t *testing.T, objects dynamic.ResourceInterface) map[string]any {
 	return map[string]any{"owners": owners, "spec": u.Object["spec"], "status": u.Object["status"]}
 }
 
-// TestUpdateKeepsUnknown: a write changes what it means to change.
+// TestUpdateKeepsUnknown: a write changes only the intended fields.
 func TestUpdateKeepsUnknown(t *testing.T) {
 	c, o, objects := serveFutureEntries(t, "keeps.example.com")
 	want := parts(t, objects)
@@ -88,15 +88,15 @@ func TestUpdateKeepsUnknown(t *testing.T) {
 	stored["ports"] = append([]any{map[string]any{"number": int64(443), "name": "tls", "protocol": "TLS"}}, stored["ports"].([]any)...)
 	stored["location"] = nil
 	got := parts(t, objects)
-	got["spec"].(map[string]any)["location"] = nil // MESH_EXTERNAL is what it means if there is none.
+	got["spec"].(map[string]any)["location"] = nil // the default, MESH_EXTERNAL
 	want["owners"] = append(want["owners"].([]any), map[string]any{"apiVersion": "v1", "kind": "Pod", "name": "q", "uid": "v"})
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("after a change of the spec (-want +got):\n%s", diff)
 	}
 }
 
-// TestUpdateStatusKeepsUnknown: the same for statuses. A condition that the status does
-// not have any more is one that was to go.
+// TestUpdateStatusKeepsUnknown: the same for statuses. A condition that is missing in the new
+// status is removed.
 func TestUpdateStatusKeepsUnknown(t *testing.T) {
 	c, o, objects := serveFutureEntries(t, "keepsstatus.example.com")
 	status := o.Status.(*networking.ServiceEntryStatus)
@@ -112,7 +112,7 @@ func TestUpdateStatusKeepsUnknown(t *testing.T) {
 	if diff := cmp.Diff(want, parts(t, objects)["status"]); diff != "" {
 		t.Errorf("the status (-want +got):\n%s", diff)
 	}
-	// By way of Update, too.
+	// also by Update
 	status.Conditions[0].Message = "newer"
 	update(t, c, o)
 	want["conditions"].([]any)[0].(map[string]any)["message"] = "newer"

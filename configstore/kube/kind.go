@@ -10,29 +10,28 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// kind follows the objects of one kind.
+// kind watches the objects of one kind.
 type kind struct {
 	cache  *Cache
 	schema configstore.Schema
-	// versions are those under which the kind may be served, the best one first.
+	// versions are the versions under which the kind may be served, in order of preference.
 	versions []string
 	scopes   []*scope // at least one
-	// optional is whether Options.Optional names the kind.
+	// optional is set if Options.Optional contains the kind.
 	optional bool
 
-	// following is what runs, or nil. Only follow and what it calls use it.
+	// following is the running watch, or nil. Only follow and the functions that it calls use it.
 	following *following
 
-	// What follows is protected by the cache's mu.
+	// The fields below are protected by the cache's mu.
 
-	// verdicts holds what is wrong with objects, or questionable about them.
+	// verdicts contains the errors and warnings of objects.
 	verdicts map[objectKey]*verdict
-	// restart is closed to have the kind listed again; it is nil while nothing
-	// follows.
+	// restart is closed to list the kind again; it is nil while no watch runs.
 	restart chan struct{}
 }
 
-// absent is what scope.served is if the server has no such kind.
+// absent is the value of scope.served if the server does not have the kind.
 const absent = -1
 
 // objectKey is an object's key within its kind.
@@ -61,8 +60,7 @@ func (k *kind) gvk() configstore.GroupVersionKind { return k.schema.GroupVersion
 // crdName is the name of the kind's CustomResourceDefinition.
 func (k *kind) crdName() string { return k.schema.Plural + "." + k.gvk().Group }
 
-// path returns the path of a namespace's objects, or of all for "", under a
-// version.
+// path returns the path of a namespace's objects, or of all objects for "", under a version.
 func (k *kind) path(version int, namespace string) []string {
 	path := []string{"apis", k.gvk().Group, k.versions[version]}
 	if namespace != "" {
@@ -74,7 +72,7 @@ func (k *kind) path(version int, namespace string) []string {
 // version returns the index of the version to use in writes.
 func (k *kind) version() int { return k.scopes[0].version() }
 
-// relist has the objects listed again, if they are being followed.
+// relist lists the objects again if the kind is being watched.
 func (k *kind) relist() {
 	k.cache.mu.Lock()
 	defer k.cache.mu.Unlock()

@@ -16,15 +16,15 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// laggard stands before several API servers of which one does not get any news from
-// frozen on: it answers whatever does not ask for something newer than that. What does
-// the others answer.
+// laggard is a proxy before several API servers. After freeze one of them receives no further
+// changes: it responds to every request that does not require a newer revision. The others respond
+// to the rest.
 type laggard struct {
-	// streams is whether the servers stream lists, as they do since Kubernetes 1.32.
+	// streams is set if the servers stream lists, as they do since Kubernetes 1.32.
 	streams bool
-	// forgetful is set to have the next watch told that its revision is too old.
+	// forgetful makes the next watch fail because its revision is too old.
 	forgetful atomic.Bool
-	// complete counts the lists that were answered, of one sort or the other.
+	// complete counts the completed lists, streamed or not.
 	complete atomic.Int32
 
 	mu     sync.Mutex
@@ -61,7 +61,7 @@ func (l *laggard) answer(r *http.Request, next http.RoundTripper) (*http.Respons
 	return next.RoundTrip(r)
 }
 
-// freeze has one server get no more news.
+// freeze stops the changes of one server.
 func (l *laggard) freeze(t *testing.T, config *rest.Config, path string) {
 	t.Helper()
 	client, err := rest.HTTPClientFor(config)
@@ -98,8 +98,8 @@ func answerStatus(r *http.Request, code int, reason, cause string) *http.Respons
 		`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d,"details":{"causes":[{"reason":%q}]}}`, reason, code, cause))
 }
 
-// TestServersThatLag: whichever of several API servers answers, no object goes back to an
-// older state, and none that was deleted comes back.
+// TestServersThatLag: no object returns to an older state, and no deleted object reappears,
+// regardless of the API server that responds.
 func TestServersThatLag(t *testing.T) {
 	server, schemas, kind, ns, _ := serveLimits(t, "lagging.example.com")
 	writer := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
@@ -126,7 +126,7 @@ func TestServersThatLag(t *testing.T) {
 				lists := l.complete.Load()
 				again()
 				eventually(t, what, func() bool { return l.complete.Load() > lists })
-				a = object(kind, ns, "a", what) // What comes next shows that the list was taken.
+				a = object(kind, ns, "a", what) // a later object shows that the list was processed
 				await(t, c, a, update(t, writer, a))
 				r.Expect(t, "update Limit "+ns+"/a")
 			}

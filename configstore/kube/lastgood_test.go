@@ -18,8 +18,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// TestLastGoodState: what cannot be decoded or is invalid leaves the object as it
-// was, and is an error as long as it is there.
+// TestLastGoodState: an object that cannot be decoded or is invalid keeps its last good state, and
+// is an error until it is valid or deleted.
 func TestLastGoodState(t *testing.T) {
 	server := apiserver.Server(t)
 	istioKinds := serviceEntries(t)
@@ -60,8 +60,8 @@ func TestLastGoodState(t *testing.T) {
 	r.Expect(t, "delete ServiceEntry "+ns+"/a")
 }
 
-// putSpec creates or replaces an object with a spec that is any JSON, whoever writes its
-// status meanwhile.
+// putSpec creates or replaces an object with a spec of any JSON, even if its status is written
+// concurrently.
 func putSpec(t *testing.T, resource dynamic.ResourceInterface, kind configstore.GroupVersionKind, name, spec string) {
 	t.Helper()
 	u := &unstructured.Unstructured{}
@@ -86,7 +86,7 @@ func putSpec(t *testing.T, resource dynamic.ResourceInterface, kind configstore.
 	}
 }
 
-// expectErrors waits until the errors are those of these objects.
+// expectErrors waits until exactly these objects have errors.
 func expectErrors(t *testing.T, c *kube.Cache, names ...string) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("errors of %v", names), func() bool {

@@ -15,18 +15,19 @@ import (
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// election holds a Lease if it can get it, so that of several processes one leads.
+// election holds a Lease if it can get it, so that one of several processes leads.
 //
-// Leadership is a question of time, asked when it matters, and not a state that
-// somebody has to end: it lasts until two thirds of the lease's duration after the last
-// request that has renewed it was sent. Others wait for the whole duration, from when
-// they have seen that request's effect, which was later. A process whose requests hang, or
-// that was stopped, finds that it leads no more by looking at its clock, and what it
-// sends with its last leadership has a third of the duration to arrive.
+// Leadership is computed from the clock when it matters; no event has to end it. It lasts for two
+// thirds of the lease's duration after the last successful renewal was sent. The other processes
+// wait for the whole duration from the time at which they saw the effect of that request, which was
+// later. A process whose requests hang, or that was suspended, therefore sees by its clock that its
+// leadership has ended, and the requests that it sent before have a third of the duration to
+// arrive.
 //
-// client-go's elector does not serve: it says that it leads while it still tries to
-// release a Lease that it could not renew, for longer than others wait. The Lease has
-// the same form as its Leases, so that processes with either can stand for the same one.
+// client-go's elector is not suitable, because it reports leadership while it still tries to
+// release a Lease that it could not renew, for longer than the other processes wait. The Lease has
+// the same form as client-go's, so that processes with either elector can compete for the same
+// Lease.
 type election struct {
 	leases   coordination.LeaseInterface
 	name     string
@@ -36,20 +37,20 @@ type election struct {
 	logger   *slog.Logger
 
 	mu sync.Mutex
-	// renewed is when the request was sent that has taken or renewed the Lease; zero if
-	// it is not held.
+	// renewed is the send time of the last successful renewal, or zero if the Lease is not held.
 	renewed time.Time
-	// seen is the Lease as it was read last, and seenAt when it was first read so.
+	// seen is the Lease as it was read last, and seenAt the time at which that version was first
+	// read.
 	seen   *coordinationv1.Lease
 	seenAt time.Time
 	err    failure
 }
 
-// lasts is how long leadership lasts from the last renewal.
+// lasts returns how long leadership lasts after a renewal.
 func (e *election) lasts() time.Duration { return e.duration * 2 / 3 }
 
-// remaining is how long this process leads if nothing happens; not positive: it does not
-// lead.
+// remaining returns how long this process leads without another renewal. It does not lead if the
+// result is not positive.
 func (e *election) remaining() time.Duration {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -61,12 +62,12 @@ func (e *election) left() time.Duration {
 		return 0
 	}
 	now := e.now()
-	// While a machine sleeps one of its two clocks may stand still: the later one counts.
+	// One of the two clocks may stop while a machine is suspended: the later one counts.
 	return e.lasts() - max(now.Sub(e.renewed), now.Round(0).Sub(e.renewed.Round(0)))
 }
 
-// run stands for election until ctx ends, and calls elected each time when this process
-// has become the leader.
+// run is a candidate for leadership until ctx ends, and calls elected each time this process
+// becomes the leader.
 func (e *election) run(ctx context.Context, elected func()) {
 	for ctx.Err() == nil {
 		began, err := e.attempt(ctx)
@@ -85,7 +86,7 @@ func (e *election) run(ctx context.Context, elected func()) {
 }
 
 func (e *election) note(ctx context.Context, err error) {
-	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) { // Another one was faster.
+	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) { // another process was faster
 		return
 	}
 	if e.err.replace(err) {
@@ -93,8 +94,9 @@ func (e *election) note(ctx context.Context, err error) {
 	}
 }
 
-// attempt takes the Lease, or renews it, unless another process has it. It reports
-// whether leadership has begun by that: it may have ended while the renewal was on its way.
+// attempt acquires or renews the Lease, unless another process holds it. It reports whether this
+// process has become the leader, which is also the case if leadership ended while the renewal was
+// in flight.
 func (e *election) attempt(ctx context.Context) (began bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.duration/3)
 	defer cancel()
@@ -125,9 +127,8 @@ func (e *election) attempt(ctx context.Context) (began bool, err error) {
 	return !led && e.left() > 0, nil
 }
 
-// mayTake reports whether a Lease that was read is free, or this process's. It is free
-// when it has not changed for its duration, by the clock of this process: what others
-// have written as the time does not count.
+// mayTake reports whether a Lease is free or held by this process. It is free if it has not changed
+// for its duration by the clock of this process. The timestamps of other processes do not count.
 func (e *election) mayTake(lease *coordinationv1.Lease) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -143,7 +144,7 @@ func (e *election) mayTake(lease *coordinationv1.Lease) bool {
 	return holder == "" || e.now().Sub(e.seenAt) >= max(duration, e.duration)
 }
 
-// acquire makes this process the holder of a Lease that is going to be written.
+// acquire makes this process the holder of a Lease that is about to be written.
 func (e *election) acquire(lease *coordinationv1.Lease, now time.Time) {
 	spec, at := &lease.Spec, metav1.NewMicroTime(now)
 	if valueOr(spec.HolderIdentity, "") != e.identity {
@@ -157,8 +158,8 @@ func (e *election) acquire(lease *coordinationv1.Lease, now time.Time) {
 	spec.HolderIdentity, spec.LeaseDurationSeconds, spec.RenewTime = &e.identity, &seconds, &at
 }
 
-// release lets others take the Lease at once. It is called when nothing is written any
-// more.
+// release releases the Lease, so that another process can lead at once. It is called when this
+// process has finished writing.
 func (e *election) release(ctx context.Context) {
 	e.mu.Lock()
 	held, lease := !e.renewed.IsZero(), e.seen

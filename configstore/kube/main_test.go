@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 	apiserver.Main(m)
 }
 
-// restConfig is how client-go reaches a server.
+// restConfig returns the client configuration of a server.
 func restConfig(c kubetest.Config) *rest.Config {
 	return &rest.Config{
 		Host: c.Host, BearerToken: c.Token, TLSClientConfig: rest.TLSClientConfig{Insecure: true},

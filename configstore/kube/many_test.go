@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// TestMany: what there is at first is one batch, in the order of its keys.
+// TestMany: the initial objects are one batch, in the order of their keys.
 func TestMany(t *testing.T) {
 	const objects = 1_000 // BenchmarkSync has more; to create them takes most of the time.
 	server := apiserver.Server(t)

@@ -9,25 +9,24 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// identifyingFields are the names of the fields that tell the elements of a list
-// apart, the most telling ones first.
+// identifyingFields returns the names of the fields that identify the elements of a list, the most
+// specific ones first.
 func identifyingFields() []protoreflect.Name {
 	return []protoreflect.Name{"name", "id", "type", "key", "host", "address", "number", "port", "destination", "issuer", "from"}
 }
 
-// matching pairs the elements of a list with those that were there before.
+// matching pairs the elements of a list with the previous elements.
 type matching struct {
 	old, next []protoreflect.Message
-	// partner is for each of next the index of its partner in old, or -1.
+	// partner contains for each element of next the index of its partner in old, or -1.
 	partner []int
-	taken   []bool // those of old that have a partner
+	taken   []bool // the elements of old that have a partner
 }
 
-// matchItems returns for each element of next the index of the one in old that it
-// is a version of, or -1. Those that are equal match first, then those of which one of
-// identifyingFields is set and equal, then, if the lists are of the same length, what
-// is left in its order. Elements of old may be nil: what is not known matches by
-// its position only.
+// matchItems returns for each element of next the index of its previous version in old, or -1.
+// Equal elements match first, then elements in which one of identifyingFields is set and equal,
+// then, if the lists have the same length, the remaining elements in order. Elements of old may be
+// nil: an element that could not be decoded matches by its position only.
 func matchItems(old, next []protoreflect.Message) []int {
 	m := &matching{old: old, next: next, partner: make([]int, len(next)), taken: make([]bool, len(old))}
 	for i := range m.partner {
@@ -48,7 +47,7 @@ func matchItems(old, next []protoreflect.Message) []int {
 	return m.partner
 }
 
-// by pairs the elements without a partner whose keys are equal, in their order.
+// by pairs the elements without a partner whose keys are equal, in order.
 func (m *matching) by(key func(protoreflect.Message) (string, bool)) {
 	free := map[string][]int{}
 	for i, item := range m.old {
@@ -70,7 +69,7 @@ func (m *matching) by(key func(protoreflect.Message) (string, bool)) {
 	}
 }
 
-// encoded returns a text that is the same for equal messages.
+// encoded returns the same text for equal messages.
 func encoded(item protoreflect.Message) (text string, ok bool) {
 	if item == nil {
 		return "", false
@@ -79,8 +78,7 @@ func encoded(item protoreflect.Message) (text string, ok bool) {
 	return string(data), err == nil
 }
 
-// fieldText returns a text that is the same for equal values of a field, unless it
-// is not set.
+// fieldText returns the same text for equal values of a field. ok is false if the field is not set.
 func fieldText(item protoreflect.Message, fd protoreflect.FieldDescriptor) (text string, ok bool) {
 	switch {
 	case item == nil || !item.Has(fd):

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// TestMergeStatus: what others have written into a status stays, to the last digit.
+// TestMergeStatus: foreign fields of a status stay, to the last digit.
 func TestMergeStatus(t *testing.T) {
 	accepted := kube.Condition{Type: "Accepted", True: true, Reason: "Valid", Message: "new"}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

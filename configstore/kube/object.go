@@ -13,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// object is a custom resource as it is read. One Go type stands for all kinds:
-// its spec stays as text until it is known whether it is wanted.
+// object is a custom resource as it is read. One Go type represents all kinds; its spec stays text
+// until the object is selected.
 type object struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -23,7 +23,7 @@ type object struct {
 	Status json.RawMessage `json:"status,omitempty"`
 }
 
-// objectList is the answer to a list.
+// objectList is the response to a list.
 type objectList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -48,8 +48,7 @@ func (l *objectList) DeepCopyObject() runtime.Object {
 	return c
 }
 
-// crd is what matters of a CustomResourceDefinition. The rest of it, which is
-// long, is not kept.
+// crd contains the relevant fields of a CustomResourceDefinition. The large remainder is dropped.
 type crd struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -106,7 +105,7 @@ func (c *crd) serves(version string) bool {
 
 const crdGroup = "apiextensions.k8s.io"
 
-// schemeOf returns the Go types of the kinds, under all of their versions.
+// schemeOf registers the Go types of the kinds, under all of their versions.
 func schemeOf(schemas configstore.Schemas) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
@@ -123,8 +122,7 @@ func schemeOf(schemas configstore.Schemas) *runtime.Scheme {
 	return scheme
 }
 
-// versions returns the versions under which a kind may be served, the best one
-// first.
+// versions returns the versions under which a kind may be served, in order of preference.
 func versions(s *configstore.Schema) []string {
 	return append([]string{s.GroupVersionKind.Version}, s.Aliases...)
 }

@@ -27,9 +27,8 @@ func owners(refs []metav1.OwnerReference) []configstore.OwnerReference {
 	return out
 }
 
-// rewriteOwners returns the text of next. An owner that was there before, by its UID,
-// keeps the fields that a config does not have, and a false that is written out. old is
-// what is known of the stored text.
+// rewriteOwners returns the text of next. An owner with a known UID keeps the fields that a config
+// does not have, and an explicit false. old is the decoded stored text.
 func rewriteOwners(stored json.RawMessage, old, next []configstore.OwnerReference) (json.RawMessage, error) {
 	if slices.Equal(old, next) {
 		return stored, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
-// decodeGuarded is decode, of which a panic is a fault of the object.
+// decodeGuarded is decode, and treats a panic as an error of the object.
 func (k *kind) decodeGuarded(o *object) (config configstore.Config, found findings) {
 	if p := guard.Call(func() { config, found = k.decoder().decode(o) }); p != nil {
 		p.Log(k.cache.opts.Logger, "decoding", slog.String("object", k.configKey(objectKey{o.Namespace, o.Name}).Object()))
@@ -19,8 +19,8 @@ func (k *kind) decodeGuarded(o *object) (config configstore.Config, found findin
 	return config, found
 }
 
-// selectsNamespace calls the function of the program. If it panics, an object stays in the
-// cache, or out of it.
+// selectsNamespace calls the host's function. If it panics, the object stays in the cache, or out
+// of it.
 func (c *Cache) selectsNamespace(selected func(string) bool, namespace string, isIn bool) bool {
 	is := isIn
 	p := guard.Call(func() { is = selected(namespace) })

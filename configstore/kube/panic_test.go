@@ -41,13 +41,13 @@ func version(name, revision string) *object {
 	return o
 }
 
-// panicking is a message of which no use can be made.
+// panicking is a message whose methods panic.
 type panicking struct{}
 
 func (panicking) ProtoReflect() protoreflect.Message { panic("a defect") }
 
-// TestPanicOfDecoding: an object that makes the decoder panic keeps its last good
-// state, and hurts no other.
+// TestPanicOfDecoding: an object that makes the decoder panic keeps its last good state, and does
+// not affect others.
 func TestPanicOfDecoding(t *testing.T) {
 	p, log := published(t, Options{}, func(*configstore.Schema) {})
 	c := p.scope.kind.cache
@@ -75,7 +75,7 @@ func TestPanicOfDecoding(t *testing.T) {
 	}
 }
 
-// TestPanicOfNamespaces: a selection that panics leaves things as they are.
+// TestPanicOfNamespaces: a selection that panics changes nothing.
 func TestPanicOfNamespaces(t *testing.T) {
 	var broken atomic.Bool
 	p, log := published(t, Options{Namespaces: func(string) bool {
@@ -102,8 +102,7 @@ func TestPanicOfNamespaces(t *testing.T) {
 	}
 }
 
-// TestPanicOfAStatusWorker: what a write panics with costs that write, which is made
-// again, and no worker.
+// TestPanicOfAStatusWorker: a write that panics is retried, and its worker continues.
 func TestPanicOfAStatusWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}
@@ -128,8 +127,8 @@ func TestPanicOfAStatusWorker(t *testing.T) {
 	})
 }
 
-// TestAnotherObject: what is known of an object is not written to another one of its
-// name, and a cache that is behind costs no requests.
+// TestAnotherObject: the status of an object is not written to another one of its name, and a cache
+// that is behind costs no requests.
 func TestAnotherObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, m := leading(t)
@@ -167,7 +166,7 @@ func TestAnotherObject(t *testing.T) {
 	})
 }
 
-// TestCacheBehind: events that are older than what was written cost nothing.
+// TestCacheBehind: events that are older than the last write cost no requests.
 func TestCacheBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}

@@ -15,10 +15,10 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// PatchStatus replaces the status of an object whose ResourceVersion is given, in one request
-// that ends with ctx: of kinds whose statuses are a structpb.Struct, and that have a status
-// subresource. The error is ErrConflict if the object is another one by now. Fields of the stored
-// status that config.Status has not are removed, if the cache has seen them.
+// PatchStatus replaces the status of an object at its given ResourceVersion, in one request that
+// ends with ctx. The kind must have a status subresource, and statuses of type structpb.Struct. The
+// error is ErrConflict if the object has changed. Fields of the stored status that config.Status
+// does not have are removed if the cache has seen them.
 func (c *Cache) PatchStatus(ctx context.Context, config configstore.Config) error {
 	w, err := c.begin(configstore.OpUpdateStatus, config)
 	if err != nil {
@@ -37,7 +37,7 @@ func (c *Cache) PatchStatus(ctx context.Context, config configstore.Config) erro
 	return err
 }
 
-// statusPatch returns a merge patch of the status, for the state that is given only.
+// statusPatch returns a merge patch of the status, conditional on the given ResourceVersion.
 func (w *write) statusPatch() ([]byte, error) {
 	status, ok := w.config.Status.(*structpb.Struct)
 	if !ok || w.config.ResourceVersion == "" {

@@ -10,11 +10,11 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 )
 
-// publisher puts what the API server says of one scope into the cache. It is what
-// the scope's reflector stores into; only its goroutine uses it.
+// publisher writes the API server's objects of one scope into the cache. It is the store of the
+// scope's reflector; only the reflector's goroutine uses it.
 //
-// It compares with what is published, so that whatever a reflector repeats, after a
-// list or a broken watch, is no event.
+// It compares objects with the published state, so that objects that a reflector repeats, after a
+// list or a broken watch, are not events.
 type publisher struct {
 	scope *scope
 	// mutations is the batch in progress.
@@ -42,8 +42,8 @@ func (p *publisher) Delete(obj any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore. The difference to what is published
-// becomes one batch.
+// Replace implements cache.ReflectorStore. The difference from the published state becomes one
+// batch.
 func (p *publisher) Replace(list []any, _ string) error {
 	p.mutations = make([]configstore.Mutation, 0, len(list))
 	there := make(map[objectKey]bool, len(list))
@@ -54,7 +54,7 @@ func (p *publisher) Replace(list []any, _ string) error {
 			objects = append(objects, o)
 		}
 	}
-	slices.SortFunc(objects, func(a, b *object) int { // They come in no order.
+	slices.SortFunc(objects, func(a, b *object) int { // lists are unordered
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	for _, o := range objects {
@@ -85,9 +85,10 @@ func (p *publisher) clear() {
 	p.commit()
 }
 
-// put adds what an object needs to the batch: nothing if it is published as it is. If
-// it cannot be decoded, or is invalid, the state of the same object stays, and that of
-// one of its name that was deleted before goes. Without such a state a placeholder takes its place, if its kind has them.
+// put adds the mutations for an object to the batch, if it differs from the published one. If the
+// object cannot be decoded or is invalid, its last good state stays; the state of a deleted object
+// of the same name is removed. An object without a last good state is published as a placeholder,
+// if its kind has placeholders.
 func (p *publisher) put(o *object) {
 	k := p.scope.kind
 	key := objectKey{o.Namespace, o.Name}
@@ -97,17 +98,17 @@ func (p *publisher) put(o *object) {
 		return
 	}
 	if old != nil && old.ResourceVersion == o.ResourceVersion && old.UID == string(o.UID) {
-		return // Nor has the verdict changed.
+		return // The verdict has not changed either.
 	}
 	config, found := k.decodeGuarded(o)
 	k.judge(key, o, found)
-	again := old != nil && old.UID != string(o.UID) // It was deleted and made again.
+	again := old != nil && old.UID != string(o.UID) // deleted and created again
 	if again {
 		p.drop(key)
 	}
 	if found.err != nil {
 		if old != nil && !again && !configstore.IsPlaceholder(old) {
-			return // The last good state stays, unless it is that of another object.
+			return // keep the last good state of the same object
 		}
 		placeholder, ok := k.schema.Placeholder(config, found.err)
 		if !ok {
@@ -123,8 +124,7 @@ func (p *publisher) put(o *object) {
 	}
 }
 
-// remove adds the removal of an object to the batch, if it is published, and forgets
-// what there was to say about it.
+// remove adds the removal of an object to the batch, if it is published, and drops its verdict.
 func (p *publisher) remove(key objectKey) {
 	k := p.scope.kind
 	k.judge(key, nil, findings{})
@@ -148,16 +148,16 @@ func (p *publisher) commit() {
 	mutations := p.mutations
 	p.mutations = nil
 	for _, r := range commit.Show(p.scope.kind.cache.published, mutations) {
-		p.scope.note(r.Err) // Not to be expected: decode has checked the objects.
+		p.scope.note(r.Err) // Not expected, because decode has checked the objects.
 	}
 }
 
-// revisionLabel is the label of objects that are for one revision of a control
-// plane, as Istio 1.30 has it.
+// revisionLabel is the label of objects that belong to one revision of a control plane, as in Istio
+// 1.30.
 const revisionLabel = "istio.io/rev"
 
-// selects says by the metadata of an object whether it is for this cache; isIn is
-// whether it is there.
+// selects reports by the metadata of an object whether it belongs to this cache. isIn reports
+// whether the cache has it now.
 func (c *Cache) selects(o *object, isIn bool) bool {
 	if revision, labelled := o.Labels[revisionLabel]; labelled && c.opts.Revision != "" && revision != c.opts.Revision {
 		return false

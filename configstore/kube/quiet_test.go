@@ -19,8 +19,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// TestQuiet: what client-go would write to standard error is not written, whatever the
-// server answers, however late.
+// TestQuiet: client-go writes nothing to standard error, for any response of the server and any
+// delay.
 func TestQuiet(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = handlers[:1] // See TestUnreachable: without the one that waits.

@@ -15,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
-// allow lets a user read resources, written as "group/resource".
+// allow permits a user to read resources, written as "group/resource".
 func allow(t *testing.T, server *kubetest.Server, user string, resources ...string) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: user}}

@@ -18,8 +18,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// TestRecovery: however long an outage was, the server is asked again within a few
-// seconds after its end, and not at the same times by all clients.
+// TestRecovery: after an outage of any length the cache is up to date within a few seconds, and
+// clients do not reconnect at the same times.
 func TestRecovery(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers // See TestUnreachable.
 	utilruntime.ErrorHandlers = nil
@@ -39,8 +39,8 @@ func TestRecovery(t *testing.T) {
 	}
 }
 
-// recovery returns how long after an outage a cache has synced, with a server that is
-// unreachable and then forbids everything, which is an answer.
+// recovery returns how long after an outage a cache has synced, with a server that is unreachable
+// and then forbids everything, which is a response, too.
 func recovery(t *testing.T, outage time.Duration) (took time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// refusal answers in the place of a server, while answer is set.
+// refusal responds instead of a server, while answer is set.
 type refusal struct {
 	status  int
 	body    string
@@ -19,14 +19,14 @@ type refusal struct {
 	answers atomic.Int32
 }
 
-// notFound answers like a proxy that has lost its way, for all paths with an ending.
+// notFound responds like a misconfigured proxy to all paths with a suffix.
 func notFound(config *rest.Config, ending string) *refusal {
 	r := &refusal{status: http.StatusNotFound, body: "<html>404 page not found</html>"}
 	r.wrap(config, ending)
 	return r
 }
 
-// refuseAll answers every request with a status, at once.
+// refuseAll responds to every request at once with a status.
 func refuseAll(config *rest.Config, status int) *refusal {
 	r := &refusal{status: status, body: "not now"}
 	r.answer.Store(true)

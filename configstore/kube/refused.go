@@ -12,13 +12,13 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// isNoSuchPath reports whether the API server does not serve a resource, rather
-// than having no such object.
+// isNoSuchPath reports whether the API server does not serve a resource, in contrast to an object
+// that does not exist.
 func isNoSuchPath(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// finish returns the outcome of a write, its error as one of ConfigStore.
+// finish returns the outcome of a write, with the error as ConfigStore defines it.
 func (w *write) finish(revision string, err error) (string, error) {
 	if err == nil {
 		return revision, nil
@@ -32,13 +32,13 @@ func (w *write) finish(revision string, err error) (string, error) {
 // fail wraps an error with the verb and the object.
 func (w *write) fail(err error) error {
 	if errors.Is(err, configstore.ErrInvalid) {
-		return fmt.Errorf("%s: %w", w.op, err) // it names the object itself
+		return fmt.Errorf("%s: %w", w.op, err) // The error names the object itself.
 	}
 	return fmt.Errorf("%s %s: %w", w.op, w.config.Key().Object(), err)
 }
 
-// translate gives an error of the API server the meaning that it has for a
-// ConfigStore. What has none, as a refusal by access control, stays as it is.
+// translate returns the error of ConfigStore that corresponds to an error of the API server. Other
+// errors, such as a forbidden write, are returned unchanged.
 func (w *write) translate(err error) error {
 	switch {
 	case apierrors.IsAlreadyExists(err):
@@ -54,8 +54,7 @@ func (w *write) translate(err error) error {
 	}
 }
 
-// missing is the error for what does not exist: the object, or, for what is
-// created, its namespace.
+// missing returns the error for a 404. After a create it concerns the namespace, else the object.
 func (w *write) missing(err error) error {
 	if w.op == configstore.OpCreate {
 		return err
@@ -63,7 +62,7 @@ func (w *write) missing(err error) error {
 	return configstore.ErrNotFound
 }
 
-// violations returns what the API server finds wrong with an object.
+// violations returns the causes of an API server's error.
 func violations(err error) []configstore.Violation {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Details != nil {

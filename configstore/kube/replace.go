@@ -17,8 +17,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// stored is an object as the API server has it: all of its fields as text, so that
-// writing it back loses none, and what we know of it.
+// stored is an object as the API server returned it: all of its fields as text, so that a write
+// preserves them, and the fields that we know.
 type stored struct {
 	fields map[string]json.RawMessage
 	object object
@@ -43,8 +43,8 @@ func set(fields map[string]json.RawMessage, name string, value any) error {
 	return err
 }
 
-// setMessage writes a field that holds a message; nil removes it. What the schema
-// does not know of the stored text stays: see rewrite.
+// setMessage writes a field that contains a message; nil removes it. The unknown fields of the
+// stored text stay: see rewrite.
 func setMessage(fields map[string]json.RawMessage, name string, old, next proto.Message) error {
 	if next == nil {
 		return set(fields, name, nil)
@@ -54,8 +54,7 @@ func setMessage(fields map[string]json.RawMessage, name string, old, next proto.
 	return err
 }
 
-// setContent writes what the config holds but its status. A spec that is equal keeps
-// its text.
+// setContent writes the content of the config except its status. An equal spec keeps its text.
 func (w *write) setContent(s *stored) error {
 	metadata := map[string]json.RawMessage{}
 	if text := s.fields["metadata"]; text != nil {
@@ -91,8 +90,9 @@ func (w *write) setContent(s *stored) error {
 	return w.keepsUnread(s)
 }
 
-// keepsUnread returns an error if the spec has what the text to write does not say, as text cannot, or as the API server
-// does not have it: written without it, a policy would say something else.
+// keepsUnread returns an error if the spec has unknown fields that the text to write does not
+// contain. JSON cannot express them, or the stored object does not have them. A policy without them
+// would have another meaning.
 func (w *write) keepsUnread(s *stored) error {
 	written := s.object
 	written.Spec = s.fields["spec"]
@@ -116,7 +116,7 @@ func orNil(value any, absent bool) any {
 	return value
 }
 
-// create makes the object.
+// create creates the object.
 func (w *write) create() (string, error) {
 	s := &stored{fields: map[string]json.RawMessage{}}
 	if err := w.setContent(s); err != nil {
@@ -146,7 +146,7 @@ func (w *write) replace() (string, error) {
 		if err := w.setContent(s); err != nil {
 			return nil, err
 		}
-		if w.config.Status != nil { // It counts for kinds without a subresource.
+		if w.config.Status != nil { // effective for kinds without a status subresource
 			if err := setMessage(s.fields, "status", w.decoded(s).Status, w.config.Status); err != nil {
 				return nil, err
 			}
@@ -159,9 +159,8 @@ func (w *write) replace() (string, error) {
 	return w.addStatus(s)
 }
 
-// addStatus writes the status if the object does not have it by now. It is for the
-// object as the write of the content has left it: what somebody else has done since is
-// not overwritten.
+// addStatus writes the status if the object does not have it yet. It writes at the resource version
+// of the content's write, so that later changes of others are not overwritten.
 func (w *write) addStatus(s *stored) (string, error) {
 	if w.config.Status == nil || w.hasStatus(s) {
 		return s.object.ResourceVersion, nil
@@ -188,7 +187,7 @@ func (w *write) replaceStatus() (string, error) {
 	return s.object.ResourceVersion, nil
 }
 
-// hasStatus reports whether the object has the status that is to be written.
+// hasStatus reports whether the object has the status to be written.
 func (w *write) hasStatus(s *stored) bool {
 	if w.config.Status == nil {
 		return isNull(s.object.Status) || w.kind.schema.Status == nil
@@ -202,14 +201,14 @@ func (w *write) putStatus(s *stored) (*stored, error) {
 		return nil, err
 	}
 	put, err := w.put(s, "status")
-	if apierrors.IsNotFound(err) { // If the object exists, its kind has no such subresource.
+	if apierrors.IsNotFound(err) { // The object exists, so its kind may have no such subresource.
 		put, err = w.put(s)
 	}
 	return put, err
 }
 
-// modify reads the object, checks the resource version, and calls change with it.
-// Without a resource version it begins again if another writer was faster.
+// modify reads the object, checks the resource version, and calls change with it. If no resource
+// version is given, it retries after a conflict.
 func (w *write) modify(change func(*stored) (*stored, error)) (*stored, error) {
 	for given := w.config.ResourceVersion; ; {
 		s, err := w.get()
@@ -225,16 +224,15 @@ func (w *write) modify(change func(*stored) (*stored, error)) (*stored, error) {
 	}
 }
 
-// changesNothing reports whether the object has the content that is to be written,
-// however it is spelt.
+// changesNothing reports whether the object has the content to be written, regardless of its
+// spelling.
 func (w *write) changesNothing(s *stored) bool {
 	live, c := w.decoded(s), &w.config
 	return live.Spec != nil && w.kind.schema.EqualSpecs(live.Spec, c.Spec) && maps.Equal(live.Labels, c.Labels) &&
 		maps.Equal(live.Annotations, c.Annotations) && slices.Equal(live.OwnerReferences, c.OwnerReferences)
 }
 
-// decoded returns the object as a config; without a spec, or a status, that cannot be
-// decoded.
+// decoded returns the object as a config. A spec or status that cannot be decoded is nil.
 func (w *write) decoded(s *stored) configstore.Config {
 	d := w.kind.decoder()
 	config := configstore.Config{Meta: d.meta(&s.object)}

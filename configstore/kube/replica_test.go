@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// replica is what a handler knows from events alone. It fails the test if they do
-// not fit together.
+// replica is the state that a handler derives from events alone. It fails the test if the events
+// are inconsistent.
 type replica struct {
 	t       *testing.T
 	mu      sync.Mutex
@@ -67,7 +67,7 @@ func expectConverged(t *testing.T, l *live, c *kube.Cache, r *replica) {
 	})
 }
 
-// load writes objects of its own until the returned function is called.
+// load writes its own objects until the returned function is called.
 func load(t *testing.T, s configstore.ConfigStore, kind configstore.GroupVersionKind, namespace string) (end func()) {
 	t.Helper()
 	stop := make(chan struct{})

@@ -14,8 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
-// allowIn lets a user do everything with resources, written as "group/resource", in
-// one namespace.
+// allowIn permits a user everything with resources, written as "group/resource", in one namespace.
 func allowIn(t *testing.T, server *kubetest.Server, namespace, user string, resources ...string) {
 	t.Helper()
 	role := &rbacv1.Role{ObjectMeta: metav1.ObjectMeta{Name: user}}
@@ -37,8 +36,8 @@ func allowIn(t *testing.T, server *kubetest.Server, namespace, user string, reso
 	}
 }
 
-// TestRole: whoever has a Role in a namespace can read and write there, under whichever
-// version, and write statuses.
+// TestRole: a user with a Role in a namespace can read and write there, under any version, and
+// write statuses.
 func TestRole(t *testing.T) {
 	server, schema := apiserver.Server(t), limit("role.example.com")
 	kind, schemas := schema.GroupVersionKind, limits("role.example.com")
@@ -86,8 +85,8 @@ func TestRole(t *testing.T) {
 	eventually(t, "a status is written", func() bool { return c.Get(kind, "b", ns).Status != nil })
 }
 
-// TestGoneUnseen: where CRDs may not be listed, the objects of one that goes go, too;
-// not those of a path that is not found for other reasons.
+// TestGoneUnseen: if CRDs may not be listed, the objects of a deleted CRD are removed, but not the
+// objects of a path that returns 404 for other reasons.
 func TestGoneUnseen(t *testing.T) {
 	server, schemas, kind, ns, _ := serveLimits(t, "gone.example.com")
 	admin := newCache(t, restConfig(server.Config()), schemas, kube.Options{})

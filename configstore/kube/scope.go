@@ -11,21 +11,20 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// scope is what one reflector reads of a kind: one namespace, or all.
+// scope is the part of a kind that one reflector reads: one namespace, or all namespaces.
 type scope struct {
 	kind *kind
-	// namespace is empty for all.
+	// namespace is empty for all namespaces.
 	namespace string
 
-	// What follows is protected by the cache's mu.
+	// The fields below are protected by the cache's mu.
 
-	// served is the index in the kind's versions of the one that the server is asked
-	// for, or absent.
+	// served is the index in the kind's versions of the requested version, or absent.
 	served int
-	// resolved is set when the objects that existed at first are published, or it is known
-	// that there are none, or they may be refused. It stays.
+	// resolved is set once the initial objects are published, or once the kind is known to be
+	// absent or may be missing because it is optional. It is never reset.
 	resolved bool
-	// err is why the server does not give the objects.
+	// err is the reason why the server does not return the objects.
 	err failure
 }
 
@@ -47,18 +46,18 @@ func (s *scope) version() int {
 	return max(s.served, 0)
 }
 
-// report takes the outcome of an attempt to list or watch.
+// report records the outcome of an attempt to list or watch.
 func (s *scope) report(ctx context.Context, err error) {
 	c := s.kind.cache
-	unserved := false // all versions were asked for, and none is served
+	unserved := false // the server serves none of the versions
 	c.mu.Lock()
 	switch {
 	case err == nil:
 	case apierrors.IsForbidden(err):
-		// It may take forever until it is allowed, and the other kinds work.
+		// Permission may never be granted, and the other kinds work.
 		s.resolved = s.resolved || s.kind.optional
 	case c.crdsForbidden && isNoSuchPath(err):
-		// Nobody else says which versions there are.
+		// Without CRDs the served versions can only be found by trying.
 		s.served++
 		if s.served == len(s.kind.versions) {
 			s.served, s.resolved, unserved = 0, s.resolved || s.kind.optional, true
@@ -73,7 +72,7 @@ func (s *scope) report(ctx context.Context, err error) {
 	}
 }
 
-// shows reports whether there is an object, or something to say about one.
+// shows reports whether the scope has an object or a verdict.
 func (s *scope) shows() bool {
 	k := s.kind
 	if len(k.cache.published.List(k.gvk(), s.namespace)) > 0 {
@@ -84,7 +83,7 @@ func (s *scope) shows() bool {
 	return len(k.verdicts) > 0
 }
 
-// note makes an error, or nil, what Errors says of the scope.
+// note sets the scope's error for Errors; nil clears it.
 func (s *scope) note(err error) {
 	c := s.kind.cache
 	c.mu.Lock()
@@ -95,19 +94,19 @@ func (s *scope) note(err error) {
 	}
 }
 
-// key is what errors of the scope are about.
+// key returns the key of the scope's errors.
 func (s *scope) key() configstore.ConfigKey {
 	return configstore.ConfigKey{Kind: s.kind.gvk(), Namespace: s.namespace}
 }
 
-// resolve notes that the cache has all objects that existed at first.
+// resolve records that all initial objects are in the cache.
 func (s *scope) resolve() {
 	s.kind.cache.mu.Lock()
 	defer s.kind.cache.mu.Unlock()
 	s.resolved = true
 }
 
-// follow follows the objects until ctx ends or they are to be listed again.
+// follow lists and watches the objects until ctx ends or a relist is requested.
 func (s *scope) follow(ctx context.Context) {
 	k := s.kind
 	k.cache.mu.Lock()

@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// TestSelection: what a filter takes in or out is an add or a delete.
+// TestSelection: an object that enters or leaves the selection is an add or a delete.
 func TestSelection(t *testing.T) {
 	server := apiserver.Server(t)
 	schemas := limits("selection.example.com")

@@ -22,24 +22,23 @@ import (
 
 // The types of the conditions that a ServiceReporter reports.
 const (
-	// ConditionServices says whether services were made of the object. The message has
+	// ConditionServices tells whether services were created from the object. The message contains
 	// their number and their hosts.
 	ConditionServices = "ServicesMade"
-	// ConditionConflicted says whether a host of the object is defined elsewhere, too:
-	// see aggregate.Conflict. The message says where.
+	// ConditionConflicted tells whether another source defines a host of the object, too: see
+	// aggregate.Conflict. The message names the sources.
 	ConditionConflicted = "Conflicted"
 )
 
 const (
-	// reportInterval is the time between two looks at the services, at least.
+	// reportInterval is the minimum time between two reports.
 	reportInterval = time.Second
-	// hostsInMessage is how many hosts a message names.
+	// hostsInMessage is the maximum number of hosts in a message.
 	hostsInMessage = 10
 )
 
-// ServiceReporter reports what became of the objects of one kind, ServiceEntries, to a
-// StatusWriter: ConditionServices and ConditionConflicted. Create it with
-// NewServiceReporter.
+// ServiceReporter reports the outcome of the objects of one kind, ServiceEntries, to a
+// StatusWriter: ConditionServices and ConditionConflicted. Create it with NewServiceReporter.
 //
 //	statuses, err := kube.NewStatusWriter(cache, restConfig, kube.StatusOptions{...})
 //	...
@@ -47,8 +46,8 @@ const (
 //	go statuses.Run(stop)
 //	go reporter.Run(stop)
 //
-// It looks when services or objects of the kind have changed, at all of them, once a
-// second at most. Changes of endpoints and of statuses cost nothing.
+// After services or objects of the kind have changed, it examines all of them, at most once a
+// second. Changes of endpoints and of statuses cost nothing.
 type ServiceReporter struct {
 	writer     *StatusWriter
 	kind       configstore.GroupVersionKind
@@ -56,15 +55,15 @@ type ServiceReporter struct {
 	ran        atomic.Bool
 }
 
-// NewServiceReporter returns the reporter of the objects of a kind of the writer's
-// cache: those that services of the provider registry.External are made of, by their
-// namespace and ObjectName.
+// NewServiceReporter returns a reporter for the objects of a kind in the writer's cache. It
+// identifies the object of a service of the provider registry.External by the service's namespace
+// and ObjectName.
 func NewServiceReporter(writer *StatusWriter, kind configstore.GroupVersionKind, registries *aggregate.Controller) *ServiceReporter {
 	return &ServiceReporter{writer: writer, kind: kind, registries: registries}
 }
 
-// Run reports until stop is closed, once the cache and the registries have synced. The
-// cache, the registries and the writer must run, too. A second call panics.
+// Run reports once the cache and the registries have synced, until stop is closed. The cache, the
+// registries and the writer must run, too. A second call panics.
 func (r *ServiceReporter) Run(stop <-chan struct{}) {
 	if r.ran.Swap(true) {
 		panic("kube: ServiceReporter.Run was called twice")
@@ -79,13 +78,13 @@ func (r *ServiceReporter) Run(stop <-chan struct{}) {
 
 func (r *ServiceReporter) run(ctx context.Context) {
 	if configstore.WaitForSync(ctx, r.writer.cache, r.registries) != nil {
-		return // It was stopped.
+		return // stopped before the sync
 	}
 	changed := make(chan struct{}, 1)
 	notify := func() {
 		select {
 		case changed <- struct{}{}:
-		default: // One look is enough.
+		default: // A report is pending already.
 		}
 	}
 	defer r.registries.SubscribeServices(func(_, _ *registry.Service, _ registry.Event) { notify() })()
@@ -108,7 +107,7 @@ func (r *ServiceReporter) run(ctx context.Context) {
 		var err error
 		p := guard.Call(func() { err = r.report(ctx) })
 		if p.Log(r.writer.opts.Logger, "service reporter"); p != nil {
-			notify() // Once more: what has changed was not reported.
+			notify() // Retry, because the changes were not reported.
 		}
 		if err != nil && ctx.Err() == nil {
 			r.writer.opts.Logger.Error("services are not reported any more", slog.Any("error", err))
@@ -117,20 +116,20 @@ func (r *ServiceReporter) run(ctx context.Context) {
 	}
 }
 
-// isOfContent reports whether a change is one of more than the metadata and the
-// status, which the writer changes itself.
+// isOfContent reports whether a change concerns more than the metadata and the status, which the
+// writer changes itself.
 func isOfContent(c configstore.Change) bool {
 	return c.Old == nil || c.Old.Generation != c.Curr.Generation || c.Old.UID != c.Curr.UID
 }
 
-// outcome is what became of one object.
+// outcome is the result of one object.
 type outcome struct {
 	hosts     []string
 	conflicts []string
 }
 
-// report looks at all objects and services. The services of what the cache had
-// before are waited for: what has just come does not seem to have made none.
+// report examines all objects and services. It waits until the registries have processed the
+// objects, because a new object would otherwise appear to have no services.
 func (r *ServiceReporter) report(ctx context.Context) error {
 	configs := r.writer.cache.List(r.kind, configstore.NamespaceAll)
 	if err := errors.Join(r.writer.cache.Flush(ctx), r.registries.Flush(ctx)); err != nil {
@@ -165,8 +164,8 @@ func (r *ServiceReporter) outcomes() map[objectKey]outcome {
 	return outcomes
 }
 
-// services is the condition that says how many hosts there are. A host with several
-// addresses has a service for each of them, and is named once.
+// services returns the condition with the number of hosts. A host with several addresses has a
+// service for each of them, and is counted once.
 func (o outcome) services() Condition {
 	hosts := slices.Compact(slices.Sorted(slices.Values(o.hosts)))
 	switch n := len(hosts); n {
@@ -187,7 +186,7 @@ func (o outcome) conflicted() Condition {
 	return Condition{Type: ConditionConflicted, True: true, Reason: "DefinedMoreThanOnce", Message: enumerate(conflicts, "; ")}
 }
 
-// enumerate names as many as a message has room for.
+// enumerate joins the first hostsInMessage items.
 func enumerate(items []string, separator string) string {
 	more := len(items) - hostsInMessage
 	if more <= 0 {

@@ -28,7 +28,7 @@ type requests struct {
 	counts map[string]int
 }
 
-// count makes the client that config is for one whose requests are counted.
+// count returns a config whose client counts its requests.
 func (r *requests) count(config *rest.Config) *rest.Config {
 	r.counts = map[string]int{}
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
@@ -42,7 +42,7 @@ func (r *requests) count(config *rest.Config) *rest.Config {
 	return config
 }
 
-// of returns how many there were, by the method and the end of the path.
+// of returns the number of requests with a method and an end of the path.
 func (r *requests) of(method, suffix string) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,15 +55,15 @@ func (r *requests) of(method, suffix string) int {
 	return n
 }
 
-// reporting is a process that makes services of ServiceEntries, beside a registry of
-// another provider, and reports what came of them.
+// reporting is a process that converts ServiceEntries to services, with a second registry of
+// another provider, and reports the outcome.
 type reporting struct {
 	plane
 	others   *memory.Registry
 	requests requests
 }
 
-// startReporting starts one; end stops it.
+// startReporting starts a process; end stops it.
 func startReporting(t *testing.T, server *kubetest.Server, kind configstore.Schema, opts kube.StatusOptions) (r *reporting, end func()) {
 	t.Helper()
 	r = &reporting{others: memory.New(memory.Options{Provider: registry.Kubernetes, Cluster: "east"})}
@@ -89,8 +89,8 @@ func startReporting(t *testing.T, server *kubetest.Server, kind configstore.Sche
 	}
 }
 
-// entryOf returns a ServiceEntry of hosts in a domain of the namespace's own: there
-// are other tests' entries.
+// entryOf returns a ServiceEntry with hosts in a domain of the namespace's own, because other tests
+// have entries, too.
 func entryOf(namespace, name string, hosts ...string) configstore.Config {
 	e := entry(namespace, name)
 	spec := e.Spec.(*networking.ServiceEntry)
@@ -101,8 +101,8 @@ func entryOf(namespace, name string, hosts ...string) configstore.Config {
 	return e
 }
 
-// TestServiceReporter: the status of a ServiceEntry says which services were made of
-// it, and where else its hosts are defined as long as they are.
+// TestServiceReporter: the status of a ServiceEntry contains its services, and the other
+// definitions of its hosts as long as they exist.
 func TestServiceReporter(t *testing.T) {
 	server := apiserver.Server(t)
 	server.ApplyCRDs(t, kubetest.IstioCRDs(t))
@@ -133,8 +133,7 @@ func TestServiceReporter(t *testing.T) {
 		"Conflicted=False NoConflicts ", "ServicesMade=True Made 1 service: c."+ns)
 }
 
-// TestStatusWritesEnd: what is written is not written again when it comes back as a
-// change, and is not even read.
+// TestStatusWritesEnd: a written status that returns as a change is neither written nor read again.
 func TestStatusWritesEnd(t *testing.T) {
 	server := apiserver.Server(t)
 	server.ApplyCRDs(t, kubetest.IstioCRDs(t))
@@ -148,7 +147,7 @@ func TestStatusWritesEnd(t *testing.T) {
 			"Conflicted=False NoConflicts ", "ServicesMade=True Made 1 service: "+name+"."+ns)
 	}
 	made("a")
-	// The writer takes events in their order: with that of b those of a are over.
+	// The writer processes events in order: once it has processed b, it has processed a.
 	for _, name := range []string{"b", "c", "d"} {
 		made(name)
 	}

@@ -18,8 +18,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// source lists and watches one resource. It reports what came of each attempt, so
-// that its state can be seen; trying again is the reflector's matter.
+// source lists and watches one resource. It reports the result of each attempt, so that the cache
+// can report its state; the reflector retries.
 type source struct {
 	client *rest.RESTClient
 	// path returns the path of the resource.
@@ -29,16 +29,14 @@ type source struct {
 	// report is called with nil when the server has answered, else with the error.
 	report func(error)
 
-	// mu is held by a call in progress: a reflector does not wait for the end of a
-	// list when it ends itself.
+	// mu is held during a call: a reflector that ends does not wait for its list in progress.
 	mu    sync.Mutex
 	ended bool
 	// streams are the watches that began with a list.
 	streams sync.WaitGroup
 }
 
-// end returns when no call is in progress, and none will be. Before it is called ctx has
-// ended.
+// end waits for the calls in progress and prevents new ones. The caller has cancelled ctx before.
 func (s *source) end() {
 	s.streams.Wait()
 	s.mu.Lock()
@@ -48,10 +46,9 @@ func (s *source) end() {
 
 var _ cache.ListerWatcherWithContext = (*source)(nil)
 
-// ListWithContext implements cache.ListerWatcherWithContext. Every list is consistent. A
-// reflector would take its first one from whatever the server has in its cache; of several
-// servers one may lag behind, and show what is older than what another one has shown to an
-// earlier reflector of the same objects.
+// ListWithContext implements cache.ListerWatcherWithContext. Every list is consistent. A reflector
+// would accept its first list from the server's watch cache. A lagging replica could then return
+// objects that are older than the state that an earlier reflector has read from another replica.
 func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,16 +65,16 @@ func (s *source) ListWithContext(ctx context.Context, options metav1.ListOptions
 	return list, err
 }
 
-// WatchWithContext implements cache.ListerWatcherWithContext. Of the errors for
-// which client-go has rules of its own it changes three:
+// WatchWithContext implements cache.ListerWatcherWithContext. It changes three errors that
+// client-go handles specially:
 //
-//   - A connection that breaks is no error to a rest.Request but a watch that ends at
-//     once, so that a server that is away would seem to have answered.
-//   - A reflector that has no state yet waits after a refusal without looking at ctx,
-//     so that Run would not end for as long as the backoff is. As another error, the
-//     refusal makes it list instead, which fails as well, and waits as it should.
-//   - What is too old such a reflector asks for again at once, also if it has asked for
-//     no revision. That, too, makes it list.
+//   - A rest.Request returns a refused or broken connection as a watch that ends at once, not as an
+//     error. The server would seem to have responded.
+//   - A reflector without a state waits after a refused connection without looking at ctx, so that
+//     Run would not end before the backoff does. A plain error makes the reflector list instead;
+//     the list fails as well, and its backoff ends with ctx.
+//   - After an expired revision such a reflector repeats the watch at once, even if it requested no
+//     revision. A plain error makes it list here, too.
 func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.Watch = true
 	attempt, streams := s.begin(ctx), options.SendInitialEvents != nil
@@ -86,7 +83,7 @@ func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOption
 		err = errClosed
 	}
 	if err == nil && streams {
-		list := newStreamed(w) // The server has only begun to answer.
+		list := newStreamed(w) // The response has only begun.
 		s.streams.Go(func() { list.forward(attempt) })
 		return list, nil
 	}
@@ -96,13 +93,13 @@ func (s *source) WatchWithContext(ctx context.Context, options metav1.ListOption
 	}
 	refused := utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
 	if streams && (refused || options.ResourceVersion == "" && isUnavailable(err)) {
-		err = errors.New(err.Error()) // without the errors that it wraps
+		err = errors.New(err.Error()) // drops the wrapped errors
 	}
 	return nil, err
 }
 
-// isUnavailable reports whether a server says that it does not have a revision any more,
-// or not yet.
+// isUnavailable reports whether the server has compacted the requested revision or has not reached
+// it yet.
 func isUnavailable(err error) bool {
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge)
@@ -111,7 +108,7 @@ func isUnavailable(err error) bool {
 func (s *source) get(options *metav1.ListOptions) *rest.Request {
 	return s.client.Get().AbsPath(s.path()...).
 		SpecificallyVersionedParams(options, metav1.ParameterCodec, schema.GroupVersion{Version: "v1"}).
-		MaxRetries(0) // The reflector tries again.
+		MaxRetries(0) // The reflector retries.
 }
 
 // List implements cache.ListerWatcher, which reflectors do not call.

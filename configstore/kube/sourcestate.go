@@ -10,10 +10,10 @@ import (
 
 var _ configstore.SourceStater = (*Cache)(nil)
 
-// SourceState implements configstore.SourceStater, by Errors and Warnings. It is stale while some
-// kind cannot be listed or watched, since the first such failure that lasts, or Run does not run any
-// more; fresh after everything was listed. When an object was read is not known: they come by
-// watches.
+// SourceState implements configstore.SourceStater, by Errors and Warnings. The state is stale while
+// some kind cannot be listed or watched, since the first such failure that lasts, or when Run has
+// returned. It is fresh after everything was listed. The time of the last read is unknown, because
+// objects arrive by watches.
 func (c *Cache) SourceState() configstore.SourceState {
 	s := configstore.SourceState{Synced: c.HasSynced()}
 	since, listed := c.failingSince(), c.listed()
@@ -32,7 +32,8 @@ func (c *Cache) SourceState() configstore.SourceState {
 	return s
 }
 
-// failingSince returns since when some kind cannot be read; zero: all can.
+// failingSince returns the time of the oldest failure to read a kind, or zero if all kinds can be
+// read.
 func (c *Cache) failingSince() (since time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +53,7 @@ func (c *Cache) failingSince() (since time.Time) {
 
 func (e *Error) problem(warning bool) configstore.SourceProblem {
 	p := configstore.SourceProblem{Text: e.Error(), Warning: warning}
-	if e.Object.Name != "" { // else it is about a kind
+	if e.Object.Name != "" { // an error without an object concerns a kind
 		p.Object = e.Object
 	}
 	return p

@@ -16,43 +16,42 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// The time between two repairs of one object grows from the first to the second, so
-// that two writers who contradict each other do not do so all the time.
+// The delay between two repairs of one object grows from the first to the second value, so that two
+// writers that contradict each other do not write continuously.
 const (
 	firstRepairDelay = time.Second
 	maxRepairDelay   = time.Minute
 )
 
-// errNotLeading is what ends a write when another process may write.
+// errNotLeading ends a write because another process may write.
 var errNotLeading = errors.New("this process does not lead any more")
 
-// reported is what there is to say about an object.
+// reported is the wanted status of an object.
 type reported struct {
-	// subject is what accepted is about.
+	// subject is the generation to which accepted applies.
 	subject  subject
 	accepted Condition
-	// conditions are the program's, by type.
+	// conditions are the host's, by type.
 	conditions map[string]Condition
-	// version counts the changes of all that.
+	// version counts the changes of the fields above.
 	version int
 
-	// said is the version that the object has shown at a revision, or shows since it was
-	// written.
+	// said is the version that the object has shown at a revision, or shows since it was written.
 	said     int
 	revision string
-	// repairAt is when the next repair may be made, if repairs follow one another.
+	// repairAt is the time of the next permitted repair, if repairs follow one another.
 	repairAt    time.Time
 	repairDelay time.Duration
 }
 
-// subject is one generation of an object. Generation 0 is none.
+// subject is one generation of an object. Generation 0 means that there is no object.
 type subject struct {
 	uid        string
 	generation int64
 }
 
-// update takes what the cache has of an object, and conditions of the program, and has
-// the object looked at.
+// update records the cache's state of an object and conditions of the host, and enqueues the
+// object.
 func (w *StatusWriter) update(key configstore.ConfigKey, conditions []Condition) {
 	w.mu.Lock()
 	about, accepted := w.cache.accepted(key)
@@ -78,10 +77,10 @@ func (w *StatusWriter) update(key configstore.ConfigKey, conditions []Condition)
 	}
 	w.mu.Unlock()
 	switch {
-	case !w.Leading(): // Whoever becomes the leader looks at everything.
+	case !w.Leading(): // A new leader checks all objects.
 	case changed:
 		w.queue.AddUrgent(key)
-	case len(conditions) == 0: // It is an event of the object: somebody may have changed the status.
+	case len(conditions) == 0: // An event of the object: another writer may have changed the status.
 		w.queue.Add(key)
 	}
 }
@@ -92,7 +91,7 @@ func (w *StatusWriter) forget(key configstore.ConfigKey) {
 	delete(w.objects, key)
 }
 
-// known returns what there is to say about an object now; generation 0: nothing.
+// known returns the wanted status of an object. The generation is 0 if there is none.
 func (w *StatusWriter) known(key configstore.ConfigKey) (about subject, conditions []Condition, version int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -107,8 +106,7 @@ func (w *StatusWriter) known(key configstore.ConfigKey) (about subject, conditio
 	return r.subject, conditions, r.version
 }
 
-// mustWrite compares what the cache shows with what there is to say. It takes no
-// request.
+// mustWrite compares the cached status with the wanted one, without a request.
 func (w *StatusWriter) mustWrite(key configstore.ConfigKey) bool {
 	about, conditions, version := w.known(key)
 	text, revision := w.cache.shownStatus(key)
@@ -117,7 +115,7 @@ func (w *StatusWriter) mustWrite(key configstore.ConfigKey) bool {
 	}
 	_, changes, err := mergeStatus(text, about.generation, conditions, w.now())
 	if err != nil {
-		// Nothing can be added to it. The next event of the object brings it here again.
+		// The status cannot be extended. The next event of the object enqueues it again.
 		w.opts.Logger.Warn("status is left alone", slog.String("object", key.Object()), slog.Any("error", err))
 		changes = false
 	}
@@ -128,8 +126,8 @@ func (w *StatusWriter) mustWrite(key configstore.ConfigKey) bool {
 	return w.mayRepair(key, version)
 }
 
-// hasSaid reports whether a version was said at a revision, or a later one: what the
-// cache shows then is older than what was written.
+// hasSaid reports whether a version was written at the given revision or a later one. In the latter
+// case the cache is behind the write.
 func (w *StatusWriter) hasSaid(key configstore.ConfigKey, version int, revision string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +139,7 @@ func (w *StatusWriter) hasSaid(key configstore.ConfigKey, version int, revision 
 	return revision == r.revision || err == nil && order < 0
 }
 
-// say notes that an object says a version at a revision.
+// say records that an object has a version at a revision.
 func (w *StatusWriter) say(key configstore.ConfigKey, version int, revision string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -150,8 +148,8 @@ func (w *StatusWriter) say(key configstore.ConfigKey, version int, revision stri
 	}
 }
 
-// mayRepair reports whether an object may be written that does not say a version any
-// more; if that was so lately, it is for later. What was never said may be written always.
+// mayRepair reports whether an object that has lost a version may be written now. After a recent
+// repair it is enqueued with a delay. A version that was not written yet may be written at once.
 func (w *StatusWriter) mayRepair(key configstore.ConfigKey, version int) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -173,8 +171,8 @@ func (w *StatusWriter) mayRepair(key configstore.ConfigKey, version int) bool {
 	return true
 }
 
-// write brings the status of one object up to date. Each attempt reads the object, and
-// decides anew: whether this process still leads, and what there is to say.
+// write updates the status of one object. Each attempt reads the object, checks that this process
+// still leads, and computes the status again.
 func (w *StatusWriter) write(ctx context.Context, key configstore.ConfigKey) error {
 	one := &write{cache: w.cache, kind: w.cache.kind(key.Kind), op: configstore.OpUpdateStatus, config: configstore.Config{
 		Meta: configstore.Meta{GroupVersionKind: key.Kind, Name: key.Name, Namespace: key.Namespace},
@@ -191,7 +189,7 @@ func (w *StatusWriter) write(ctx context.Context, key configstore.ConfigKey) err
 		about, conditions, version = w.known(key)
 		if about != (subject{string(s.object.UID), s.object.Generation}) {
 			version = 0
-			return s, nil // The cache will see it, and then it is our turn again.
+			return s, nil // The cache will receive this version and enqueue the object again.
 		}
 		text, changed, err := mergeStatus(s.fields["status"], about.generation, conditions, w.now())
 		if err != nil || !changed {
@@ -204,17 +202,17 @@ func (w *StatusWriter) write(ctx context.Context, key configstore.ConfigKey) err
 	case err == nil && version != 0:
 		w.say(key, version, s.object.ResourceVersion)
 	case errors.Is(err, errNotLeading):
-		return nil // Who leads looks at everything.
+		return nil // The new leader checks all objects.
 	}
 	if _, err = one.finish("", err); errors.Is(err, configstore.ErrNotFound) {
-		w.forget(key) // It is gone, or its kind has no such subresource.
+		w.forget(key) // The object was deleted, or its kind has no status subresource.
 		return nil
 	}
 	return err
 }
 
-// shownStatus returns the status of an object, and its revision, as the cache has read
-// them last; of a status that was decoded without what the schema does not know.
+// shownStatus returns the status and the revision of an object as the cache has read them last. A
+// status that was decoded lacks the fields that the schema does not know.
 func (c *Cache) shownStatus(key configstore.ConfigKey) (text []byte, revision string) {
 	kind := c.kind(key.Kind)
 	c.mu.Lock()
@@ -228,7 +226,7 @@ func (c *Cache) shownStatus(key configstore.ConfigKey) (text []byte, revision st
 		return nil, ""
 	}
 	if o.Status != nil {
-		text, _ = protojson.Marshal(o.Status) // It was decoded.
+		text, _ = protojson.Marshal(o.Status) // A decoded message can be encoded.
 	}
 	return text, o.ResourceVersion
 }

@@ -11,22 +11,20 @@ import (
 	"time"
 )
 
-// Condition is one statement about an object, as Kubernetes writes them into a
-// status.
+// Condition is one Kubernetes condition of an object's status.
 type Condition struct {
-	// Type is what the statement is about, for example "Accepted".
+	// Type is the type of the condition, for example "Accepted".
 	Type string
-	// True is the statement.
+	// True is the status of the condition.
 	True bool
-	// Reason is one word of CamelCase for programs.
+	// Reason is one CamelCase word, for programs.
 	Reason string
 	// Message is for people.
 	Message string
 }
 
-// ConditionAccepted is the type of the condition that a StatusWriter itself writes:
-// whether the object could be decoded and is valid. The message has the warnings of
-// an object that is.
+// ConditionAccepted is the type of the condition that a StatusWriter itself writes: whether the
+// object could be decoded and is valid. The message of a valid object contains its warnings.
 const ConditionAccepted = "Accepted"
 
 // acceptedCondition is the condition for the verdict on an object, which may be nil.
@@ -41,9 +39,8 @@ func acceptedCondition(v *verdict) Condition {
 	}
 }
 
-// mergeStatus writes an observed generation and conditions into the text of a
-// status. Other fields, and conditions of other types, stay. It returns false if
-// that changes nothing.
+// mergeStatus writes an observed generation and conditions into the text of a status. Other fields,
+// and conditions of other types, stay. It returns false if the status does not change.
 func mergeStatus(text json.RawMessage, generation int64, conditions []Condition, now time.Time) (json.RawMessage, bool, error) {
 	status := map[string]json.RawMessage{}
 	var old []map[string]json.RawMessage
@@ -74,8 +71,8 @@ func mergeStatus(text json.RawMessage, generation int64, conditions []Condition,
 	return text, true, err
 }
 
-// mergeConditions replaces the conditions of the same types, and leaves the time of
-// those whose statement stays.
+// mergeConditions replaces the conditions of the same types. Conditions whose status does not
+// change keep their transition time.
 func mergeConditions(old []map[string]json.RawMessage, conditions []Condition, now time.Time) (merged []map[string]json.RawMessage, changed bool) {
 	merged = slices.Clone(old)
 	for _, c := range conditions {
@@ -118,7 +115,7 @@ func withTexts(object map[string]json.RawMessage, texts map[string]string) map[s
 	return out
 }
 
-// textOf returns a text, and "" for a field that is absent, or something else.
+// textOf returns the string, or "" if the field is absent or not a string.
 func textOf(value json.RawMessage) string {
 	var text string
 	if json.Unmarshal(value, &text) != nil {

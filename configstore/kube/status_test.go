@@ -16,13 +16,13 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
-// plane is a cache with a writer of its statuses, as one process has them.
+// plane is one process: a cache with a writer of its statuses.
 type plane struct {
 	cache  *kube.Cache
 	writer *kube.StatusWriter
 }
 
-// startPlane starts one; end stops the writer.
+// startPlane starts a process; end stops its writer.
 func startPlane(t *testing.T, server *kubetest.Server, schemas configstore.Schemas, opts kube.StatusOptions) (p plane, end func()) {
 	t.Helper()
 	p.cache = newCache(t, restConfig(server.Config()), schemas, kube.Options{})
@@ -58,7 +58,7 @@ func optional(value any) string {
 	return text
 }
 
-// expectStatus waits until the status of an object makes these statements.
+// expectStatus waits until the status of an object has these conditions.
 func expectStatus(t *testing.T, l *live, namespace, name string, want ...string) {
 	t.Helper()
 	var got []string
@@ -73,8 +73,8 @@ func expectStatus(t *testing.T, l *live, namespace, name string, want ...string)
 	})
 }
 
-// TestStatus: verdicts and what the program reports get into the status, beside what
-// others wrote there.
+// TestStatus: the status contains verdicts and reported conditions, and keeps the content of
+// others.
 func TestStatus(t *testing.T) {
 	server, schemas, kind, ns, l := serveLimits(t, "status.example.com")
 	p, _ := startPlane(t, server, schemas, kube.StatusOptions{})
@@ -99,7 +99,7 @@ func TestStatus(t *testing.T) {
 	if _, err := foreign.UpdateStatus(t.Context(), u, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	// The server does not know the rule, the cache does.
+	// The server does not know the rule, but the cache does.
 	if u, err = foreign.Get(t.Context(), "a", metav1.GetOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -121,7 +121,7 @@ func TestStatusOfMany(t *testing.T) {
 	var ends []func()
 	for i := range 2 {
 		p, end := startPlane(t, server, schemas, kube.StatusOptions{
-			// So long that a busy machine does not lose the Lease; who ends releases it.
+			// Long enough for a busy machine to keep the Lease; a process that ends releases it.
 			Lease: "status", LeaseNamespace: ns, Identity: fmt.Sprint("process-", i), LeaseDuration: 10 * time.Second,
 		})
 		planes, ends = append(planes, p), append(ends, end)
@@ -142,8 +142,7 @@ func TestStatusOfMany(t *testing.T) {
 	}
 }
 
-// TestStatusRate: statuses are written at a limited rate, however many there are to
-// write.
+// TestStatusRate: statuses are written at a limited rate, for any number of objects.
 func TestStatusRate(t *testing.T) {
 	server, schemas, kind, ns, l := serveLimits(t, "rate.example.com")
 	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
@@ -162,7 +161,7 @@ func TestStatusRate(t *testing.T) {
 	for i := range objects {
 		expectStatus(t, l, ns, fmt.Sprint("o-", i), "1", "Accepted=True Valid ")
 	}
-	// What a second allows may be written at once, and one more.
+	// The burst is one second's number of writes, plus one.
 	if took, least := time.Since(begin), time.Second*(objects-perSecond-1)/perSecond; took < least {
 		t.Errorf("%d statuses were written in %v, want at least %v", objects, took, least)
 	}

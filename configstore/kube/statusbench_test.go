@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// BenchmarkStatuses is how many statuses a real API server takes in a second, from a
-// report of the program until the cache shows all of them.
+// BenchmarkStatuses is the number of statuses per second that a real API server accepts, from the
+// host's report until the cache has all of them.
 func BenchmarkStatuses(b *testing.B) {
 	const objects = 500
 	server := apiserver.Server(b)

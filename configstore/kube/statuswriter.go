@@ -27,51 +27,50 @@ const (
 	defaultLeaseDuration = 15 * time.Second
 )
 
-// StatusOptions are the options of a StatusWriter. The zero value works; it writes
-// without an election, for a program that runs once.
+// StatusOptions are the options of a StatusWriter. The zero value works: it writes without an
+// election, for a control plane with one replica.
 type StatusOptions struct {
-	// Logger gets a warning for each status that could not be written and will be
-	// tried again. Default: nil, which discards.
+	// Logger gets a warning for each status write that failed and will be retried. Default: nil,
+	// which discards.
 	Logger *slog.Logger
-	// Lease is the name of the Lease that decides which of several processes writes,
-	// and LeaseNamespace its namespace; it is made if it does not exist. Default:
-	// empty, this process writes.
+	// Lease is the name of the Lease that elects the process that writes, and LeaseNamespace its
+	// namespace; the Lease is created if it does not exist. Default: empty, this process writes
+	// without an election.
 	Lease, LeaseNamespace string
-	// Identity is the name of this process in the Lease, different from all others.
-	// Default: the host's name and the process number.
+	// Identity is the name of this process in the Lease. It must differ from the names of all other
+	// processes. Default: the host's name and the process number.
 	Identity string
-	// LeaseDuration is how long after the last sign of life of the process that writes
-	// another one takes over; a process that cannot renew the Lease stops to write after
-	// two thirds of it. Default, for values below a second: 15 seconds.
+	// LeaseDuration is the time after the leader's last renewal until another process takes over. A
+	// leader that cannot renew the Lease stops writing after two thirds of it. Default, for values
+	// below a second: 15 seconds.
 	LeaseDuration time.Duration
-	// Rate is the largest number of objects whose status is read and written per
-	// second. One whose status is right already, as the cache shows it, takes no request
-	// and does not count. Default, for values that are not positive: 100.
+	// Rate is the maximum number of objects per second whose status is read and written. An object
+	// whose cached status is already correct takes no request and does not count. Default, for
+	// values that are not positive: 100.
 	Rate float64
-	// Workers is how many statuses are written at the same time. Each takes two requests
-	// one after the other: where both take 5 ms one worker writes 200 statuses per second, if
-	// Rate allows it. Default, for values below 1: 4.
+	// Workers is the number of statuses that are written concurrently. Each write takes two
+	// sequential requests: if both together take 5 ms, one worker writes 200 statuses per second,
+	// as far as Rate allows. Default, for values below 1: 4.
 	Workers int
 }
 
-// StatusWriter writes what becomes of objects into their statuses: the generation
-// that was seen last, whether the cache could take it (ConditionAccepted), and
-// whatever the program reports. It writes the objects of those kinds of a Cache that
-// have a status; statuses of a message type with the fields observed_generation and
-// conditions, as Istio's have, can be read back.
+// StatusWriter writes the outcome of objects into their statuses: the observed generation, whether
+// the cache accepted it (ConditionAccepted), and the conditions that the host reports. It writes
+// the kinds of a Cache whose schemas have a status. Statuses of a message type with the fields
+// observed_generation and conditions, as in Istio's API, can be read back.
 //
-// Fields and conditions of others stay. An object's status is written when it does not
-// say what there is to say, because that has changed or because somebody else has changed
-// ours, never for a generation or an object that is not the latest, and by one process at
-// a time: see the package comment. What has changed comes before what is only repaired, or
-// looked at by a new leader. Create it with NewStatusWriter; a Cache has at most one.
+// Fields and conditions of others stay. The writer writes an object's status if it differs from the
+// wanted one, because the wanted status has changed or because somebody else has changed the
+// writer's conditions. It never writes for an outdated generation or object, and only one process
+// writes at a time: see the package comment. New changes have priority over repairs and over the
+// objects that a new leader checks. Create it with NewStatusWriter; a Cache has at most one.
 type StatusWriter struct {
 	cache *Cache
 	opts  StatusOptions
 	now   func() time.Time
 	ran   atomic.Bool
-	queue *statusqueue.Queue[configstore.ConfigKey] // since Run; used while this process leads
-	// election decides who writes; nil: this process, while running is set.
+	queue *statusqueue.Queue[configstore.ConfigKey] // set by Run; used while this process leads
+	// election elects the process that writes; if nil, this process writes while running is set.
 	election *election
 	running  atomic.Bool
 
@@ -79,8 +78,8 @@ type StatusWriter struct {
 	objects map[configstore.ConfigKey]*reported
 }
 
-// NewStatusWriter returns the writer of a cache's statuses, which uses config for
-// the Lease. The error is that of an unusable config.
+// NewStatusWriter returns a writer for the statuses of a cache's objects. It uses config for the
+// Lease. It returns an error if the config is unusable.
 func NewStatusWriter(cache *Cache, config *rest.Config, opts ...StatusOptions) (*StatusWriter, error) {
 	o, err := options.One("kube.NewStatusWriter", opts).withDefaults()
 	if err != nil {
@@ -99,7 +98,7 @@ func NewStatusWriter(cache *Cache, config *rest.Config, opts ...StatusOptions) (
 	return w, nil
 }
 
-// withDefaults returns the options with what is not given filled in.
+// withDefaults returns a copy of the options with the defaults filled in.
 func (o StatusOptions) withDefaults() (StatusOptions, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -126,7 +125,7 @@ func (o StatusOptions) withDefaults() (StatusOptions, error) {
 // Leading reports whether this process is the one that writes.
 func (w *StatusWriter) Leading() bool { return w.remaining() > 0 }
 
-// remaining is how long this process may write if it does not renew the Lease.
+// remaining returns how long this process may write unless it renews the Lease.
 func (w *StatusWriter) remaining() time.Duration {
 	switch {
 	case w.election != nil:
@@ -138,9 +137,9 @@ func (w *StatusWriter) remaining() time.Duration {
 	}
 }
 
-// Report sets conditions of an object, in addition to what was reported of other
-// types before. They are written with the generation that the cache has seen last, and
-// forgotten when the object goes. An object that the cache does not know is left alone.
+// Report sets conditions of an object; conditions of other types that were reported before stay.
+// They are written with the latest generation in the cache, and dropped when the object is deleted.
+// Report ignores objects that the cache does not know.
 func (w *StatusWriter) Report(key configstore.ConfigKey, conditions ...Condition) {
 	schema, ok := w.cache.Schemas().Find(key.Kind)
 	if !ok || schema.Status == nil {
@@ -150,8 +149,8 @@ func (w *StatusWriter) Report(key configstore.ConfigKey, conditions ...Condition
 	w.update(key, conditions)
 }
 
-// Run writes statuses once the cache has synced, until stop is closed, while this process
-// has the Lease if there is one. The cache must run, too. A second call panics.
+// Run writes statuses once the cache has synced, until stop is closed, while this process holds the
+// Lease if there is one. The cache must run, too. A second call panics.
 func (w *StatusWriter) Run(stop <-chan struct{}) {
 	if w.ran.Swap(true) {
 		panic("kube: StatusWriter.Run was called twice")
@@ -171,7 +170,7 @@ func (w *StatusWriter) Run(stop <-chan struct{}) {
 
 func (w *StatusWriter) run(ctx context.Context) {
 	if configstore.WaitForSync(ctx, w.cache) != nil {
-		return // It was stopped.
+		return // stopped before the cache had synced
 	}
 	defer w.listen()()
 	defer w.queue.Start(ctx, statusqueue.Work[configstore.ConfigKey]{
@@ -188,8 +187,8 @@ func (w *StatusWriter) run(ctx context.Context) {
 	<-ctx.Done()
 }
 
-// listen takes what the cache has, and then its events and verdicts until the returned
-// function is called.
+// listen subscribes to the cache's events and verdicts, beginning with its present objects, until
+// the returned function is called.
 func (w *StatusWriter) listen() (end func()) {
 	var kinds []configstore.GroupVersionKind
 	for _, k := range w.cache.kinds {
@@ -223,11 +222,11 @@ func (w *StatusWriter) handle(changes []configstore.Change) {
 		if c.Event == configstore.EventDelete {
 			w.forget(c.Curr.Key())
 		}
-		w.update(c.Curr.Key(), nil) // It may have been created again.
+		w.update(c.Curr.Key(), nil) // An object that was deleted may have been created again.
 	}
 }
 
-// sweep has all objects looked at.
+// sweep enqueues all objects.
 func (w *StatusWriter) sweep() {
 	w.mu.Lock()
 	keys := slices.SortedFunc(maps.Keys(w.objects), configstore.ConfigKey.Compare)

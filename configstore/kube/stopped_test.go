@@ -23,11 +23,11 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// childVariable is the environment variable that makes the test's program a process
-// that writes statuses, until its input ends.
+// childVariable is the environment variable that makes the test binary a process that writes
+// statuses until its input ends.
 const childVariable = "PILOTKIT_STATUS_CHILD"
 
-// childConfig says what it does.
+// childConfig is the configuration of the child process.
 type childConfig struct {
 	Server    kubetest.Config
 	Group     string
@@ -38,7 +38,7 @@ func (c childConfig) options(identity string) kube.StatusOptions {
 	return kube.StatusOptions{Lease: "status", LeaseNamespace: c.Namespace, Identity: identity, LeaseDuration: 2 * time.Second, Rate: 1000}
 }
 
-// runChild is the child: it always has something new to say of the object "a".
+// runChild is the child process: it always reports a new condition of the object "a".
 func runChild(text string) error {
 	var config childConfig
 	if err := json.Unmarshal([]byte(text), &config); err != nil {
@@ -73,7 +73,7 @@ func runChild(text string) error {
 	}
 }
 
-// startChild starts it, as a process that ends with the test.
+// startChild starts the child process, which ends with the test.
 func startChild(t *testing.T, config childConfig) *os.Process {
 	t.Helper()
 	text, err := json.Marshal(config)
@@ -98,8 +98,8 @@ func startChild(t *testing.T, config childConfig) *os.Process {
 	return cmd.Process
 }
 
-// TestStoppedProcess: a process that was stopped while it wrote, and goes on when another
-// one leads, does not write what it knew; what it had sent is repaired.
+// TestStoppedProcess: a process that was suspended while it wrote, and resumes while another one
+// leads, does not write its outdated status. A request that it had sent before is repaired.
 func TestStoppedProcess(t *testing.T) {
 	tier.OnlyFull(t, "faults of an API server")
 	server, schemas, kind, ns, l := serveLimits(t, "stopped.example.com")

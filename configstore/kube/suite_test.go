@@ -16,10 +16,10 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// TestSuite: the cache keeps the promises of package configstore, over a real API
-// server. Reading begins before Run, for what the suite writes before Run.
+// TestSuite: the cache keeps the guarantees of package configstore, over a real API server. It
+// reads before Run, because the suite writes before Run.
 func TestSuite(t *testing.T) {
-	// The suite uses namespaces as they come.
+	// The suite uses namespaces without creating them.
 	server := kubetest.Start(t, "--disable-admission-plugins=NamespaceLifecycle")
 	factory := func(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
 		tb.Helper()
@@ -42,7 +42,7 @@ func TestSuite(t *testing.T) {
 	t.Run("Cache", func(t *testing.T) { storetest.TestCache(t, factory) })
 }
 
-// recorded is a cache that remembers what was written and not yet awaited.
+// recorded is a cache that records the writes that were not awaited yet.
 type recorded struct {
 	*kube.Cache
 	mu      sync.Mutex
@@ -78,8 +78,8 @@ func (r *recorded) write(c configstore.Config, write func(configstore.Config) (s
 	return revision, err
 }
 
-// catchUp awaits what was written. Where concurrent writes were recorded in another
-// order than they happened, that is in vain; then it asks the API server.
+// catchUp awaits the recorded writes. If concurrent writes were recorded in another order than they
+// happened, that times out; then it reads from the API server.
 func (r *recorded) catchUp(tb testing.TB, l *live) {
 	tb.Helper()
 	r.mu.Lock()

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// log records which objects are written, with the time since the beginning.
+// writes records the written objects, with the time since the beginning.
 type writes struct {
 	mu    sync.Mutex
 	begin time.Time
@@ -43,8 +43,8 @@ func (w *writes) of(name string) (n int, first time.Duration) {
 	return w.count[name], w.at[name]
 }
 
-// TestStartCostsNothing: statuses that are right take no request, however many there
-// are, and what is new does not wait for them.
+// TestStartCostsNothing: correct statuses take no request, for any number of objects, and changes
+// do not wait for them.
 func TestStartCostsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}
@@ -66,8 +66,8 @@ func TestStartCostsNothing(t *testing.T) {
 	})
 }
 
-// TestChangesComeFirst: while a new leader brings many statuses up to date, what changes
-// waits for none of them, and all are written in the end.
+// TestChangesComeFirst: changes do not wait while a new leader updates many statuses, and all
+// statuses are written in the end.
 func TestChangesComeFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}
@@ -89,15 +89,14 @@ func TestChangesComeFirst(t *testing.T) {
 		if len(w.names) != objects+1 {
 			t.Errorf("%d objects were written", len(w.names))
 		}
-		// What a second allows may be written at once.
+		// The burst is one second's number of writes.
 		if _, at := w.of(w.names[objects]); at < time.Second*(objects-perSecond-1)/perSecond {
 			t.Errorf("all were written within %v", at)
 		}
 	})
 }
 
-// TestWorkers: writes take place at the same time, so that slow answers do not decide how
-// many there are in a second.
+// TestWorkers: writes are concurrent, so that slow responses do not limit their number per second.
 func TestWorkers(t *testing.T) {
 	for workers, most := range map[int]time.Duration{1: 21 * time.Second, 8: 2600 * time.Millisecond} {
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
@@ -124,8 +123,8 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// TestRepairs: what somebody else makes of our conditions is made good at once; if it is
-// done again and again, less and less often. Foreign fields stay.
+// TestRepairs: a foreign change of the writer's conditions is repaired at once, and with increasing
+// delays if it recurs. Foreign fields stay.
 func TestRepairs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api, m := leading(t)
@@ -175,8 +174,8 @@ func TestRepairs(t *testing.T) {
 	})
 }
 
-// TestStatusThatCannotBeRead: a status of which nothing can be made is left alone,
-// without requests, until it changes.
+// TestStatusThatCannotBeRead: a status that cannot be extended is left alone, without requests,
+// until it changes.
 func TestStatusThatCannotBeRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := &fakeAPI{stored: map[string]map[string]any{}}

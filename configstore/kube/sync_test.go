@@ -51,8 +51,8 @@ func TestHasSynced(t *testing.T) {
 	}
 }
 
-// TestDecodedOnce: an object is decoded once per change, however often it is read or
-// listed.
+// TestDecodedOnce: an object is decoded once per change, regardless of the number of reads and
+// lists.
 func TestDecodedOnce(t *testing.T) {
 	server := apiserver.Server(t)
 	schema := limit("decoded.example.com")
@@ -94,8 +94,7 @@ func TestDecodedOnce(t *testing.T) {
 	expect(5)
 }
 
-// TestForbiddenLater: a kind that is not allowed any more keeps what was read, and is
-// an error.
+// TestForbiddenLater: a kind that becomes forbidden keeps its objects, and is an error.
 func TestForbiddenLater(t *testing.T) {
 	server := apiserver.Server(t)
 	schemas := limits("later.example.com")

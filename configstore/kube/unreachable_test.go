@@ -32,13 +32,12 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestUnreachable: however a server fails to answer, it is an error within seconds,
-// with the kind that cannot be read, and stays one error until there is an answer.
-// Run ends at once meanwhile, however long the backoff is. Time is that of the
-// bubble, and the server one that is never there.
+// TestUnreachable: every failure of a server to respond is an error within seconds, with the kind
+// that cannot be read, and stays one error until there is a response. Run ends at once meanwhile,
+// for any backoff. The time is the bubble's, and no server exists.
 func TestUnreachable(t *testing.T) {
-	// One of client-go's waits until a millisecond after the last error, which is
-	// taken to be at the start of the process: in the future of a bubble.
+	// A wait of client-go ends a millisecond after the last error, whose time is initially the
+	// start of the process: in the future of a bubble.
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil
 	defer func() { utilruntime.ErrorHandlers = handlers }()
@@ -119,9 +118,8 @@ func testUnreachable(t *testing.T, answer func(*http.Request) error) {
 	}
 }
 
-// TestLoggedOnce: what stays refused is said once, not with each attempt, of which one asks
-// for a watch and the next one for a list; once for each of them, if the server has other
-// texts for them.
+// TestLoggedOnce: a lasting rejection is logged once, not with each attempt. Attempts alternate
+// between watches and lists; if the server has different texts for them, each text is logged once.
 func TestLoggedOnce(t *testing.T) {
 	for status, lines := range map[int]int{http.StatusForbidden: 1, http.StatusInternalServerError: 2} {
 		t.Run(http.StatusText(status), func(t *testing.T) {
@@ -156,8 +154,7 @@ func testLoggedOnce(t *testing.T, status, lines int) {
 	}
 }
 
-// TestRejected: wrong credentials, and a certificate that nobody vouches for, are
-// errors that say so.
+// TestRejected: invalid credentials and an untrusted certificate are errors with the reason.
 func TestRejected(t *testing.T) {
 	server := apiserver.Server(t)
 	stranger := restConfig(server.Config())

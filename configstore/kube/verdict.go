@@ -12,21 +12,20 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// verdict is what is to be said about the latest version of an object: why it is not
-// in the cache, or what is questionable about it. An object without fault has none.
+// verdict contains the problems of the latest version of an object: the error that keeps it out of
+// the cache, or its warnings. An object without problems has no verdict.
 type verdict struct {
 	err      *Error
 	warnings []*Error
-	// status says that the status cannot be decoded. It is one of Warnings, and is not
+	// status is the error of a status that cannot be decoded. It is one of Warnings, and is not
 	// written into the status.
 	status *Error
-	// uid and revision are those of the version, and shown is its status if that is not
-	// in the cache.
+	// uid and revision identify the version, and shown is its status if the cache does not have it.
 	uid, revision string
 	shown         json.RawMessage
 }
 
-// texts returns what the verdict says.
+// texts returns the texts of the verdict.
 func (v *verdict) texts() []string {
 	if v == nil {
 		return nil
@@ -48,7 +47,7 @@ func (v *verdict) all() []*Error {
 	return v.allWarnings()
 }
 
-// allWarnings returns what is one of Warnings.
+// allWarnings returns the verdict's part of Warnings.
 func (v *verdict) allWarnings() []*Error {
 	if v.status != nil {
 		return append(slices.Clone(v.warnings), v.status)
@@ -56,7 +55,7 @@ func (v *verdict) allWarnings() []*Error {
 	return v.warnings
 }
 
-// since returns when something was said first, or now.
+// since returns the time of the first occurrence of a text, or now.
 func (v *verdict) since(text string, now time.Time) time.Time {
 	if v != nil {
 		for _, e := range v.all() {
@@ -68,8 +67,8 @@ func (v *verdict) since(text string, now time.Time) time.Time {
 	return now
 }
 
-// judge replaces the verdict on an object. What was said before is not logged again.
-// If nothing was found o may be nil.
+// judge replaces the verdict on an object. It does not log texts of the previous verdict again. o
+// may be nil if there are no findings.
 func (k *kind) judge(key objectKey, o *object, found findings) {
 	c := k.cache
 	c.mu.Lock()
@@ -96,7 +95,7 @@ func (k *kind) judge(key objectKey, o *object, found findings) {
 	c.notifyVerdict(k.configKey(key))
 }
 
-// newVerdict returns nil if there is nothing to say.
+// newVerdict returns nil if there are no findings.
 func (k *kind) newVerdict(old *verdict, key objectKey, o *object, found findings) *verdict {
 	now := time.Now()
 	say := func(err error) *Error {
@@ -106,7 +105,7 @@ func (k *kind) newVerdict(old *verdict, key objectKey, o *object, found findings
 		}
 	}
 	if found.err != nil {
-		// Its warnings are about what is not in the cache.
+		// Warnings of a version that is not in the cache are dropped.
 		return &verdict{err: say(found.err), uid: string(o.UID), revision: o.ResourceVersion, shown: o.Status}
 	}
 	if found.none() {
@@ -122,8 +121,8 @@ func (k *kind) newVerdict(old *verdict, key objectKey, o *object, found findings
 	return v
 }
 
-// retain forgets the verdicts on all objects of a namespace, or of all for "", but
-// these.
+// retain drops the verdicts on all objects of a namespace, or of all namespaces for "", except for
+// the objects in there.
 func (k *kind) retain(namespace string, there map[objectKey]bool) {
 	c := k.cache
 	var gone []objectKey
@@ -144,8 +143,8 @@ func (k *kind) configKey(key objectKey) configstore.ConfigKey {
 	return configstore.ConfigKey{Kind: k.gvk(), Namespace: key.namespace, Name: key.name}
 }
 
-// onVerdict has a handler called with each object whose verdict has changed; nil ends
-// that.
+// onVerdict sets the handler that is called with each object whose verdict has changed; nil removes
+// it.
 func (c *Cache) onVerdict(handler func(configstore.ConfigKey)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,8 +160,8 @@ func (c *Cache) notifyVerdict(key configstore.ConfigKey) {
 	}
 }
 
-// accepted returns the latest version of an object that the cache has seen, and the
-// condition that says what it thinks of it. The generation is 0 if there is no such object.
+// accepted returns the latest version of an object that the cache has seen, and its Accepted
+// condition. The generation is 0 if there is no such object.
 func (c *Cache) accepted(key configstore.ConfigKey) (subject, Condition) {
 	kind := c.kind(key.Kind)
 	if kind == nil {
@@ -180,7 +179,7 @@ func (c *Cache) accepted(key configstore.ConfigKey) (subject, Condition) {
 	return subject{}, Condition{}
 }
 
-// logObject logs an error of an object, or a warning.
+// logObject logs an error or a warning of an object.
 func (c *Cache) logObject(e *Error, refused bool) {
 	log := c.opts.Logger.With(slog.String("object", e.Object.Object()),
 		slog.String("resource_version", e.ResourceVersion), slog.Any("error", e.Err))

@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// safeBuffer is a bytes.Buffer for many goroutines.
+// safeBuffer is a bytes.Buffer that is safe for concurrent use.
 type safeBuffer struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -32,8 +32,8 @@ func (b *safeBuffer) count(text string) int {
 	return strings.Count(b.buffer.String(), text)
 }
 
-// TestWarnings: what a schema only warns of is in the cache, and is shown: in
-// Warnings, once in the log, and in the status.
+// TestWarnings: an object with warnings of its schema is in the cache, and the warnings are
+// reported: in Warnings, once in the log, and in the status.
 func TestWarnings(t *testing.T) {
 	server, schemas, kind, ns, l := serveLimits(t, "warnings.example.com")
 	resource := l.resource(schemas.All()[0]).Namespace(ns)
@@ -85,7 +85,7 @@ func TestWarnings(t *testing.T) {
 	}
 }
 
-// TestVerdictOvertakes: that an object is invalid is known before the handlers have
+// TestVerdictOvertakes: the verdict on an invalid object is known before the handlers have
 // processed its last good state, and stays in the status.
 func TestVerdictOvertakes(t *testing.T) {
 	server, schemas, kind, ns, l := serveLimits(t, "overtakes.example.com")

@@ -12,10 +12,10 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// Create implements ConfigStore. The API server sets the creation time. A Status is
-// written by a second request if the kind has a status subresource; the revision is
-// that of the last one. An error that says "the content was written" is one of the
-// second request: ErrConflict if somebody else was between the two.
+// Create implements ConfigStore. The API server sets the creation time. A Status is written by a
+// second request if the kind has a status subresource; the revision is that of the last request. An
+// error with the text "the content was written" comes from the second request: it is ErrConflict if
+// another writer changed the object between the two.
 func (c *Cache) Create(config configstore.Config) (string, error) {
 	w, err := c.begin(configstore.OpCreate, config)
 	if err != nil {
@@ -25,13 +25,13 @@ func (c *Cache) Create(config configstore.Config) (string, error) {
 	return w.finish(w.create())
 }
 
-// Update implements ConfigStore. What a Config has no field for stays: see the
-// package comment. The creation time is the API server's. A nil Status leaves the stored one;
-// another one that differs from it is written by a second request if the kind has a
-// status subresource, for the revision that the first one has made: if somebody
-// else was between the two, the error is ErrConflict and says that the content was
-// written, whether a ResourceVersion was given or not. Update reads the object before, and again if it has no
-// ResourceVersion and somebody else was faster.
+// Update implements ConfigStore. It preserves the parts of an object that a Config has no field
+// for: see the package comment. The creation time is the API server's. A nil Status preserves the
+// stored one. A different Status is written by a second request if the kind has a status
+// subresource, at the revision of the first request: if another writer changed the object between
+// the two, the error is ErrConflict and says that the content was written, with or without a given
+// ResourceVersion. Update reads the object first; without a ResourceVersion it retries after a
+// conflict.
 func (c *Cache) Update(config configstore.Config) (string, error) {
 	w, err := c.begin(configstore.OpUpdate, config)
 	if err != nil {
@@ -41,8 +41,8 @@ func (c *Cache) Update(config configstore.Config) (string, error) {
 	return w.finish(w.replace())
 }
 
-// UpdateStatus implements ConfigStore. It writes the status subresource if the kind
-// has one. A nil Status removes the stored one.
+// UpdateStatus implements ConfigStore. It writes the status subresource if the kind has one. A nil
+// Status removes the stored one.
 func (c *Cache) UpdateStatus(config configstore.Config) (string, error) {
 	w, err := c.begin(configstore.OpUpdateStatus, config)
 	if err != nil {
@@ -52,7 +52,7 @@ func (c *Cache) UpdateStatus(config configstore.Config) (string, error) {
 	return w.finish(w.replaceStatus())
 }
 
-// Delete implements ConfigStore. An object with finalizers is only marked: it stays
+// Delete implements ConfigStore. An object with finalizers is only marked for deletion: it stays
 // until they have run.
 func (c *Cache) Delete(kind configstore.GroupVersionKind, name, namespace string, resourceVersion *string) error {
 	w, err := c.begin(configstore.OpDelete, configstore.Config{
@@ -66,19 +66,19 @@ func (c *Cache) Delete(kind configstore.GroupVersionKind, name, namespace string
 	return err
 }
 
-// write is one write on its way.
+// write is one write in progress.
 type write struct {
 	cache  *Cache
 	kind   *kind
 	op     configstore.Op
 	config configstore.Config
-	// half is set when the content is written and the status is not yet.
+	// half is set once the content is written, while the status is pending.
 	half   bool
 	ctx    context.Context //nolint:containedctx // That of one call.
 	cancel context.CancelFunc
 }
 
-// begin finds the kind and checks what is to be written.
+// begin finds the kind and validates the config.
 func (c *Cache) begin(op configstore.Op, config configstore.Config) (*write, error) {
 	w := &write{cache: c, op: op, config: config}
 	gvk := config.GroupVersionKind
@@ -102,7 +102,7 @@ func (w *write) check() error {
 		return nil
 	}
 	if w.op == configstore.OpUpdateStatus {
-		config.Spec, schema.Validate = schema.Spec, nil // only the status counts
+		config.Spec, schema.Validate = schema.Spec, nil // only the status is validated
 	}
 	if w.cache.opts.SkipValidation {
 		schema.Validate = nil
@@ -124,14 +124,14 @@ func (w *write) path(version int) []string {
 	return append(w.kind.path(version, w.config.Namespace), w.config.Name)
 }
 
-// call sends a request. Until it is known under which version the kind is served,
-// it tries them one by one.
+// call sends a request. While the served version of the kind is unknown, it tries the versions one
+// by one.
 func (w *write) call(request func(version int) *rest.Request) (*stored, error) {
 	k := w.kind
 	for version := k.version(); ; version++ {
 		result := request(version).Do(w.ctx)
 		data, _ := result.Raw()
-		err := result.Error() // Unlike that of Raw it is what the API server says.
+		err := result.Error() // Unlike the error of Raw, this is the API server's.
 		switch {
 		case isNoSuchPath(err) && version+1 < len(k.versions):
 			continue
@@ -149,8 +149,8 @@ func (w *write) get() (*stored, error) {
 	return w.call(func(version int) *rest.Request { return w.cache.client.Get().AbsPath(w.path(version)...) })
 }
 
-// put writes the object, or a subresource of it. It fails with a conflict if the
-// object is not the one any more that was read.
+// put writes the object, or a subresource of it. It fails with a conflict if the object has changed
+// since it was read.
 func (w *write) put(s *stored, subresource ...string) (*stored, error) {
 	data, err := json.Marshal(s.fields)
 	if err != nil {

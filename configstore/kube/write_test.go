@@ -43,8 +43,8 @@ func entry(namespace, name string) configstore.Config {
 	}
 }
 
-// TestRefusals: what the API server refuses is an error of package configstore, or
-// its own.
+// TestRefusals: a rejection by the API server is an error of package configstore, or the API
+// server's own.
 func TestRefusals(t *testing.T) {
 	_, c, ns := istioServer(t)
 	bad := entry(ns, "bad")
@@ -78,8 +78,7 @@ func unwrapAll(err error) error {
 	return err
 }
 
-// TestAllKinds: each of Istio's kinds goes through the API server, under its
-// version there, as its CRD has it.
+// TestAllKinds: each of Istio's kinds passes through the API server, under the version of its CRD.
 func TestAllKinds(t *testing.T) {
 	_, c, _ := istioServer(t)
 	for _, s := range c.Schemas().All() {
@@ -93,8 +92,8 @@ func TestAllKinds(t *testing.T) {
 	expectErrors(t, c)
 }
 
-// TestUpdateKeeps: an Update leaves alone what a Config does not have, and writes
-// nothing if nothing changes.
+// TestUpdateKeeps: an Update preserves the fields that a Config does not have, and writes nothing
+// if nothing changes.
 func TestUpdateKeeps(t *testing.T) {
 	server, c, ns := istioServer(t)
 	created := entry(ns, "a")
@@ -117,7 +116,7 @@ func TestUpdateKeeps(t *testing.T) {
 	if u, err = entries.Get(t.Context(), "a", metav1.GetOptions{}); err != nil || len(u.GetFinalizers()) != 1 || u.GetLabels()["new"] != "label" {
 		t.Errorf("after an Update the object is %v, %v; want the label and the finalizer", u, err)
 	}
-	// With a finalizer a Delete only marks.
+	// With a finalizer a Delete only marks the object.
 	if err := c.Delete(istio.ServiceEntry, "a", ns, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -131,8 +130,8 @@ func TestUpdateKeeps(t *testing.T) {
 	await(t, c, created, "")
 }
 
-// TestRace: of concurrent writers with one revision one wins, and those without one
-// all do.
+// TestRace: of concurrent writers with the same revision one succeeds, and all writers without a
+// revision succeed.
 func TestRace(t *testing.T) {
 	_, c, ns := istioServer(t)
 	first := entry(ns, "raced")
@@ -165,8 +164,8 @@ func TestRace(t *testing.T) {
 	}
 }
 
-// TestTimeouts: a write to an API server that is silent ends, and so does waiting
-// for what does not come.
+// TestTimeouts: a write to a silent API server ends, and so does waiting for an object that does
+// not arrive.
 func TestTimeouts(t *testing.T) {
 	server := apiserver.Server(t)
 	schemas := limits("timeouts.example.com")

@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// validity is that of all certificates, before and after now.
+// validity is the validity of all certificates, before and after now.
 const validity = 24 * time.Hour
 
 // Authority issues certificates.
@@ -28,7 +28,7 @@ type Authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-// New returns an authority with a key of its own.
+// New returns an authority with its own key.
 func New(tb testing.TB) *Authority {
 	tb.Helper()
 	key := newKey(tb)
@@ -70,8 +70,7 @@ func sign(tb testing.TB, template, parent *x509.Certificate, key, parentKey *ecd
 	return der
 }
 
-// Issue returns a certificate for DNS names and URIs, for servers and clients, and
-// its key, in PEM.
+// Issue returns a certificate for DNS names and URIs, for servers and clients, and its key, in PEM.
 func (a *Authority) Issue(names ...string) (certificate, key []byte) {
 	a.tb.Helper()
 	template := &x509.Certificate{
@@ -112,14 +111,14 @@ func (a *Authority) Pair(names ...string) tls.Certificate {
 // PEM returns the authority's own certificate.
 func (a *Authority) PEM() []byte { return encode("CERTIFICATE", a.Certificate.Raw) }
 
-// Pool returns the authority as the only one to trust.
+// Pool returns a pool that contains only the authority's certificate.
 func (a *Authority) Pool() *x509.CertPool {
 	pool := x509.NewCertPool()
 	pool.AddCert(a.Certificate)
 	return pool
 }
 
-// RevocationList returns a list, in PEM, by which nothing is revoked.
+// RevocationList returns an empty revocation list, in PEM.
 func (a *Authority) RevocationList() []byte {
 	a.tb.Helper()
 	der, err := x509.CreateRevocationList(rand.Reader, &x509.RevocationList{

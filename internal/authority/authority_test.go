@@ -12,7 +12,7 @@ import (
 
 func TestMain(m *testing.M) { testmain.Verify(m) }
 
-// TestIssue: what one authority issues, it verifies, and no other does.
+// TestIssue: an authority verifies exactly the certificates that it has issued.
 func TestIssue(t *testing.T) {
 	a, other := New(t), New(t)
 	pair := a.Pair("web.example.com", "spiffe://cluster.local/ns/shop/sa/web")

@@ -22,8 +22,7 @@ func headerNames(argument string) error {
 	return nil
 }
 
-// isHeaderName reports whether a text is empty, the name of a header, or that of a
-// pseudo header.
+// isHeaderName reports whether a text is empty, or the name of a header or a pseudo header.
 func isHeaderName(name string) bool {
 	if name == "" {
 		return true
@@ -38,8 +37,8 @@ func isHeaderName(name string) bool {
 	return token != ""
 }
 
-// timeFormat checks a format of strftime: Envoy refuses what would put a line feed into
-// a header, "%n" with any flags and width.
+// timeFormat checks a strftime format. Envoy rejects "%n" with any flags and width, which would put
+// a line feed into the header.
 func timeFormat(argument string) error {
 	for rest := argument; ; {
 		_, after, found := strings.Cut(rest, "%")
@@ -82,8 +81,8 @@ func filterState(argument string) error {
 	}
 }
 
-// metadataPath checks "NAMESPACE:KEY:…". Envoy reads a list of texts in JSON as such a
-// path; what is no such list is a path as it is.
+// metadataPath checks "NAMESPACE:KEY:…". Envoy also accepts a JSON list of texts as a path; any
+// other argument is a path as it stands.
 func metadataPath(argument string) error {
 	var list []string
 	isList := json.Unmarshal([]byte(argument), &list) == nil && len(list) > 0
@@ -122,7 +121,7 @@ func grpcStatus(argument string) error {
 	}
 }
 
-// path checks "QUERY:SOURCE", both of which may be empty; more is not looked at.
+// path checks "QUERY:SOURCE", which may both be empty. Further parts are ignored.
 func path(argument string) error {
 	parts := append(strings.SplitN(argument, ":", 3), "")
 	if !slices.Contains([]string{"", "WQ", "NQ"}, parts[0]) {

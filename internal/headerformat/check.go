@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Check returns nil if Envoy takes a text as the value of a header, else an error that
-// names the command and says what is wrong, in Envoy's words where it has some.
+// Check returns nil if Envoy accepts a text as the value of a header. The error contains the
+// command and the reason, in Envoy's words if Envoy has a message for it.
 func Check(text string) error {
 	for rest := text; ; {
 		i := strings.IndexByte(rest, '%')
@@ -36,15 +36,15 @@ func Check(text string) error {
 // command is %NAME(ARGUMENT):LENGTH%.
 type command struct {
 	name, argument string
-	// limited: it has a length.
+	// limited is set if it has a length.
 	limited bool
-	// end is where it ends in the text that it begins.
+	// end is its length in the text that it begins.
 	end int
 }
 
-// parse reads the command that a text begins with, at its percent sign. The argument
-// ends at the first parenthesis after which the command can end, so that it may hold
-// others, and percent signs.
+// parse parses the command at the beginning of a text, which is a percent sign. The argument ends
+// at the first parenthesis after which the command can end, so that it may contain other
+// parentheses and percent signs.
 func parse(text string) (c command, ok bool) {
 	n := 1
 	for n < len(text) && isNameByte(text[n]) {
@@ -71,7 +71,7 @@ func parse(text string) (c command, ok bool) {
 
 func isNameByte(b byte) bool { return 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '_' }
 
-// endOf returns where ":LENGTH%" or "%" ends that begins at start, or 0.
+// endOf returns the end of a ":LENGTH%" or "%" that begins at start, or 0.
 func endOf(text string, start int) (end int, limited bool) {
 	i := start
 	if i < len(text) && text[i] == ':' {
@@ -88,10 +88,10 @@ func endOf(text string, start int) (end int, limited bool) {
 	return i + 1, limited
 }
 
-// check returns why Envoy would not take a command.
+// check returns the reason why Envoy would reject a command.
 func (c command) check() error {
 	if c.name == perRequestState && c.argument != "" && !c.limited {
-		// Envoy reads the old command as this one.
+		// Envoy treats the old command like this one.
 		c.name, c.argument = "FILTER_STATE", c.argument+":PLAIN"
 	}
 	s, known := syntaxOf(c.name)
@@ -121,5 +121,5 @@ func notSupported(name string) error {
 	return refused("Not supported field in StreamInfo: %s", name)
 }
 
-// refused returns an error with what Envoy says, or would.
+// refused returns an error in Envoy's words, or in similar ones.
 func refused(format string, args ...any) error { return fmt.Errorf(format, args...) }

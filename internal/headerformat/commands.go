@@ -2,17 +2,17 @@
 
 package headerformat
 
-// syntax is what may follow the name of a command.
+// syntax describes the text after the name of a command.
 type syntax struct {
-	// argument says what is wrong with one; nil: the command has none.
+	// argument checks the argument. If nil, the command has no argument.
 	argument func(string) error
-	// required: there must be one.
+	// required is set if the argument is required.
 	required bool
-	// limit: a length may follow.
+	// limit is set if a length may follow.
 	limit bool
 }
 
-// perRequestState is the old name of FILTER_STATE(…:PLAIN), in values of headers only.
+// perRequestState is the old name of FILTER_STATE(…:PLAIN), for header values only.
 const perRequestState = "PER_REQUEST_STATE"
 
 // syntaxOf returns the syntax of a command that all supported releases know.
@@ -50,7 +50,7 @@ func syntaxOf(name string) (s syntax, known bool) {
 	}
 }
 
-// isPlain knows the commands that have neither argument nor length.
+// isPlain reports whether a command has neither an argument nor a length.
 func isPlain(name string) bool {
 	switch name {
 	case "ACCESS_LOG_TYPE", "BYTES_RECEIVED", "BYTES_RETRANSMITTED", "BYTES_SENT", "CONNECTION_ID", "CONNECTION_TERMINATION_DETAILS", "CUSTOM_FLAGS",
@@ -85,7 +85,7 @@ func isPlain(name string) bool {
 	}
 }
 
-// isNew knows the commands of Envoy 1.40 that 1.36 does not have.
+// isNew reports whether a command is in Envoy 1.40 but not in 1.36.
 func isNew(name string) bool {
 	switch name {
 	case "COALESCE", "DOWNSTREAM_CX_RTT", "DOWNSTREAM_DETECTED_CLOSE_TYPE", "DOWNSTREAM_DIRECT_LOCAL_ADDRESS_ENDPOINT_ID",

@@ -1,24 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package headerformat knows the language in which Envoy takes the values of headers
-// that a route sets or adds: text in which %COMMAND(ARGUMENT):LENGTH% stands for a
-// property of the request, and %% for a percent sign.
+// Package headerformat checks Envoy's format of the header values that a route sets or adds:
+// %COMMAND(ARGUMENT):LENGTH% stands for a property of the request, and %% for a percent sign.
 //
 //	if err := headerformat.Check("%REQ(:path)% of %HOSTNAME%"); err != nil {
 //		return err // e.g. "%FOO%: Not supported field in StreamInfo: FOO"
 //	}
 //
-// Envoy refuses the whole route configuration over one bad value. Check accepts only
-// what all of the supported releases, 1.36 to 1.40, accept: a test asks them. It also
-// refuses a few texts that they accept:
+// Envoy rejects the whole route configuration because of one invalid value. Check accepts only
+// values that all supported releases, 1.36 to 1.40, accept; a test compares it with these releases.
+// It also rejects a few values that they accept:
 //
-//   - the command ENVIRONMENT, which reads the environment of the proxy's process: who writes a route must not see what
-//     that was started with;
+//   - the command ENVIRONMENT, which reads the environment of the proxy's process, because authors
+//     of routes must not see it;
 //   - commands and arguments that only the newer releases know;
-//   - CEL expressions that nest deep, build messages, or have the largest numbers: how
-//     deep Envoy finds them, and which messages it has, would take its parser;
-//   - lists in JSON, the obsolete arguments of %UPSTREAM_METADATA% and
-//     %DYNAMIC_METADATA%, with ")" or "%" in a name.
+//   - CEL expressions that are deeply nested, build messages, or contain the largest numbers,
+//     because checking them would take Envoy's parser and its message types;
+//   - JSON lists, the obsolete arguments of %UPSTREAM_METADATA% and %DYNAMIC_METADATA%, with ")" or
+//     "%" in a name.
 //
 // # Concurrency
 //

@@ -16,9 +16,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// TestEnvoyAgrees asks all supported releases about the tables and about random
-// commands, in headers of requests and of responses: what is accepted all of them
-// accept, what is refused one of them refuses, or the reason is one of isStricter.
+// TestEnvoyAgrees compares Check with all supported releases, for the tables and for random
+// commands, in headers of requests and of responses. All releases accept an accepted value, and at
+// least one rejects a rejected value, unless the reason is one of isStricter.
 func TestEnvoyAgrees(t *testing.T) {
 	values := append(accepted(), refused()...)
 	values = append(values, stricter()...)
@@ -53,7 +53,7 @@ func TestEnvoyAgrees(t *testing.T) {
 	}
 }
 
-// isStricter knows the reasons for which values are refused that Envoys accept.
+// isStricter reports whether a value may be rejected although Envoys accept it.
 func isStricter(err error) bool {
 	for _, reason := range []string{"limit: 32", "must not build messages", "a text without escapes", "a list in JSON", "(estimated)"} {
 		if strings.Contains(err.Error(), reason) {
@@ -84,7 +84,7 @@ func ask(t *testing.T, program envoyproxy.Program, values []string) []string {
 	return envoyproxy.RouteVerdicts(t, envoyproxy.Options{Program: program}, routes)
 }
 
-// randomValue returns text with a command made of parts that fit together, mostly.
+// randomValue returns text with a command whose parts mostly match.
 func randomValue(random *rand.Rand) string {
 	pick := func(list []string) string { return list[random.IntN(len(list))] }
 	names := []string{

@@ -16,8 +16,8 @@ const (
 	maxProgram = 100
 )
 
-// expression checks a CEL expression: Envoy looks up all functions when it reads it, and
-// has neither macros that loop nor functions for texts beyond the standard ones.
+// expression checks a CEL expression. Envoy resolves all functions when it parses the expression,
+// and supports neither loop macros nor text functions beyond the standard ones.
 func expression(text string) error {
 	e, err := cel.Parse(text)
 	switch {
@@ -40,7 +40,8 @@ func expression(text string) error {
 	return nil
 }
 
-// largeNumber finds 2⁶³, which the grammar cannot tell from its negative.
+// largeNumber reports whether a text contains 2⁶³, which the grammar cannot distinguish from its
+// negative.
 func largeNumber(text string) bool {
 	return strings.Contains(text, "9223372036854775808") || strings.Contains(strings.ToLower(text), "0x8000000000000000")
 }
@@ -68,7 +69,7 @@ func checkCall(c cel.Call) error {
 	return nil
 }
 
-// isFunction reports whether there is a function of this name and number of arguments.
+// isFunction reports whether a function with this name and number of arguments exists.
 func isFunction(c cel.Call) bool {
 	method := 0
 	if c.Method {
@@ -93,7 +94,7 @@ func isFunction(c cel.Call) bool {
 	}
 }
 
-// textOf returns the text of a literal, if its escapes are those of Go.
+// textOf returns the text of a literal. ok is false if it has escapes that Go does not have.
 func textOf(literal string) (text string, ok bool) {
 	prefix := literal[:strings.IndexAny(literal, `'"`)]
 	quoted := literal[len(prefix):]

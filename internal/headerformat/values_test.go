@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/headerformat"
 )
 
-// accepted are values that all supported releases take.
+// accepted returns values that all supported releases accept.
 func accepted() []string {
 	return []string{
 		`%START_TIME(%H(%M))%`, `%START_TIME(%Y)%`, `%%`, `%%%%`, `%REQ(a):18446744073709551615%`, `%REQ(a):0%`, `%REQ(:path)%`,
@@ -75,7 +75,7 @@ func accepted() []string {
 		`%UPSTREAM_REMOTE_PORT%`, `%UPSTREAM_REQUEST_ATTEMPT_COUNT%`, `%UPSTREAM_TLS_CIPHER%`, `%UPSTREAM_TLS_SESSION_ID%`,
 		`%UPSTREAM_TLS_VERSION%`, `%UPSTREAM_TRANSPORT_FAILURE_REASON%`, `%UPSTREAM_WIRE_BYTES_RECEIVED%`, `%UPSTREAM_WIRE_BYTES_SENT%`,
 		`%VIRTUAL_CLUSTER_NAME%`,
-		// As deep as expressions may be, or nearly.
+		// The maximum depth of expressions, or nearly.
 		"%CEL(" + strings.Repeat("(", 25) + "a" + strings.Repeat(")", 25) + ")%",
 		"%CEL(a" + strings.Repeat(".b", 25) + ")%",
 		"%CEL(a" + strings.Repeat(" || b", 500) + ")%",
@@ -84,7 +84,7 @@ func accepted() []string {
 	}
 }
 
-// refused are values that one of the releases refuses.
+// refused returns values that at least one of the releases rejects.
 func refused() []string {
 	return []string{
 		`%REQ(a)b)%`, `%START_TIME(%Y)%)%`, `%REQ(a):5x%`, `%REQ (a)%`, `% REQ%`, `%REQ(a%`, `%`, `a%`, `%%%`, `%req(a)%`, `%REQ(a)%%`,
@@ -125,7 +125,8 @@ func refused() []string {
 	}
 }
 
-// stricter are values that Envoys take, and Check does not: the package comment says why.
+// stricter returns values that Envoys accept and Check rejects, for the reasons in the package
+// comment.
 func stricter() []string {
 	return []string{
 		`%CEL(-9223372036854775808)%`, `%ENVIRONMENT(HOME)%`, `%ENVIRONMENT(é):2%`, `%REQ(a)%%ENVIRONMENT(a=b)%`,
@@ -148,7 +149,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestErrors: an error names the command and has Envoy's words.
+// TestErrors: an error contains the command and Envoy's words.
 func TestErrors(t *testing.T) {
 	for value, want := range map[string]string{
 		"50% off 20%":             "Couldn't find valid command at position 2: a command is %COMMAND% or %COMMAND(argument):length%, a percent sign %%",
@@ -175,7 +176,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// FuzzCheck: nothing panics, and what is accepted is so twice, with text around it.
+// FuzzCheck: Check does not panic, and an accepted value is also accepted twice, with text around
+// it.
 func FuzzCheck(f *testing.F) {
 	for _, value := range append(accepted(), refused()...) {
 		f.Add(value)

@@ -17,19 +17,20 @@ import (
 const (
 	// Filter is the name of the filter.
 	Filter = "envoy.filters.http.jwt_authn"
-	// Payload is the key of the filter's metadata below which the claims are.
+	// Payload is the key of the filter's metadata below which it stores the claims.
 	Payload = "payload"
 )
 
 // Rule is a rule of a RequestAuthentication.
 type Rule struct {
 	Spec *security.JWTRule
-	// Keys is the JSON Web Key Set that verifies the tokens of the issuer; empty: no token is valid.
+	// Keys is the JSON Web Key Set that verifies the tokens of the issuer. If empty, no token is
+	// valid.
 	Keys string
 }
 
-// Config returns the configuration of the filter for the rules of all objects of a router; nil for none.
-// They are sorted by issuer, those of one stay in their order.
+// Config returns the configuration of the filter for the rules of all objects of a router, or nil
+// without rules. It sorts the rules by issuer; rules of one issuer stay in order.
 func Config(rules []Rule) *jwt.JwtAuthentication {
 	if len(rules) == 0 {
 		return nil
@@ -51,7 +52,7 @@ func Config(rules []Rule) *jwt.JwtAuthentication {
 
 func providerName(i int) string { return fmt.Sprintf("origins-%d", i) }
 
-// Provider returns what verifies the tokens of a rule.
+// Provider returns the provider that verifies the tokens of a rule.
 func Provider(r Rule) *jwt.JwtProvider {
 	keys := r.Keys
 	if keys == "" {
@@ -65,7 +66,7 @@ func Provider(r Rule) *jwt.JwtProvider {
 		FromParams: r.Spec.GetFromParams(), FromCookies: r.Spec.GetFromCookies(),
 		Forward: r.Spec.GetForwardOriginalToken(), ForwardPayloadHeader: r.Spec.GetOutputPayloadToHeader(),
 		PayloadInMetadata: Payload,
-		// Routes match claims, and one is chosen before there are any.
+		// Routes match claims, and a route is chosen before the token is verified.
 		ClearRouteCache: true,
 		NormalizePayloadInMetadata: &jwt.JwtProvider_NormalizePayload{
 			SpaceDelimitedClaims: spaceDelimited(r.Spec.GetSpaceDelimitedClaims()),
@@ -80,15 +81,16 @@ func Provider(r Rule) *jwt.JwtProvider {
 	return out
 }
 
-// spaceDelimited returns the claims that are lists in a text: permission and scope always (S75).
+// spaceDelimited returns the claims whose text is a list of words. permission and scope are always
+// included (S75).
 func spaceDelimited(more []string) []string {
 	out := append([]string{"permission", "scope"}, more...)
 	slices.Sort(out)
 	return slices.Compact(out)
 }
 
-// requirement is that a token is valid, or there is none. Of several providers one token may be valid beside one that is
-// not (S70).
+// requirement accepts a request with a valid token, or without a token. Of several providers one
+// must accept, so that a valid token and an invalid one may be present together (S70).
 func requirement(providers []string) *jwt.JwtRequirement {
 	each := make([]*jwt.JwtRequirement, 0, len(providers))
 	valid := make([]*jwt.JwtRequirement, 0, len(providers)+1)

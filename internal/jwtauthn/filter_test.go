@@ -16,7 +16,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// TestNobodysKeys: the key is the one that the text leads to, so that nobody chose it.
+// TestNobodysKeys: the key is derived from the text, so that it cannot have been chosen.
 func TestNobodysKeys(t *testing.T) {
 	c := elliptic.P256().Params()
 	hash := sha256.Sum256([]byte(nobodysText))
@@ -47,7 +47,8 @@ func ruleOf(t *testing.T, text, keys string) Rule {
 	return Rule{Spec: spec, Keys: keys}
 }
 
-// TestConfig: rules are sorted by issuer, and a request passes with one valid token, or if each is valid or missing.
+// TestConfig: rules are sorted by issuer, and a request passes with one valid token, or if each
+// token is valid or missing.
 func TestConfig(t *testing.T) {
 	if got := Config(nil); got != nil {
 		t.Errorf("for no rules: %v", got)

@@ -2,11 +2,12 @@
 
 package jwtauthn
 
-// NobodysKeys is a key set that verifies no token, as nobody has the private key (S72): its key is the point of
-// the curve P-256 that the hash of a text leads to, see nobodysText.
+// NobodysKeys is a key set that verifies no token, because its private key is unknown (S72). Its
+// key is a point of the curve P-256 that is derived from the hash of a text, see nobodysText.
 const NobodysKeys = `{"keys":[{"kty":"EC","crv":"P-256","x":"` + nobodysX + `","y":"` + nobodysY + `"}]}`
 
-// nobodysX is the first x for which there is a point, from the SHA-256 of nobodysText on; nobodysY is the even y of it.
+// nobodysX is the first x coordinate of a point on the curve, counted from the SHA-256 of
+// nobodysText. nobodysY is its even y coordinate.
 const (
 	nobodysText = "no private key is known"
 	nobodysX    = "d_-aJNmzQwpD-ejhUuMcYNKTzQXwmynSir_iV9xxY6s"

@@ -12,21 +12,22 @@ import (
 	jwt "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 )
 
-// clockSkew is by how much clocks may differ when a token begins and ends (Envoy 1.40: clock_skew_seconds).
+// clockSkew is the tolerance for the begin and the end of a token (Envoy 1.40: clock_skew_seconds).
 const clockSkew = time.Minute
 
-// Refusal is why a request with a token is refused.
+// Refusal is the rejection of a request because of its token.
 type Refusal struct {
-	// Provider is the one whose issuer the token is of; nil: none is.
+	// Provider is the provider of the token's issuer, or nil if there is none.
 	Provider *jwt.JwtProvider
-	// Status is that of the answer.
+	// Status is the HTTP status of the response.
 	Status int
 	Reason string
 }
 
-// Verify says what the filter makes of a token with some claims, values as of encoding/json, that was signed by its issuer at
-// whatever time: the provider that takes it, and its claims as policies and routes know them, or why it is refused. The
-// token is where the providers look for it.
+// Verify evaluates the filter for a token with the given claims, in the types of encoding/json. It
+// assumes that the issuer has signed the token and that the token is where the providers look for
+// it. It returns the provider that accepts the token, and the claims as policies and routes see
+// them, or the reason for the rejection.
 func Verify(config *jwt.JwtAuthentication, claims map[string]any, now time.Time) (taken *jwt.JwtProvider, known map[string]any, refused *Refusal) {
 	issuer, _ := claims["iss"].(string)
 	refused = &Refusal{Status: http.StatusUnauthorized, Reason: fmt.Sprintf("no rule has the issuer %q of the token", issuer)}
@@ -44,7 +45,8 @@ func Verify(config *jwt.JwtAuthentication, claims map[string]any, now time.Time)
 	return nil, nil, refused
 }
 
-// refusedBy says why a provider refuses a token of its issuer; a status of 0: it takes it.
+// refusedBy returns the reason why a provider rejects a token of its issuer. The status is 0 if it
+// accepts the token.
 func refusedBy(p *jwt.JwtProvider, claims map[string]any, now time.Time) (status int, reason string) {
 	if end, ok := claims["exp"].(float64); ok && now.Add(-clockSkew).After(timeOf(end)) {
 		return http.StatusUnauthorized, "the token has expired"
@@ -66,7 +68,7 @@ func refusedBy(p *jwt.JwtProvider, claims map[string]any, now time.Time) (status
 // timeOf returns the time of a claim, in seconds since 1970.
 func timeOf(seconds float64) time.Time { return time.Unix(int64(seconds), 0) }
 
-// audiencesOf returns the audiences of a token: a text, or a list of them.
+// audiencesOf returns the audiences of a token, which may be a text or a list.
 func audiencesOf(claims map[string]any) (out []string) {
 	if one, ok := claims["aud"].(string); ok {
 		return []string{one}
@@ -80,7 +82,8 @@ func audiencesOf(claims map[string]any) (out []string) {
 	return out
 }
 
-// plainAudience returns what Envoy compares of an audience: it has no scheme of HTTP and no slash at its end.
+// plainAudience returns the part of an audience that Envoy compares, without an HTTP scheme and a
+// trailing slash.
 func plainAudience(a string) string {
 	for _, scheme := range []string{"http://", "https://"} {
 		if rest, ok := strings.CutPrefix(a, scheme); ok {
@@ -91,7 +94,7 @@ func plainAudience(a string) string {
 	return strings.TrimSuffix(a, "/")
 }
 
-// knownClaims returns the claims of a token as the filter passes them on: lists in a text are lists.
+// knownClaims returns the claims as the filter passes them on: space-delimited claims become lists.
 func knownClaims(p *jwt.JwtProvider, claims map[string]any) map[string]any {
 	out := make(map[string]any, len(claims))
 	for name, value := range claims {
@@ -109,8 +112,8 @@ func knownClaims(p *jwt.JwtProvider, claims map[string]any) map[string]any {
 	return out
 }
 
-// Bypasses reports whether a request passes the filter unseen, as the browser's question for a request to another
-// origin does. Headers are by name in lower case.
+// Bypasses reports whether a request bypasses the filter, as CORS preflights do. Header names are
+// in lower case.
 func Bypasses(config *jwt.JwtAuthentication, method string, headers map[string]string) bool {
 	return config.GetBypassCorsPreflight() && method == http.MethodOptions && headers["origin"] != "" && headers["access-control-request-method"] != ""
 }

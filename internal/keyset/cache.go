@@ -12,24 +12,24 @@ import (
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
-// Fetch returns what is at a URI. It must return when ctx ends.
+// Fetch returns the content of a URI. It must return when ctx ends.
 type Fetch func(ctx context.Context, uri string) ([]byte, error)
 
-// Options for New. All are set. U identifies what uses a set.
+// Options are the options of New. All fields must be set. U identifies a user of a set.
 type Options[U comparable] struct {
 	Fetch Fetch
-	// MaxBytes is how long an answer may be.
+	// MaxBytes is the maximum size of a response.
 	MaxBytes int
-	// Refresh is how often a set is fetched again.
+	// Refresh is the interval between two fetches of a set.
 	Refresh time.Duration
-	// Changed is told which objects use sets that have changed.
+	// Changed is called with the users of sets that have changed.
 	Changed func(users map[U]struct{})
-	// Failed is called with attempts that have failed, of one set less and less often; and, with an Outcome without Err, of the
-	// first that has not after it.
+	// Failed is called with failed attempts, for one set with increasing intervals, and, with an
+	// Outcome without Err, for the first success after them.
 	Failed func(Outcome[U])
 }
 
-// parallel is how many sets are fetched at a time.
+// parallel is the maximum number of concurrent fetches.
 const parallel = 16
 
 // ErrNotFetched is the error of a set that was not fetched yet.
@@ -37,30 +37,31 @@ var ErrNotFetched = errors.New("the keys were not fetched yet")
 
 // Keys are the state of a set.
 type Keys struct {
-	// Set is the newest that could be fetched; empty: none could.
+	// Set is the latest fetched set, or "" if no attempt has succeeded.
 	Set string
-	// Err is why the last attempt has failed, or ErrNotFetched; nil: it has not.
+	// Err is the error of the last attempt, or ErrNotFetched, or nil if the last attempt succeeded.
 	Err error
 }
 
-// Cache is the sets that are in use.
+// Cache contains the sets that are in use.
 type Cache[U comparable] struct {
 	options Options[U]
 	wake    chan struct{}
 
 	mu      sync.Mutex
 	entries map[Source]*entry[U]
-	// waiting are those that are not being fetched, the next one first; some may not be in use any more.
+	// waiting are the sets that are not being fetched, the next one first. Some may not be in use
+	// any more.
 	waiting queue[U]
-	// fetching is how many are being fetched.
+	// fetching is the number of fetches in progress.
 	fetching int
-	// changed are the users of the sets that have changed since Options.Changed was called.
+	// changed are the users of the sets that have changed since the last call of Options.Changed.
 	changed map[U]struct{}
-	// outcomes are those that Options.Failed is to be told.
+	// outcomes are the pending outcomes for Options.Failed.
 	outcomes []Outcome[U]
 }
 
-// New returns an empty cache. Nothing is fetched before Run.
+// New returns an empty cache. It fetches nothing before Run.
 func New[U comparable](o Options[U]) *Cache[U] {
 	return &Cache[U]{
 		options: o, wake: make(chan struct{}, 1), entries: make(map[Source]*entry[U]), changed: make(map[U]struct{}),
@@ -77,7 +78,7 @@ func (c *Cache[U]) Get(s Source) Keys {
 	return Keys{Err: ErrNotFetched}
 }
 
-// Synced reports whether each set that is in use was fetched, or could not be.
+// Synced reports whether each set in use was fetched, or an attempt has failed.
 func (c *Cache[U]) Synced() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -89,7 +90,8 @@ func (c *Cache[U]) Synced() bool {
 	return true
 }
 
-// Retain says that an object uses a set, which is fetched from then on until Release was called as often.
+// Retain records that an object uses a set. The set is fetched until Release was called as often as
+// Retain.
 func (c *Cache[U]) Retain(s Source, user U) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,7 +105,7 @@ func (c *Cache[U]) Retain(s Source, user U) {
 	e.users[user]++
 }
 
-// Release takes back one Retain.
+// Release reverses one call of Retain.
 func (c *Cache[U]) Release(s Source, user U) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,7 +121,7 @@ func (c *Cache[U]) Release(s Source, user U) {
 	}
 }
 
-// wakeUp has Run look at what there is to do.
+// wakeUp makes Run check the sets.
 func (c *Cache[U]) wakeUp() {
 	select {
 	case c.wake <- struct{}{}:
@@ -127,7 +129,7 @@ func (c *Cache[U]) wakeUp() {
 	}
 }
 
-// Run fetches sets until stop is closed, and returns when everything that it started has ended.
+// Run fetches sets until stop is closed. All goroutines that it started have ended when it returns.
 func (c *Cache[U]) Run(stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // it ends with stop
 	var fetches sync.WaitGroup
@@ -157,7 +159,8 @@ func (c *Cache[U]) Run(stop <-chan struct{}) {
 	}
 }
 
-// take returns the sets to be fetched now, as many as there is room for, and the time until others are due.
+// take returns the sets to be fetched now, as far as parallel allows, and the time until the next
+// one is due.
 func (c *Cache[U]) take(now time.Time) (due []*entry[U], next time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -205,7 +208,7 @@ func (c *Cache[U]) refresh(ctx context.Context, e *entry[U]) {
 	heap.Push(&c.waiting, e)
 }
 
-// takeNews returns what the functions of the options are to be told.
+// takeNews returns the pending arguments for Options.Changed and Options.Failed.
 func (c *Cache[U]) takeNews() (users map[U]struct{}, outcomes []Outcome[U]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,16 +16,16 @@ import (
 
 const refresh = 20 * time.Minute
 
-// web is what is published.
+// web contains the published documents.
 type web struct {
 	mu      sync.Mutex
 	pages   map[string]string
 	fetched map[string]int
-	// open and most are how many are being fetched now, and were at most.
+	// open and most are the current and the maximum number of concurrent fetches.
 	open, most int
-	// slow is how long an answer takes.
+	// slow is the delay of a response.
 	slow time.Duration
-	// told are the outcomes that were told, and when.
+	// told are the reported outcomes, with their times.
 	told []told
 }
 
@@ -87,7 +87,8 @@ func (w *web) fetch(ctx context.Context, uri string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-// cacheOf returns a cache of a web that runs until the test ends, and where it says which objects have other keys.
+// cacheOf returns a cache of a web that runs until the test ends, and a channel with the users of
+// changed sets.
 func cacheOf(t *testing.T, w *web) (*Cache[string], chan map[string]struct{}) {
 	t.Helper()
 	changes := make(chan map[string]struct{}, 100)
@@ -109,8 +110,8 @@ func cacheOf(t *testing.T, w *web) (*Cache[string], chan map[string]struct{}) {
 
 func set(x string) string { return `{"keys":[{"kty":"EC","crv":"P-256","x":"` + x + `","y":"y"}]}` }
 
-// TestRotation: a set is fetched when it is used, and again and again; its users are notified of another one, and the last good
-// one stays while it cannot be fetched.
+// TestRotation: a set is fetched when it is used, and then periodically. Its users are notified of
+// a change, and the last good one stays while fetches fail.
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()
@@ -161,7 +162,7 @@ func TestRotation(t *testing.T) {
 	})
 }
 
-// TestBackoff: what fails is tried less and less often.
+// TestBackoff: failed fetches are retried with increasing delays.
 func TestBackoff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()
@@ -174,7 +175,8 @@ func TestBackoff(t *testing.T) {
 	})
 }
 
-// TestSlow: what does not answer costs its timeout and delays no more than there is room for.
+// TestSlow: a source without a response costs its timeout, and delays others only when all slots
+// are in use.
 func TestSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()
@@ -199,7 +201,7 @@ func TestSlow(t *testing.T) {
 	})
 }
 
-// TestDiscovery: an issuer without keys says where they are.
+// TestDiscovery: the configuration of an issuer contains the location of the keys.
 func TestDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()
@@ -221,7 +223,7 @@ func TestDiscovery(t *testing.T) {
 	})
 }
 
-// FuzzPublic: what is made of an answer has no private member, and is the same once more.
+// FuzzPublic: the result has no private member, and is a fixed point.
 func FuzzPublic(f *testing.F) {
 	f.Add([]byte(set("one")))
 	f.Add([]byte(`{"keys":[{"kty":"RSA","n":"a","e":"b","d":"secret"},{"kty":"OKP","crv":"Ed25519","x":"a","kid":"k"},{"kty":"oct","k":"secret"}]}`))

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package keyset keeps the JSON Web Key Sets (RFC 7517) that verify tokens, as they are published at URIs. A set that
-// was fetched stays, whatever becomes of where it came from, as long as somebody uses it.
+// Package keyset fetches and caches the JSON Web Key Sets (RFC 7517) that verify tokens, from the
+// URIs where they are published. A fetched set remains available while it is used, even if later
+// fetches fail.
 //
 // # Concurrency
 //
-// Everything may be called from any goroutine. Changed and Failed are called by Run's, with no lock held, one call
-// at a time.
+// Everything may be called from any goroutine. Run calls Changed and Failed without locks held, one
+// call at a time.
 package keyset

@@ -8,16 +8,16 @@ import (
 	"github.com/pilotkit/pilotkit/internal/backoff"
 )
 
-// longestBackoff is the longest time between attempts, if Options.Refresh is not shorter.
+// longestBackoff is the maximum backoff between attempts, unless Options.Refresh is shorter.
 const longestBackoff = time.Minute
 
 // entry is a set that is in use.
 type entry[U comparable] struct {
 	source Source
-	// users count how often objects use it.
+	// users counts the uses of each object.
 	users map[U]int
 	keys  Keys
-	// due is when it is to be fetched.
+	// due is the time of the next fetch.
 	due     time.Time
 	backoff backoff.Backoff
 	telling telling
@@ -30,7 +30,7 @@ func newEntry[U comparable](s Source, refresh time.Duration) *entry[U] {
 	}
 }
 
-// took takes the result of an attempt, and reports whether the set is another one.
+// took stores the result of an attempt, and reports whether the set has changed.
 func (e *entry[U]) took(set string, err error, now time.Time, refresh time.Duration) (changed bool) {
 	if err != nil {
 		e.keys.Err = err
@@ -44,7 +44,7 @@ func (e *entry[U]) took(set string, err error, now time.Time, refresh time.Durat
 	return changed
 }
 
-// queue is a heap of sets, the one that is due first at its beginning.
+// queue is a heap of sets, ordered by due.
 type queue[U comparable] []*entry[U]
 
 func (q queue[U]) Len() int           { return len(q) }

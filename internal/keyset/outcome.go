@@ -4,18 +4,18 @@ package keyset
 
 import "time"
 
-// Outcome is what became of an attempt to fetch a set.
+// Outcome is the result of an attempt to fetch a set.
 type Outcome[U comparable] struct {
 	Source Source
-	// Err is why it has failed; nil: it has not.
+	// Err is the reason why the attempt failed, or nil.
 	Err error
-	// Kept: there are keys of an attempt before, which stay.
+	// Kept is set if the keys of a previous attempt remain in use.
 	Kept bool
-	// Users are the objects that use the set, of which there is one at least.
+	// Users are the objects that use the set, at least one.
 	Users []U
 }
 
-// outcome returns that of an attempt, before its result is taken.
+// outcome returns the outcome of an attempt, before its result is stored.
 func (e *entry[U]) outcome(err error) Outcome[U] {
 	out := Outcome[U]{Source: e.source, Err: err, Kept: err != nil && e.keys.Set != ""}
 	for user := range e.users {
@@ -24,23 +24,24 @@ func (e *entry[U]) outcome(err error) Outcome[U] {
 	return out
 }
 
-// The time from one failure that is told to the next one.
+// The interval between two reported failures.
 const (
 	shortestSilence = time.Minute
 	longestSilence  = time.Hour
 )
 
-// telling says which outcomes are told.
+// telling decides which outcomes are reported.
 type telling struct {
-	// last is when a failure was told, and silence how long none is from then on.
+	// last is the time of the last reported failure, and silence the time without reports after it.
 	last    time.Time
 	silence time.Duration
-	// failing: the last outcome that was told is a failure.
+	// failing is set if the last reported outcome is a failure.
 	failing bool
 }
 
-// due reports whether an outcome is to be told now. The silence is twice as long after each failure in a row, and the
-// shortest one after a success: a set that fails every other time is reported once a minute.
+// due reports whether an outcome is to be reported now. The silence doubles after each failure in a
+// row, and returns to the shortest one after a success: a set that fails every other time is
+// reported once a minute.
 func (t *telling) due(err error, now time.Time) bool {
 	if err == nil {
 		over := t.failing

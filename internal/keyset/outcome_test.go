@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// TestTelling: of a set that cannot be fetched is told at once, then less and less often, and once when it is over.
+// TestTelling: the first failure of a set is reported at once, further failures with increasing
+// intervals, and its end once.
 func TestTelling(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWeb()
@@ -51,7 +52,7 @@ func TestTelling(t *testing.T) {
 	})
 }
 
-// TestReportsOfEachOther: what fails every other time is reported once a minute at most.
+// TestReportsOfEachOther: a set that fails every other time is reported at most once a minute.
 func TestReportsOfEachOther(t *testing.T) {
 	var x telling
 	now, failures, ends := time.Now(), 0, 0

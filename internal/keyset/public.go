@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// webKey is what of a JSON Web Key is public.
+// webKey contains the public fields of a JSON Web Key.
 type webKey struct {
 	Type       string   `json:"kty"`
 	ID         string   `json:"kid,omitempty"`
@@ -24,7 +24,7 @@ type webKey struct {
 	E          string   `json:"e,omitempty"`
 }
 
-// complete reports whether the key has the public parameters of its type. Symmetric ones have none.
+// complete reports whether the key has the public parameters of its type. Symmetric keys have none.
 func (k webKey) complete() bool {
 	switch k.Type {
 	case "RSA":
@@ -38,9 +38,9 @@ func (k webKey) complete() bool {
 	}
 }
 
-// public returns the public keys of a set, encoded in the same way whatever their order. Keys of
-// other types are left out, and so is what is private: whoever reads it could make tokens. It is an error
-// if no key is left.
+// public returns the public keys of a set, encoded independently of their order. It drops keys of
+// other types and private parameters, because with these anybody could issue tokens. It returns an
+// error if no key is left.
 func public(data []byte) (string, error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
@@ -52,7 +52,7 @@ func public(data []byte) (string, error) {
 	for _, raw := range set.Keys {
 		var k webKey
 		if err := json.Unmarshal(raw, &k); err != nil || !k.complete() {
-			continue // RFC 7517, section 5: keys that are not understood are ignored
+			continue // RFC 7517, section 5: unknown keys are ignored
 		}
 		text, err := json.Marshal(k)
 		if err != nil {
@@ -67,23 +67,24 @@ func public(data []byte) (string, error) {
 	return `{"keys":[` + strings.Join(slices.Compact(keys), ",") + `]}`, nil
 }
 
-// privateMembers are those of a JSON Web Key that only its owner may know (RFC 7518, section 6).
+// privateMembers are the parameters of a JSON Web Key that only its owner may know (RFC 7518,
+// section 6).
 type privateMembers struct {
 	D, K, P, Q, DP, DQ, QI, Oth json.RawMessage
 }
 
-// WithoutPrivate returns a set that a user has written without private and symmetric keys: as it is if it has none, else its
-// public keys alone; "" if no key is left.
+// WithoutPrivate removes private and symmetric keys from a user's set. It returns a set without
+// such keys unchanged, else only the public keys, or "" if no key is left.
 func WithoutPrivate(set string) string {
 	var parsed struct {
 		Keys []privateMembers `json:"keys"`
 	}
 	if json.Unmarshal([]byte(set), &parsed) != nil {
-		return "" // nobody can read it as keys
+		return "" // not a key set
 	}
 	for _, k := range parsed.Keys {
 		if len(k.D)+len(k.K)+len(k.P)+len(k.Q)+len(k.DP)+len(k.DQ)+len(k.QI)+len(k.Oth) > 0 {
-			keys, _ := public([]byte(set)) // else none is left
+			keys, _ := public([]byte(set)) // an error means that no key is left
 			return keys
 		}
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// TestWithoutPrivate: of what a user has written no private and no symmetric key is left.
+// TestWithoutPrivate: no private and no symmetric key of a user's set is left.
 func TestWithoutPrivate(t *testing.T) {
 	t.Parallel()
 	const public = `{"keys": [{"kty": "RSA", "n": "nn", "e": "AQAB", "x5c": ["chain"]}]}`
@@ -29,7 +29,7 @@ func TestWithoutPrivate(t *testing.T) {
 	}
 }
 
-// TestShownSources: neither a password nor a token in a URI is in what is said of it.
+// TestShownSources: the shown form of a URI contains neither a password nor a token.
 func TestShownSources(t *testing.T) {
 	t.Parallel()
 	for _, uri := range []string{"https://u:secret@x/keys", "https://x/keys?token=secret", "https://u:secret@x/%zz?a=secret", "https://x/?secret#?secret"} {

@@ -14,21 +14,21 @@ import (
 	"github.com/pilotkit/pilotkit/internal/redact"
 )
 
-// Source says where a key set is published.
+// Source is the location of a published key set.
 type Source struct {
-	// URI is that of the set; empty: it is the one that the OpenID configuration of the issuer names.
+	// URI is the URI of the set. If empty, the URI is in the OpenID configuration of the issuer.
 	URI, Issuer string
-	// Timeout is how long fetching may take; 0: DefaultTimeout.
+	// Timeout is the timeout of a fetch. Default, for values that are not positive: DefaultTimeout.
 	Timeout time.Duration
 }
 
-// DefaultTimeout is that of a Source without one (Istio 1.30).
+// DefaultTimeout is the timeout of a Source without one (Istio 1.30).
 const DefaultTimeout = 5 * time.Second
 
-// discoveryPath is that of an issuer's configuration (OpenID Connect Discovery 1.0, section 4).
+// discoveryPath is the path of an issuer's configuration (OpenID Connect Discovery 1.0, section 4).
 const discoveryPath = "/.well-known/openid-configuration"
 
-// fetch returns the public keys of a source. No answer may be longer than maxBytes.
+// fetch returns the public keys of a source. No response may exceed maxBytes.
 func (s Source) fetch(ctx context.Context, fetch Fetch, maxBytes int) (string, error) {
 	timeout := s.Timeout
 	if timeout <= 0 {
@@ -39,7 +39,7 @@ func (s Source) fetch(ctx context.Context, fetch Fetch, maxBytes int) (string, e
 	get := func(uri string) ([]byte, error) {
 		data, err := fetch(ctx, uri)
 		var failed *url.Error
-		if errors.As(err, &failed) { // It has the URI.
+		if errors.As(err, &failed) { // It contains the URI.
 			err = failed.Err
 		}
 		if err == nil && len(data) > maxBytes {
@@ -65,7 +65,7 @@ func (s Source) fetch(ctx context.Context, fetch Fetch, maxBytes int) (string, e
 	return keys, nil
 }
 
-// String is where the set is, or whose it is, as of Shown.
+// String returns the URI of the set, or its issuer, in the form of Shown.
 func (s Source) String() string {
 	if s.URI != "" {
 		return Shown(s.URI)
@@ -73,7 +73,8 @@ func (s Source) String() string {
 	return Shown(s.Issuer)
 }
 
-// Shown is a URI for errors, logs and pages: without a password and without a query, which may be a token.
+// Shown returns a URI for errors, logs and pages, without the password and the query, which may
+// contain a token.
 func Shown(uri string) string {
 	before, _, asks := strings.Cut(uri, "?")
 	if u, err := url.Parse(before); err != nil {
@@ -87,7 +88,7 @@ func Shown(uri string) string {
 	return before
 }
 
-// keysURI returns where the set is.
+// keysURI returns the URI of the set.
 func (s Source) keysURI(get func(uri string) ([]byte, error)) (string, error) {
 	if s.URI != "" {
 		return s.URI, nil

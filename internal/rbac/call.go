@@ -12,29 +12,30 @@ import (
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 )
 
-// Call is a request or a connection, as those see it that enforce rules. What is zero is not known, and
-// matches nothing. It is for one goroutine.
+// Call is a request or a connection as the enforcing server sees it. A zero field is unknown and
+// matches nothing. A Call is not safe for concurrent use.
 type Call struct {
-	// Identity is the name in the certificate of the client, such as "spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT".
+	// Identity is the name in the client's certificate, such as
+	// "spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT".
 	Identity string
-	// Method, Authority and Path are a request's. Path may have a query.
+	// Method, Authority and Path belong to a request. Path may have a query.
 	Method, Authority, Path string
-	// Headers are by name in lower case.
+	// Headers contains the headers by lower-case name.
 	Headers map[string]string
-	// Direct is the address that the connection comes from, Remote that of the client, Destination that of the
-	// connection at who enforces the rules, and Port its port there.
+	// Direct is the source address of the connection, Remote the client's address, Destination the
+	// address of the connection at the enforcing server, and Port its port there.
 	Direct, Remote, Destination netip.Addr
 	Port                        uint32
-	// ServerName is that of the TLS handshake.
+	// ServerName is the SNI of the TLS handshake.
 	ServerName string
-	// Metadata is what filters have found out, by their names.
+	// Metadata contains the dynamic metadata by the name of the filter.
 	Metadata map[string]map[string]any
-	// unknown are the attributes that were looked at and are not known.
+	// unknown are the unknown attributes that were needed.
 	unknown map[string]struct{}
 }
 
-// Unknown returns the attributes, such as "source.ip", that were looked at and are not known, sorted: with
-// them rules may match otherwise.
+// Unknown returns the unknown attributes, such as "source.ip", that rules have needed, sorted. With
+// their values the rules may match differently.
 func (c *Call) Unknown() []string { return slices.Sorted(maps.Keys(c.unknown)) }
 
 func (c *Call) lacks(attribute string) {
@@ -44,7 +45,7 @@ func (c *Call) lacks(attribute string) {
 	c.unknown[attribute] = struct{}{}
 }
 
-// Note has filters that come later know what one has found out.
+// Note sets dynamic metadata for later filters.
 func (c *Call) Note(filter, key string, value any) {
 	if c.Metadata == nil {
 		c.Metadata = make(map[string]map[string]any)
@@ -55,8 +56,8 @@ func (c *Call) Note(filter, key string, value any) {
 	c.Metadata[filter][key] = value
 }
 
-// Match returns the name of the policy of some rules that matches the call, the first by name, which is the one that
-// Envoy names; "": none does.
+// Match returns the name of the first policy, by name, that matches the call, like Envoy. It
+// returns "" if no policy matches.
 func (c *Call) Match(rules *rbacv3.RBAC) string {
 	for _, name := range slices.Sorted(maps.Keys(rules.GetPolicies())) {
 		p := rules.GetPolicies()[name]
@@ -91,7 +92,7 @@ func (c *Call) permission(p *rbacv3.Permission) bool {
 		return matchesText(m.RequestedServerName, c.ServerName)
 	case *rbacv3.Permission_SourcedMetadata:
 		return c.HasMetadata(m.SourcedMetadata.GetMetadataMatcher())
-	default: // Permission_Metadata, which gRPC servers have nothing for
+	default: // Permission_Metadata, which is always absent in gRPC servers
 		return false
 	}
 }
@@ -116,7 +117,7 @@ func (c *Call) principal(p *rbacv3.Principal) bool {
 		return c.header(m.Header)
 	case *rbacv3.Principal_SourcedMetadata:
 		return c.HasMetadata(m.SourcedMetadata.GetMetadataMatcher())
-	default: // Principal_Metadata, which gRPC servers have nothing for
+	default: // Principal_Metadata, which is always absent in gRPC servers
 		return false
 	}
 }
@@ -133,7 +134,7 @@ func (c *Call) path() string {
 	return c.Path
 }
 
-// InRange reports whether an address is in a range; attribute is what policies call it.
+// InRange reports whether an address is in a range; attribute is the address's name in policies.
 func (c *Call) InRange(r *core.CidrRange, a netip.Addr, attribute string) bool {
 	if !a.IsValid() {
 		c.lacks(attribute)

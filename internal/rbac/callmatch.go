@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// header reports whether a request has a header as a matcher wants it.
+// header reports whether a request matches a header matcher.
 func (c *Call) header(m *routev3.HeaderMatcher) bool {
 	value, there := c.headerValue(strings.ToLower(m.GetName()))
 	if !there {
@@ -29,7 +29,7 @@ func (c *Call) header(m *routev3.HeaderMatcher) bool {
 	}
 }
 
-// matchesGRPCHeader compares a header in the fields that all gRPC servers know (grpcHeader).
+// matchesGRPCHeader compares a header by the fields that all gRPC servers know (grpcHeader).
 //
 //nolint:staticcheck // see above
 func matchesGRPCHeader(m *routev3.HeaderMatcher, value string) bool {
@@ -47,7 +47,8 @@ func matchesGRPCHeader(m *routev3.HeaderMatcher, value string) bool {
 	}
 }
 
-// headerValue returns a header by its name in lower case. A connection, of which no method is known, has none.
+// headerValue returns a header by its lower-case name. A connection, whose method is unknown, has
+// none.
 func (c *Call) headerValue(name string) (value string, there bool) {
 	request := c.Method != ""
 	switch name {
@@ -62,8 +63,8 @@ func (c *Call) headerValue(name string) (value string, there bool) {
 	return value, there
 }
 
-// HasMetadata reports whether filters have found out what a matcher wants. What other filters than those
-// for tokens and policies find out is not known.
+// HasMetadata reports whether the dynamic metadata matches. The metadata of filters other than
+// those for tokens and policies is unknown.
 func (c *Call) HasMetadata(m *matcher.MetadataMatcher) bool {
 	filter := m.GetFilter()
 	var value any = c.Metadata[filter]
@@ -77,7 +78,7 @@ func (c *Call) HasMetadata(m *matcher.MetadataMatcher) bool {
 	return matchesValue(m.GetValue(), value) != m.GetInvert()
 }
 
-// matchesValue compares a value as of encoding/json; nil: there is none.
+// matchesValue compares a value in the types of encoding/json; nil means that there is no value.
 func matchesValue(m *matcher.ValueMatcher, value any) bool {
 	switch p := m.GetMatchPattern().(type) {
 	case *matcher.ValueMatcher_PresentMatch:
@@ -116,16 +117,16 @@ func matchesText(m *matcher.StringMatcher, value string) bool {
 	}
 }
 
-// matchesWhole reports whether an expression of RE2 matches a whole text.
+// matchesWhole reports whether an RE2 expression matches the whole text.
 func matchesWhole(expression, value string) bool {
 	re, err := regexp.Compile("^(?:" + expression + ")$")
 	return err == nil && re.MatchString(value)
 }
 
-// oneOrdinarySegment matches what the operator "*" of Envoy's templates can take.
+// oneOrdinarySegment matches the texts that the operator "*" of Envoy's templates accepts.
 const oneOrdinarySegment = "[-a-zA-Z0-9._~%!$&'()*+,;:@=]+"
 
-// matchesTemplate reports whether a path is one of a template of Envoy's.
+// matchesTemplate reports whether a path matches an Envoy template.
 func matchesTemplate(config *anypb.Any, path string) bool {
 	m := &template.UriTemplateMatchConfig{}
 	if config.UnmarshalTo(m) != nil {

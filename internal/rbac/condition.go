@@ -12,7 +12,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// condition adds a condition of a rule to the side that it is of.
+// condition adds a condition of a rule to its side.
 func (t *translation) condition(source *demands[*rbacv3.Principal], operation *demands[*rbacv3.Permission], c *security.Condition) {
 	of, to := t.principalOf(c.GetKey()), t.form.permissionOf(c.GetKey())
 	switch {
@@ -25,7 +25,7 @@ func (t *translation) condition(source *demands[*rbacv3.Principal], operation *d
 	}
 }
 
-// permissionOf returns how an attribute of the operation is matched.
+// permissionOf returns the matching of an attribute of the operation.
 func (form Form) permissionOf(key string) (f matching[*rbacv3.Permission]) {
 	switch key {
 	case "destination.port":
@@ -44,7 +44,7 @@ func (form Form) permissionOf(key string) (f matching[*rbacv3.Permission]) {
 	return f
 }
 
-// principalOf returns how an attribute of the source is matched.
+// principalOf returns the matching of an attribute of the source.
 func (t *translation) principalOf(key string) (f matching[*rbacv3.Principal]) {
 	switch key {
 	case "source.principal":
@@ -78,14 +78,14 @@ func (t *translation) principalOf(key string) (f matching[*rbacv3.Principal]) {
 	return f
 }
 
-// indexed returns the parts of a key "ATTRIBUTE[INDEX]".
+// indexed splits a key "ATTRIBUTE[INDEX]".
 func indexed(key string) (attribute, index string, ok bool) {
 	attribute, index, ok = strings.Cut(key, "[")
 	index, closed := strings.CutSuffix(index, "]")
 	return attribute, index, ok && closed && index != ""
 }
 
-// headerOf matches a header of requests, whose name may be in any case (S19).
+// headerOf matches a request header. The case of its name is ignored (S19).
 func (form Form) headerOf(name string) func(value string) (*rbacv3.Principal, error) {
 	return func(value string) (*rbacv3.Principal, error) {
 		if form.grpc() {
@@ -99,7 +99,8 @@ func (form Form) headerOf(name string) func(value string) (*rbacv3.Principal, er
 	}
 }
 
-// filterMetadata matches what a filter has found out. A value "[TEXT]" is an element of a list.
+// filterMetadata matches the dynamic metadata of a filter. A value "[TEXT]" is an element of a
+// list.
 func (form Form) filterMetadata(filter, path string) func(values []string) ([]*rbacv3.Permission, error) {
 	return func(values []string) ([]*rbacv3.Permission, error) {
 		texts := make([]*matcher.ValueMatcher, 0, len(values))

@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// demands are what the fields of a part of a rule demand, together, of one side. A field that cannot be checked is
-// a problem of the translation, and demands nothing.
+// demands is the conjunction of the fields of a rule's part for one side. A field that cannot be
+// checked is a problem of the translation, and adds no demand.
 type demands[M any] struct {
 	*translation
 	side[M]
-	// list, index and of are the part, such as "from", 0, ".source".
+	// list, index and of identify the part, such as "from", 0, ".source".
 	list  string
 	index int
 	of    string
@@ -21,16 +21,16 @@ type demands[M any] struct {
 
 // matching is how the values of a field are matched.
 type matching[M any] struct {
-	// match returns what matches one of some values.
+	// match returns the matchers whose disjunction matches the values.
 	match func(values []string) ([]M, error)
-	// wide, if it is set, is in its place where what does not match is let in: for positive values of what
-	// denies, and for negative ones of what allows.
+	// wide, if set, replaces match where a mismatch admits the request: for positive values of
+	// policies that deny, and for negative values of policies that allow.
 	wide func(values []string) ([]M, error)
-	// http: connections do not have it.
+	// http is set if connections do not have the field.
 	http bool
 }
 
-// field adds what a field demands: values of which one has to be, and others of which none may be.
+// field adds the demands of a field: one of values must match, and no value of not may match.
 func (d *demands[M]) field(name string, values, not []string, m matching[M]) {
 	known := len(d.all)
 	err := d.values(values, false, m)
@@ -45,7 +45,7 @@ func (d *demands[M]) field(name string, values, not []string, m matching[M]) {
 	}
 }
 
-// values adds that one of some values has to be, or that none of them may be.
+// values adds the demand that some value matches, or, if negative, that no value matches.
 func (d *demands[M]) values(values []string, negative bool, m matching[M]) error {
 	if len(values) == 0 {
 		return nil
@@ -69,10 +69,10 @@ func (d *demands[M]) values(values []string, negative bool, m matching[M]) error
 	return nil
 }
 
-// problem records why a field of the part cannot be checked.
+// problem records the reason why a field of the part cannot be checked.
 func (d *demands[M]) problem(field string, err error) {
 	d.translation.problem(fmt.Sprintf("%s[%d]%s.%s", d.list, d.index, d.of, field), err)
 }
 
-// with returns what matches where the part does, and other demands are met.
+// with returns the conjunction of the part's demands and others.
 func (d *demands[M]) with(others []M) M { return d.allOf(append(d.all, others...)) }

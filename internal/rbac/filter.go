@@ -15,7 +15,7 @@ const (
 	TCPFilter  = "envoy.filters.network.rbac"
 )
 
-// The beginnings of the names of what counts the decisions of policies that are tried.
+// The prefixes of the statistics for decisions of dry-run policies.
 const (
 	dryRunAllow = "istio_dry_run_allow_"
 	dryRunDeny  = "istio_dry_run_deny_"
@@ -34,7 +34,7 @@ func (r Rules) TCP() *tcprbac.RBAC {
 	return &tcprbac.RBAC{Rules: r.Enforced, ShadowRules: r.DryRun, StatPrefix: "tcp.", ShadowRulesStatPrefix: r.dryRunPrefix()}
 }
 
-// dryRunPrefix begins the names of what counts the decisions of policies that are tried.
+// dryRunPrefix returns the prefix of the statistics for decisions of dry-run policies.
 func (r Rules) dryRunPrefix() string {
 	switch {
 	case r.DryRun == nil:
@@ -46,15 +46,16 @@ func (r Rules) dryRunPrefix() string {
 	}
 }
 
-// DenyAll returns the configuration of a filter that denies every request, with a name for what is to blame.
+// DenyAll returns the configuration of a filter that denies every request. The name identifies the
+// cause.
 func DenyAll(name string) *httprbac.RBAC {
 	return &httprbac.RBAC{Rules: &rbacv3.RBAC{
 		Action: rbacv3.RBAC_DENY, Policies: map[string]*rbacv3.Policy{name: everything()},
 	}}
 }
 
-// CustomHTTP and CustomTCP return the configurations of the filters of CUSTOM policies, whose rules
-// Translator.Custom returns.
+// CustomHTTP returns the configuration of the filter of CUSTOM policies for requests. The rules are
+// those of Translator.Custom.
 func CustomHTTP(enforced, shadow *rbacv3.RBAC) *httprbac.RBAC {
 	return &httprbac.RBAC{Rules: enforced, ShadowRules: shadow, ShadowRulesStatPrefix: customPrefix(shadow)}
 }

@@ -15,18 +15,18 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// A gRPC server that refuses a part of a listener does not start, or keeps serving by its old policies.
-// So what it is sent has the forms alone that grpc-go, C-core from 1.51 on and grpc-js all know
-// (gRFC A41).
+// A gRPC server that rejects a part of a listener does not start, or keeps serving by its old
+// policies. The rules for gRPC servers therefore use only forms that grpc-go, C-core since 1.51 and
+// grpc-js all know (gRFC A41).
 
-// DenyFilter is the name of the filter of gRPC servers that refuses what DENY policies match. It
-// stands before HTTPFilter, which has the ALLOW policies.
+// DenyFilter is the name of the filter of gRPC servers that rejects the matches of DENY policies.
+// It precedes HTTPFilter, which has the ALLOW policies.
 const DenyFilter = HTTPFilter + ".DENY"
 
-// ForServer returns what a gRPC server enforces: what policies deny, and then what they
-// allow; nil: nothing is denied, or everything is allowed. A server can ask no
-// provider, so that CUSTOM policies deny what they match (S4). It neither logs nor tries policies: AUDIT
-// policies, and those that are tried only, are left out (S3, S5).
+// ForServer returns the rules that a gRPC server enforces, deny before allow. A nil result denies
+// nothing or allows everything. A server cannot ask a provider, so CUSTOM policies deny their
+// matches (S4). A server neither logs nor supports dry runs, so AUDIT policies and dry-run policies
+// are dropped (S3, S5).
 func (t Translator) ForServer(policies []Policy) (deny, allow *rbacv3.RBAC) {
 	if !t.Form.grpc() {
 		t.Form = GRPC
@@ -41,17 +41,17 @@ func (t Translator) ForServer(policies []Policy) (deny, allow *rbacv3.RBAC) {
 		}
 	}
 	if allow != nil && len(allow.Policies) == 0 {
-		allow.Policies["nothing"] = nothing() // it is not known of all servers what they make of none
+		allow.Policies["nothing"] = nothing() // not all servers are known to deny everything if there are no policies
 	}
 	return deny, allow
 }
 
-// Nobody returns rules by which nobody may do anything.
+// Nobody returns rules that deny everything.
 func Nobody() *rbacv3.RBAC {
 	return &rbacv3.RBAC{Action: rbacv3.RBAC_DENY, Policies: map[string]*rbacv3.Policy{"everything": everything()}}
 }
 
-// addTo adds a policy to rules, which may be nil, unless it is tried only.
+// addTo adds a policy to rules, which may be nil, unless it is a dry run.
 func (t Translator) addTo(rules **rbacv3.RBAC, p Policy) {
 	if p.DryRun {
 		return
@@ -62,16 +62,16 @@ func (t Translator) addTo(rules **rbacv3.RBAC, p Policy) {
 	maps.Copy((*rules).Policies, t.policies(p))
 }
 
-// grpc reports whether it is that of a gRPC server.
+// grpc reports whether the form belongs to a gRPC server.
 func (form Form) grpc() bool { return form == GRPC || form == GRPCNode }
 
-// errUnconnected is why a field cannot be looked at.
+// errUnconnected is the reason why an address or a port cannot be checked.
 var errUnconnected = errors.New("servers of grpc-js do not know the addresses and ports of connections")
 
-// errReserved is why a header cannot be looked at (S8).
+// errReserved is the reason why a header cannot be checked (S8).
 var errReserved = errors.New("gRPC servers do not look at headers of this name")
 
-// grpcHeaderName returns the name by which a server knows a header (S19).
+// grpcHeaderName returns a server's name of a header (S19).
 func grpcHeaderName(name string) (string, error) {
 	name = strings.ToLower(name)
 	switch {
@@ -84,7 +84,7 @@ func grpcHeaderName(name string) (string, error) {
 	}
 }
 
-// grpcHeader is header in the fields that all servers know: C-core 1.51 does not know string_match.
+// grpcHeader is header with fields that all servers know: C-core 1.51 does not know string_match.
 //
 //nolint:staticcheck // see above
 func grpcHeader(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
@@ -94,7 +94,7 @@ func grpcHeader(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
 	switch {
 	case value == anything && strings.HasPrefix(name, ":"): // every call has it
 		m.HeaderMatchSpecifier = &routev3.HeaderMatcher_PresentMatch{PresentMatch: true}
-	case value == anything: // grpc-go takes a header that is empty for one that is not present (S98)
+	case value == anything: // grpc-go treats an empty header as absent (S98)
 		m.HeaderMatchSpecifier = &routev3.HeaderMatcher_SafeRegexMatch{SafeRegexMatch: &matcher.RegexMatcher{Regex: ".*"}}
 	case ignoreCase:
 		m.HeaderMatchSpecifier = &routev3.HeaderMatcher_SafeRegexMatch{SafeRegexMatch: &matcher.RegexMatcher{Regex: withoutCase(value)}}
@@ -108,7 +108,7 @@ func grpcHeader(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
 	return m
 }
 
-// withoutCase returns the regular expression of what text matches, in any case.
+// withoutCase returns the regular expression that matches like text, in any case.
 func withoutCase(value string) string {
 	before, after := "", ""
 	if suffix, open := strings.CutPrefix(value, "*"); open {
@@ -119,20 +119,20 @@ func withoutCase(value string) string {
 	return "(?i)" + before + regexp.QuoteMeta(value) + after
 }
 
-// grpcTemplate returns the regular expression of a path template (S7).
+// grpcTemplate returns the regular expression for a path template (S7).
 func grpcTemplate(value string) *matcher.StringMatcher {
 	escaped := regexp.QuoteMeta(value)
 	return regex(strings.NewReplacer(regexp.QuoteMeta(oneSegment), "[^/]+", regexp.QuoteMeta(allSegments), ".*").Replace(escaped))
 }
 
-// grpcClaim matches a claim of a token: servers have no tokens, so that it never matches (S9).
+// grpcClaim matches a claim of a token. It never matches, because servers have no tokens (S9).
 func grpcClaim(m *matcher.MetadataMatcher) *rbacv3.Principal {
 	out := &rbacv3.Principal{}
 	out.Identifier = &rbacv3.Principal_Metadata{Metadata: m} //nolint:staticcheck // servers do not know its successor
 	return out
 }
 
-// grpcMetadata matches what a filter has found out: servers have no such filters, so that it never matches.
+// grpcMetadata matches dynamic metadata. It never matches, because servers have no such filters.
 func grpcMetadata(m *matcher.MetadataMatcher) *rbacv3.Permission {
 	out := &rbacv3.Permission{}
 	out.Rule = &rbacv3.Permission_Metadata{Metadata: m} //nolint:staticcheck // servers do not know its successor

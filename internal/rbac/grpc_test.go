@@ -13,7 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 )
 
-// TestForServer: what a server cannot check allows nothing, and denies more; all of what it is sent is known to all servers.
+// TestForServer: a part that a server cannot check allows nothing, and denies more. All servers
+// know all parts of the rules.
 func TestForServer(t *testing.T) {
 	t.Parallel()
 	const nobody, everybody = `{"permissions":[{"notRule":{"any":true}}],"principals":[{"notId":{"any":true}}]}`, `{"permissions":[{"any":true}],"principals":[{"any":true}]}`

@@ -16,11 +16,11 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// anything is a star where it means any text that is not empty.
+// anything is a star that stands for any text except an empty one.
 const anything = "*"
 
-// text returns the matcher of a value: "*SUFFIX", "PREFIX*", "*" for anything but an empty
-// text, or else the very text. Other stars are stars (S47).
+// text returns the matcher of a value: "*SUFFIX", "PREFIX*", "*" for any text except an empty one,
+// or else the exact text. Other stars are literal (S47).
 func text(value string) *matcher.StringMatcher {
 	if value == anything {
 		return regex(".+")
@@ -50,12 +50,13 @@ func regex(expression string) *matcher.StringMatcher {
 	return &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_SafeRegex{SafeRegex: &matcher.RegexMatcher{Regex: expression}}}
 }
 
-// pattern returns the regular expression of a value in which each star is an expression.
+// pattern returns the regular expression of a value, with star in place of each star.
 func pattern(value, star string) string {
 	return strings.ReplaceAll(regexp.QuoteMeta(value), `\*`, star)
 }
 
-// header returns the matcher of a header. A star is a header that is there, be it empty (S48).
+// header returns the matcher of a header. A star matches a header that is present, even if it is
+// empty (S48).
 func (form Form) header(name, value string, ignoreCase bool) *routev3.HeaderMatcher {
 	if form.grpc() {
 		return grpcHeader(name, value, ignoreCase)
@@ -77,7 +78,7 @@ func (form Form) addresses(value string) (*core.CidrRange, error) {
 	if form == GRPCNode {
 		return nil, errUnconnected
 	}
-	// grpc-js compares with the whole address, bits that do not count among them.
+	// grpc-js compares the whole address, including the host bits.
 	first, err := netip.MustParseAddr(r.GetAddressPrefix()).Prefix(int(r.GetPrefixLen().GetValue()))
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func addresses(value string) (*core.CidrRange, error) {
 	return &core.CidrRange{AddressPrefix: address, PrefixLen: wrapperspb.UInt32(uint32(n))}, nil //nolint:gosec // at most 128
 }
 
-// metadata returns the matcher of a value below a path in what a filter has found out.
+// metadata returns the matcher of a value at a path in a filter's dynamic metadata.
 func metadata(filter string, path []string, value *matcher.ValueMatcher) *matcher.MetadataMatcher {
 	m := &matcher.MetadataMatcher{Filter: filter, Value: value}
 	for _, key := range path {
@@ -113,7 +114,7 @@ func metadata(filter string, path []string, value *matcher.ValueMatcher) *matche
 	return m
 }
 
-// ofRequest says that what is matched is what filters have found out, rather than what the route says.
+// ofRequest selects the dynamic metadata of the request, instead of the route's metadata.
 func ofRequest(m *matcher.MetadataMatcher) *rbacv3.SourcedMetadata {
 	return &rbacv3.SourcedMetadata{MetadataMatcher: m, MetadataSource: rbacv3.MetadataSource_DYNAMIC}
 }
@@ -122,14 +123,14 @@ func textValue(m *matcher.StringMatcher) *matcher.ValueMatcher {
 	return &matcher.ValueMatcher{MatchPattern: &matcher.ValueMatcher_StringMatch{StringMatch: m}}
 }
 
-// listed matches a list that has a value.
+// listed matches a list with an element that value matches.
 func listed(value *matcher.ValueMatcher) *matcher.ValueMatcher {
 	return &matcher.ValueMatcher{MatchPattern: &matcher.ValueMatcher_ListMatch{ListMatch: &matcher.ListMatcher{
 		MatchPattern: &matcher.ListMatcher_OneOf{OneOf: value},
 	}}}
 }
 
-// anyValue matches what one of the matchers does.
+// anyValue matches if one of the matchers does.
 func anyValue(values ...*matcher.ValueMatcher) *matcher.ValueMatcher {
 	if len(values) == 1 {
 		return values[0]

@@ -17,14 +17,14 @@ func (t *translation) operation(d *demands[*rbacv3.Permission], o *security.Oper
 	d.field("hosts", o.GetHosts(), o.GetNotHosts(), how{match: each(t.form.host), http: true})
 	d.field("methods", o.GetMethods(), o.GetNotMethods(), how{match: each(t.form.method), http: true})
 	paths := how{match: each(t.form.path), http: true}
-	if !t.form.grpc() { // what servers are sent in the place of templates matches every path that one is for
+	if !t.form.grpc() { // the expression for servers matches every path of the template
 		paths.wide = each(widePath)
 	}
 	d.field("paths", o.GetPaths(), o.GetNotPaths(), paths)
 	d.field("ports", o.GetPorts(), o.GetNotPorts(), how{match: each(t.form.port)})
 }
 
-// host matches the whole authority of a request, with its port (S49).
+// host matches the whole authority of a request, including its port (S49).
 func (form Form) host(value string) (*rbacv3.Permission, error) {
 	return &rbacv3.Permission{Rule: &rbacv3.Permission_Header{Header: form.header(":authority", value, true)}}, nil
 }

@@ -15,19 +15,21 @@ import (
 type Policy struct {
 	Namespace, Name string
 	Spec            *security.AuthorizationPolicy
-	// DryRun: what it says is logged and counted, and nothing is refused for it.
+	// DryRun is set if decisions are only logged and counted, but not enforced.
 	DryRun bool
-	// Closed: what it says cannot be sent. It allows nothing, or denies everything.
+	// Closed is set if the policy cannot be sent. It allows nothing, or denies everything.
 	Closed bool
-	// Kept keeps what it is translated to, for all workloads that it counts for; nil: nothing is kept.
+	// Kept caches the translations for all workloads of the policy. If nil, they are not cached.
 	Kept *Translations
 }
 
-// Translations are what a policy is translated to in each form, for identities that are verified and for those that are not, by Translators with the same Trust and Check. The
-// zero value is ready to use, by several goroutines at once.
+// Translations caches the translations of a policy for each form, with verified and with unverified
+// identities, by Translators with the same Trust and Check. The zero value is ready to use. It is
+// safe for concurrent use.
 type Translations [2 * forms]atomic.Pointer[translatedPolicy]
 
-// translatedPolicy has the policies of Envoy that a policy becomes, by name, and its problems. It is immutable.
+// translatedPolicy contains the Envoy policies of a policy, by name, and its problems. It is
+// immutable.
 type translatedPolicy struct {
 	policies map[string]*rbacv3.Policy
 	problems []Problem
@@ -36,7 +38,8 @@ type translatedPolicy struct {
 // Rules are the policies of one action for one Form.
 type Rules struct {
 	Action security.AuthorizationPolicy_Action
-	// Enforced are those that count, DryRun those that are tried only; nil: there are none.
+	// Enforced contains the enforced policies, and DryRun the dry-run policies; nil if there are
+	// none.
 	Enforced, DryRun *rbacv3.RBAC
 }
 
@@ -44,11 +47,12 @@ type Rules struct {
 type Translator struct {
 	Form  Form
 	Trust Trust
-	// Unverified: nobody verifies the certificates of clients, so that nobody has an identity.
+	// Unverified is set if client certificates are not verified, so that clients have no identity.
 	Unverified bool
-	// Check says why a part of a rule cannot be sent; nil: everything can.
+	// Check returns the reason why a part of a rule cannot be sent. If nil, everything can.
 	Check func(proto.Message) error
-	// Problem is called for each part of a policy that cannot be checked; nil: for none.
+	// Problem is called for each part of a policy that cannot be checked. If nil, problems are
+	// dropped.
 	Problem func(Policy, Problem)
 }
 
@@ -71,8 +75,8 @@ func (t Translator) Rules(action security.AuthorizationPolicy_Action, policies [
 	return out
 }
 
-// actionOf returns what Envoy does with what the policies of an action match. What CUSTOM
-// policies match is denied, or asked of a provider.
+// actionOf returns Envoy's action for the matches of an action's policies. The matches of CUSTOM
+// policies are denied, or decided by a provider.
 func actionOf(a security.AuthorizationPolicy_Action) rbacv3.RBAC_Action {
 	switch a {
 	case security.AuthorizationPolicy_ALLOW:
@@ -84,7 +88,7 @@ func actionOf(a security.AuthorizationPolicy_Action) rbacv3.RBAC_Action {
 	}
 }
 
-// policies returns those of Envoy that a policy becomes, by name. The caller does not modify them.
+// policies returns the Envoy policies of a policy, by name. The caller does not modify them.
 func (t Translator) policies(p Policy) map[string]*rbacv3.Policy {
 	switch {
 	case len(p.Spec.GetRules()) == 0 && !p.Closed, p.Closed && p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW:
@@ -101,7 +105,7 @@ func (t Translator) policies(p Policy) map[string]*rbacv3.Policy {
 	return out.policies
 }
 
-// kept returns what a policy with rules is translated to, which is kept if it has a place for that.
+// kept returns the translation of a policy with rules, and caches it if the policy has a cache.
 func (t Translator) kept(p Policy) *translatedPolicy {
 	if p.Kept == nil {
 		return t.translate(p)
@@ -115,7 +119,7 @@ func (t Translator) kept(p Policy) *translatedPolicy {
 	return out
 }
 
-// place returns where in Translations the translation is.
+// place returns the index of the translation in Translations.
 func (t Translator) place() Form {
 	if t.Unverified {
 		return forms + t.Form
@@ -133,7 +137,7 @@ func (t Translator) translate(p Policy) *translatedPolicy {
 	return out
 }
 
-// rule translates a rule, and adds its problems; nil: it allows nothing.
+// rule translates a rule and adds its problems. It returns nil if the rule allows nothing.
 func (t Translator) rule(p Policy, i int, rule *security.Rule, out *translatedPolicy) *rbacv3.Policy {
 	allows := p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW
 	one := &translation{form: t.Form, trust: t.Trust, unverified: t.Unverified, namespace: p.Namespace, rule: i, strict: allows}
@@ -150,7 +154,7 @@ func (t Translator) rule(p Policy, i int, rule *security.Rule, out *translatedPo
 	return policy
 }
 
-// nothing returns what never matches.
+// nothing returns a policy that never matches.
 func nothing() *rbacv3.Policy {
 	return &rbacv3.Policy{
 		Permissions: []*rbacv3.Permission{permissions().not(permissions().everything())},
@@ -158,7 +162,7 @@ func nothing() *rbacv3.Policy {
 	}
 }
 
-// everything returns what matches always.
+// everything returns a policy that always matches.
 func everything() *rbacv3.Policy {
 	return &rbacv3.Policy{
 		Permissions: []*rbacv3.Permission{permissions().everything()},

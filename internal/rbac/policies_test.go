@@ -17,7 +17,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// policyOf returns a policy of JSON.
+// policyOf parses a policy.
 func policyOf(t *testing.T, text string) Policy {
 	t.Helper()
 	spec := &security.AuthorizationPolicy{}
@@ -27,7 +27,8 @@ func policyOf(t *testing.T, text string) Policy {
 	return Policy{Namespace: "shop", Name: "p", Spec: spec}
 }
 
-// translated returns the rule with a name that a policy becomes, nil for none, and the fields of what cannot be checked.
+// translated returns the rule with a name in a policy's translation, or nil, and the fields that
+// cannot be checked.
 func translated(t *testing.T, tr Translator, p Policy) (rule *rbacv3.Policy, fields []string) {
 	t.Helper()
 	tr.Problem = func(_ Policy, problem Problem) {
@@ -40,7 +41,8 @@ func translated(t *testing.T, tr Translator, p Policy) (rule *rbacv3.Policy, fie
 	return rules.Enforced.GetPolicies()["ns[shop]-policy[p]-rule[0]"], fields
 }
 
-// TestFailsClosed: what cannot be checked allows nothing, and keeps nothing else of a rule from denying. It is reported.
+// TestFailsClosed: a part that cannot be checked allows nothing, does not keep the other parts of a
+// rule from denying, and is reported.
 func TestFailsClosed(t *testing.T) {
 	good := `{"operation": {"methods": ["GET"]}}`
 	for name, tc := range map[string]struct {
@@ -83,7 +85,7 @@ func TestFailsClosed(t *testing.T) {
 			if denied == nil {
 				t.Fatal("it denies nothing")
 			}
-			for _, left := range []string{"GET", "/ns/a/", "80"} { // what can be checked still is
+			for _, left := range []string{"GET", "/ns/a/", "80"} { // the other parts are still checked
 				if here := strings.Contains(tc.rule, `"GET"`) && left == "GET" || strings.Contains(tc.rule, `["a"]`) && left != "GET"; here != strings.Contains(protojson.Format(denied), left) {
 					t.Errorf("%s is in it: %t: %v", left, !here, denied)
 				}
@@ -95,7 +97,8 @@ func TestFailsClosed(t *testing.T) {
 	}
 }
 
-// TestRefusedParts: a rule that cannot be sent allows nothing, or denies everything; a policy that is closed likewise.
+// TestRefusedParts: a rule that cannot be sent allows nothing, or denies everything, and so does a
+// closed policy.
 func TestRefusedParts(t *testing.T) {
 	rule := `{"to": [{"operation": {"methods": ["GET"]}}]}`
 	refuse := Translator{Check: func(proto.Message) error { return errors.New("no") }}
@@ -115,7 +118,8 @@ func TestRefusedParts(t *testing.T) {
 	}
 }
 
-// TestKept: a policy that keeps what it is translated to is translated once in each form, and reports its problems each time.
+// TestKept: a policy with a cache is translated once in each form, and reports its problems each
+// time.
 func TestKept(t *testing.T) {
 	checked := 0
 	count := Translator{Check: func(proto.Message) error { checked++; return errors.New("no") }}
@@ -138,7 +142,8 @@ func TestKept(t *testing.T) {
 	}
 }
 
-// TestNames: no two policies have one name, whatever they are called, and no two providers.
+// TestNames: different policies have different names, for all their names, and so have different
+// providers.
 func TestNames(t *testing.T) {
 	a := policyOf(t, `{"action": "DENY", "rules": [{}]}`)
 	b := a
@@ -152,7 +157,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// TestTrust: the trust domains of the mesh stand for one another in complete identities.
+// TestTrust: the trust domains of the mesh are equivalent in complete identities.
 func TestTrust(t *testing.T) {
 	trust := Trust{Domain: "td", Aliases: []string{"old.td"}}
 	for value, want := range map[string][]string{
@@ -174,7 +179,7 @@ func TestTrust(t *testing.T) {
 	}
 }
 
-// TestProviders: a provider that cannot be asked denies, and a status that is none is an error.
+// TestProviders: a provider that cannot be asked denies, and an invalid status is an error.
 func TestProviders(t *testing.T) {
 	p := policyOf(t, `{"action": "CUSTOM", "provider": {"name": "x"}, "rules": [{"to": [{"operation": {"paths": ["/a"]}}]}]}`)
 	enforced, shadow := (Translator{}).Custom(Provider{Name: "x", Err: errors.New("gone")}, []Policy{p})
@@ -192,8 +197,8 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// FuzzRules: whatever values a policy has, an ALLOW rule with a problem allows nothing, a DENY rule is there, and what is
-// made can be encoded.
+// FuzzRules: for all values of a policy, an ALLOW rule with a problem allows nothing, a DENY rule
+// exists, and the result can be encoded.
 func FuzzRules(f *testing.F) {
 	f.Add("source.ip", "10.0.0.1", "x")
 	f.Add("request.headers[a]", "a*", "*")
@@ -223,8 +228,8 @@ func FuzzRules(f *testing.F) {
 	})
 }
 
-// TestTemplatesOfUnusualPaths: where a path template that does not match lets calls in, it also matches what begins
-// and ends as it does and has characters that no template of Envoy takes.
+// TestTemplatesOfUnusualPaths: where a mismatch admits a call, a path template also matches paths
+// that begin and end like it and contain characters that no template of Envoy accepts.
 func TestTemplatesOfUnusualPaths(t *testing.T) {
 	for text, wide := range map[string]bool{
 		`{"action": "DENY", "rules": [{"to": [{"operation": {"paths": ["/a/{*}/b"]}}]}]}`:     true,

@@ -8,15 +8,16 @@ import (
 	"strings"
 )
 
-// policyName returns the name of what a rule becomes; it is in Envoy's logs.
+// policyName returns the name of a rule's Envoy policy, which appears in Envoy's logs.
 func policyName(p Policy, rule int) string {
 	return fmt.Sprintf("ns[%s]-policy[%s]-rule[%d]", p.Namespace, p.Name, rule)
 }
 
-// ParsePolicyName returns which rule of which policy has become what has a name, of those that Translator makes. It is not ok
-// for others. A policy without rules, and one that is Closed, has become a rule with the index 0.
+// ParsePolicyName returns the policy and the rule of an Envoy policy, by a name of a Translator. ok
+// is false for other names. A policy without rules, or with Closed, has one Envoy policy with the
+// index 0.
 func ParsePolicyName(name string) (namespace, policy string, rule int, ok bool) {
-	at := strings.LastIndex(name, "ns[") // before it is what Custom adds for the provider
+	at := strings.LastIndex(name, "ns[") // Custom prepends the prefix of the provider
 	if at < 0 {
 		return "", "", 0, false
 	}
@@ -26,24 +27,26 @@ func ParsePolicyName(name string) (namespace, policy string, rule int, ok bool) 
 	return namespace, policy, rule, ok && err == nil
 }
 
-// IsDryRun reports whether shadow rules are those of policies that are tried only, by the prefix of what counts their decisions.
+// IsDryRun reports whether shadow rules belong to dry-run policies, by the prefix of their
+// statistics.
 func IsDryRun(prefix string) bool { return prefix == dryRunAllow || prefix == dryRunDeny }
 
-// AskedProvider returns the provider that decides about a call, by the policy that the filter in shadow mode has
-// found (NoteShadow).
+// AskedProvider returns the provider that decides about a call, by the name of the policy that the
+// filter in shadow mode has matched (NoteShadow).
 func AskedProvider(policy string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(policy, providerPrefix), "-ns[")
 	return name
 }
 
-// NoteShadow has filters of providers know which policy of shadow rules a call matches; "": none, and they know what they knew.
+// NoteShadow records for the filters of providers the policy of shadow rules that a call matches.
+// For "" it keeps the previous one.
 func (c *Call) NoteShadow(filter, prefix, policy string) {
 	if policy != "" {
 		c.Note(filter, prefix+matchedKey, policy)
 	}
 }
 
-// Shadow returns the policy that NoteShadow has noted last for the filters of providers; "": none.
+// Shadow returns the last policy that NoteShadow has recorded, or "".
 func (c *Call) Shadow(filter string) string {
 	policy, _ := c.Metadata[filter][matchedPrefix+matchedKey].(string)
 	return policy

@@ -20,9 +20,9 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// CUSTOM policies are decided by a service. Their rules are an RBAC filter in shadow mode, which
-// says which of them has matched, and the filter that asks the service is on where that is one of
-// its own.
+// A service decides about CUSTOM policies. Their rules are an RBAC filter in shadow mode, which
+// records the matching policy. The filter that asks the service is enabled if that policy belongs
+// to the service.
 
 // The names of the filters that ask a service.
 const (
@@ -32,29 +32,30 @@ const (
 
 const (
 	providerPrefix = "istio-ext-authz-"
-	// matchedPrefix and matchedKey are where a filter in shadow mode says which policy has matched.
+	// matchedPrefix and matchedKey are the metadata in which a filter in shadow mode records the
+	// matching policy.
 	matchedPrefix = "istio_ext_authz_"
 	matchedKey    = "shadow_effective_policy_id"
-	// refusedSuffix ends the names of policies whose provider cannot be asked.
+	// refusedSuffix is the suffix of the names of policies whose provider cannot be asked.
 	refusedSuffix = "-deny-due-to-bad-CUSTOM-action"
-	// providerTimeout is that of a provider that names none (S61).
+	// providerTimeout is the timeout of a provider that sets none (S61).
 	providerTimeout = 600 * time.Second
 )
 
-// Provider is a service that decides.
+// Provider is an external authorization service.
 type Provider struct {
 	Name string
-	// Host and Cluster are the service's. They are not used if Err is set.
+	// Host and Cluster identify the service. They are unused if Err is set.
 	Host, Cluster string
-	// One of GRPC and HTTP is set, unless Err is.
+	// Exactly one of GRPC and HTTP is set, unless Err is.
 	GRPC *meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider
 	HTTP *meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider
-	// Err is why it cannot be asked: what its policies match is refused.
+	// Err is the reason why it cannot be asked. The matches of its policies are then rejected.
 	Err error
 }
 
-// Custom returns the policies of a provider as rules: enforced, if it cannot be asked, or else in
-// shadow mode.
+// Custom returns the policies of a provider as rules: enforced if the provider cannot be asked,
+// else in shadow mode.
 func (t Translator) Custom(provider Provider, policies []Policy) (enforced, shadow *rbacv3.RBAC) {
 	rules := &rbacv3.RBAC{Action: rbacv3.RBAC_DENY, Policies: make(map[string]*rbacv3.Policy)}
 	suffix := ""
@@ -72,10 +73,11 @@ func (t Translator) Custom(provider Provider, policies []Policy) (enforced, shad
 	return nil, rules
 }
 
-// policyPrefix begins the names of the policies of the provider. It is that of no other one's.
+// policyPrefix returns the prefix of the provider's policy names, which is different for each
+// provider.
 func (p Provider) policyPrefix() string { return providerPrefix + p.Name + "-" }
 
-// matched is where the filter in shadow mode says that a policy of the provider has matched.
+// matched matches the metadata of a filter in shadow mode if a policy of the provider has matched.
 func (p Provider) matched(filter string) *matcher.MetadataMatcher {
 	return metadata(filter, []string{matchedPrefix + matchedKey}, textValue(prefix(p.policyPrefix()+"ns[")))
 }
@@ -102,8 +104,8 @@ func (p Provider) HTTPAuthz() (*httpauthz.ExtAuthz, error) {
 	return out, err
 }
 
-// TCPAuthz returns the configuration of the filter for connections; nil: the provider knows
-// of requests only (S43).
+// TCPAuthz returns the configuration of the filter for connections, or nil if the provider supports
+// only requests (S43).
 func (p Provider) TCPAuthz() *tcpauthz.ExtAuthz {
 	if p.GRPC == nil {
 		return nil
@@ -153,7 +155,8 @@ func timeout(d *durationpb.Duration) *durationpb.Duration {
 	return d
 }
 
-// headers returns the matcher of names of headers, with a star at the beginning or the end; nil: of none.
+// headers returns a matcher of header names, with a star at the beginning or the end, or nil for no
+// names.
 func headers(names []string) *matcher.ListStringMatcher {
 	if len(names) == 0 {
 		return nil
@@ -176,7 +179,7 @@ func body(b *meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationR
 	}
 }
 
-// statusOf returns what clients are told if the provider fails; nil: Envoy's own, 403.
+// statusOf returns the status for clients if the provider fails, or nil for Envoy's default, 403.
 func statusOf(code string) (*typev3.HttpStatus, error) {
 	if code == "" {
 		return nil, nil

@@ -10,37 +10,38 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// Form is what is checked.
+// Form is the kind of traffic and of the server to which rules apply.
 type Form uint8
 
 const (
-	// HTTP are the requests that an Envoy serves.
+	// HTTP is for requests to an Envoy.
 	HTTP Form = iota
-	// TCP are connections, of which no request is known.
+	// TCP is for connections, whose requests are unknown.
 	TCP
-	// GRPC are the calls that a gRPC server serves.
+	// GRPC is for the calls of a gRPC server.
 	GRPC
-	// GRPCNode are those that a server of grpc-js serves, which does not know between which addresses
-	// and ports a connection is (grpc-js 1.14).
+	// GRPCNode is for the calls of a grpc-js server, which does not know the addresses and ports of
+	// connections (grpc-js 1.14).
 	GRPCNode
 
-	// forms is how many there are.
+	// forms is the number of forms.
 	forms = iota
 )
 
-// errHTTP is why a field cannot be checked of a connection.
+// errHTTP is the reason why a field of a connection cannot be checked.
 var errHTTP = errors.New("is of HTTP requests, and is not known of TCP connections")
 
-// translation is that of one rule of a policy.
+// translation translates one rule of a policy.
 type translation struct {
 	form  Form
 	trust Trust
-	// unverified: as of Translator.
+	// unverified is Translator.Unverified.
 	unverified bool
-	// namespace is that of the policy, rule the index of the rule.
+	// namespace is the policy's namespace, and rule the index of the rule.
 	namespace string
 	rule      int
-	// strict: a rule of which a part cannot be checked matches nothing. Else that part is left out.
+	// strict is set if a rule with a part that cannot be checked matches nothing. Otherwise that
+	// part is dropped.
 	strict   bool
 	problems []Problem
 }
@@ -50,11 +51,11 @@ type Problem struct {
 	// Field is the part, such as "spec.rules[0].to[1].operation.paths".
 	Field string
 	Err   error
-	// HTTP: it cannot be checked of TCP connections, and else is good.
+	// HTTP is set if the part is valid but does not apply to TCP connections.
 	HTTP bool
 }
 
-// policy returns what a rule matches; nil: nothing.
+// policy returns the Envoy policy of a rule, or nil if the rule matches nothing.
 func (t *translation) policy(rule *security.Rule) *rbacv3.Policy {
 	of, to := t.conditions(rule)
 	p := &rbacv3.Policy{}
@@ -80,7 +81,7 @@ func (t *translation) policy(rule *security.Rule) *rbacv3.Policy {
 	return p
 }
 
-// conditions returns what the conditions of a rule demand, of both sides.
+// conditions returns the demands of a rule's conditions for both sides.
 func (t *translation) conditions(rule *security.Rule) (of []*rbacv3.Principal, to []*rbacv3.Permission) {
 	for i, c := range rule.GetWhen() {
 		source := demands[*rbacv3.Principal]{translation: t, side: principals(), list: "when", index: i}
@@ -91,7 +92,8 @@ func (t *translation) conditions(rule *security.Rule) (of []*rbacv3.Principal, t
 	return of, to
 }
 
-// problem records why a place in the rule, "" for all of it, cannot be checked.
+// problem records the reason why a field of the rule cannot be checked; at is "" for the whole
+// rule.
 func (t *translation) problem(at string, err error) {
 	field := fmt.Sprintf("spec.rules[%d]", t.rule)
 	if at != "" {

@@ -6,10 +6,10 @@ import (
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 )
 
-// side is one of the two of which Envoy's policies are made: permissions, or principals. They are
-// combined in the same way.
+// side contains the constructors of one side of an Envoy policy: permissions, or principals. The
+// sides are combined in the same way.
 type side[M any] struct {
-	// everything matches always.
+	// everything always matches.
 	everything func() M
 	and, or    func([]M) M
 	not        func(M) M
@@ -45,7 +45,7 @@ func principals() side[*rbacv3.Principal] {
 	}
 }
 
-// allOf returns what matches where all of a list do; an empty list matches everything.
+// allOf returns the conjunction of a list; an empty list matches everything.
 func (s side[M]) allOf(list []M) M {
 	switch len(list) {
 	case 0:
@@ -57,7 +57,7 @@ func (s side[M]) allOf(list []M) M {
 	}
 }
 
-// anyOf returns what matches where one of a list does, which is not empty.
+// anyOf returns the disjunction of a list, which must not be empty.
 func (s side[M]) anyOf(list []M) M {
 	if len(list) == 1 {
 		return list[0]

@@ -11,10 +11,10 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// spiffe begins the identities in certificates.
+// spiffe is the scheme of the identities in certificates.
 const spiffe = "spiffe://"
 
-// jwtFilter is the filter that puts the claims of tokens below claimsPath.
+// jwtFilter is the filter that stores the claims of tokens below claimsPath.
 const (
 	jwtFilter  = "envoy.filters.http.jwt_authn"
 	claimsPath = "payload"
@@ -32,7 +32,7 @@ func (t *translation) source(d *demands[*rbacv3.Principal], s *security.Source) 
 	d.field("requestPrincipals", s.GetRequestPrincipals(), s.GetNotRequestPrincipals(), how{match: each(t.form.requestPrincipal), http: true})
 }
 
-// each matches each value by itself.
+// each matches each value separately.
 func each[M any](match func(string) (M, error)) func([]string) ([]M, error) {
 	return func(values []string) ([]M, error) {
 		out := make([]M, 0, len(values))
@@ -47,7 +47,8 @@ func each[M any](match func(string) (M, error)) func([]string) ([]M, error) {
 	}
 }
 
-// identity returns how names in certificates are matched: by match, or by nothing where nobody has verified them.
+// identity returns match for identities in certificates, or a match of nothing if certificates are
+// not verified.
 func (t *translation) identity(match func([]string) ([]*rbacv3.Principal, error)) func([]string) ([]*rbacv3.Principal, error) {
 	if !t.unverified {
 		return match
@@ -62,7 +63,7 @@ func authenticated(name *matcher.StringMatcher) *rbacv3.Principal {
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_Authenticated_{Authenticated: &rbacv3.Principal_Authenticated{PrincipalName: name}}}
 }
 
-// principals are identities without the scheme; one with it is taken as well (S54).
+// principals matches identities without the scheme; the scheme is also accepted (S54).
 func (t *translation) principals(values []string) ([]*rbacv3.Principal, error) {
 	plain := make([]string, 0, len(values))
 	for _, v := range values {
@@ -83,12 +84,12 @@ func principal(value string) (*rbacv3.Principal, error) {
 	}
 }
 
-// namespace matches the identities of a namespace of any trust domain (S51).
+// namespace matches the identities of a namespace in any trust domain (S51).
 func namespace(value string) (*rbacv3.Principal, error) {
 	return authenticated(regex(".*/ns/" + pattern(value, ".*") + "/.*")), nil
 }
 
-// serviceAccount matches "NAMESPACE/ACCOUNT", or an account of the policy's namespace.
+// serviceAccount matches "NAMESPACE/ACCOUNT", or an account in the policy's namespace.
 func (t *translation) serviceAccount(value string) (*rbacv3.Principal, error) {
 	ns, account, ok := strings.Cut(value, "/")
 	if !ok {
@@ -125,8 +126,9 @@ func (form Form) remoteAddress(value string) (*rbacv3.Principal, error) {
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_RemoteIp{RemoteIp: r}}, err
 }
 
-// requestPrincipal matches the identity of a token, which is the text "ISSUER/SUBJECT". Envoy has the two apart, and both may
-// have slashes, so that a value stands for every way to split it (S52).
+// requestPrincipal matches the identity of a token, which is the text "ISSUER/SUBJECT". Envoy has
+// two separate values, and both may contain slashes, so the value is split in every possible way
+// (S52).
 func (form Form) requestPrincipal(value string) (*rbacv3.Principal, error) {
 	some, side := regex(".+"), principals()
 	identity := func(issuer, subject *matcher.StringMatcher) *rbacv3.Principal {
@@ -152,7 +154,7 @@ func (form Form) requestPrincipal(value string) (*rbacv3.Principal, error) {
 	return side.anyOf(ways), nil
 }
 
-// claim matches a claim of a token that was found good.
+// claim matches a claim of a valid token.
 func (form Form) claim(value *matcher.ValueMatcher, path ...string) *rbacv3.Principal {
 	m := metadata(jwtFilter, append([]string{claimsPath}, path...), value)
 	if form.grpc() {
@@ -161,7 +163,7 @@ func (form Form) claim(value *matcher.ValueMatcher, path ...string) *rbacv3.Prin
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_SourcedMetadata{SourcedMetadata: ofRequest(m)}}
 }
 
-// claims matches a claim that is one of some texts, or a list that has one.
+// claims matches a claim that is one of some texts, or a list that contains one of them.
 func (form Form) claims(path ...string) func(values []string) ([]*rbacv3.Principal, error) {
 	return func(values []string) ([]*rbacv3.Principal, error) {
 		texts := make([]*matcher.ValueMatcher, 0, len(values))

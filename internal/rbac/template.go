@@ -18,8 +18,9 @@ const (
 	allSegments = "{**}"
 )
 
-// ordinaryPath matches the paths that operators of Envoy's templates can take (Envoy 1.40, uri_template_matcher): none with
-// "[" or "]" in it, and, where paths are not normalized, with other characters that should be encoded.
+// ordinaryPath matches the paths that operators of Envoy's templates accept (Envoy 1.40,
+// uri_template_matcher): paths without "[" or "]", and, if paths are not normalized, without other
+// characters that should be encoded.
 const ordinaryPath = "[-a-zA-Z0-9._~%!$&'()*+,;:@=/]*"
 
 func isTemplate(path string) bool {
@@ -38,8 +39,9 @@ func pathTemplate(value string) (*rbacv3.Permission, error) {
 	}}, nil
 }
 
-// widePath is path for where what it does not match is let in. A path that no template can take is matched
-// if it begins and ends as the template does: else a "[" in it would lead around a policy that denies.
+// widePath is path for fields where a mismatch admits the request. It also matches a path that no
+// template accepts if the path begins and ends like the template, because otherwise a "[" in it
+// would bypass a policy that denies.
 func widePath(value string) (*rbacv3.Permission, error) {
 	exactly, err := path(value)
 	if err != nil || !isTemplate(value) {

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// defaultDomain stands for the mesh's own trust domain, whatever that is.
+// defaultDomain stands for the mesh's own trust domain, regardless of its name.
 const defaultDomain = "cluster.local"
 
-// Trust are the trust domains of a mesh: its own, and those that stand for it.
+// Trust contains the trust domain of a mesh and its aliases.
 type Trust struct {
 	Domain  string
 	Aliases []string
@@ -19,8 +19,8 @@ type Trust struct {
 // domains returns all of them, the mesh's own first.
 func (t Trust) domains() []string { return append([]string{t.Domain}, t.Aliases...) }
 
-// principals returns identities "DOMAIN/ns/NAMESPACE/sa/ACCOUNT" with those of all domains for
-// each that is of one. Other forms are returned as they are (S53).
+// principals returns identities "DOMAIN/ns/NAMESPACE/sa/ACCOUNT". It expands an identity of one of
+// the mesh's domains to all of them. Other forms stay unchanged (S53).
 func (t Trust) principals(values []string) []string {
 	var out []string
 	add := func(p string) {
@@ -57,7 +57,7 @@ func isSuffix(pattern, s string) bool {
 	return ok && strings.HasSuffix(s, suffix)
 }
 
-// trustDomains returns trust domains with all of the mesh for each that is one of them.
+// trustDomains expands each trust domain of the mesh to all of the mesh's domains.
 func (t Trust) trustDomains(values []string) []string {
 	var out []string
 	for _, v := range values {

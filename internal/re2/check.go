@@ -10,15 +10,15 @@ import (
 	"unicode/utf8"
 )
 
-// MaxProgram is the largest program that is let pass: Istio's proxies have this limit
-// ("re2.max_program_size.error_level"), Envoy's own default is 100.
+// MaxProgram is the maximum accepted program size. Istio's proxies have this limit
+// ("re2.max_program_size.error_level"); Envoy's default is 100.
 const MaxProgram = 32768
 
 // Check returns nil if Envoy, with Istio's limit, compiles a regular expression.
 func Check(expression string) error { return CheckSize(expression, MaxProgram) }
 
-// CheckSize returns nil if RE2 compiles a regular expression to a program of at most
-// this size.
+// CheckSize returns nil if RE2 compiles a regular expression to a program of at most limit
+// instructions.
 func CheckSize(expression string, limit int) error {
 	size, err := Size(expression)
 	if err == nil && size > limit {
@@ -27,7 +27,7 @@ func CheckSize(expression string, limit int) error {
 	return err
 }
 
-// CheckedSize is Size with the error of Check; then the size is 0.
+// CheckedSize returns the result of Size, or 0 and the error of Check.
 func CheckedSize(expression string) (int, error) {
 	size, err := Size(expression)
 	switch {
@@ -40,8 +40,8 @@ func CheckedSize(expression string) (int, error) {
 	}
 }
 
-// Size returns how many instructions the program of a regular expression has, or more,
-// and an error for what RE2 does not compile however large programs may be.
+// Size returns an upper bound for the number of instructions of a regular expression's program. It
+// returns an error if RE2 does not compile the expression, regardless of the program size.
 func Size(expression string) (int, error) {
 	tree, err := parse(expression)
 	if err != nil {
@@ -49,7 +49,7 @@ func Size(expression string) (int, error) {
 	}
 	size := programSize(tree, expandUTF8)
 	if !isASCII(expression) {
-		// As Latin-1 each byte is a character.
+		// In Latin-1 each byte is a character.
 		if tree, err = syntax.Parse(latin1(expression), syntax.Perl); err != nil {
 			return 0, fmt.Errorf("as Latin-1, which Envoy 1.40 reads: %w", err)
 		}
@@ -75,11 +75,11 @@ func parse(expression string) (*syntax.Regexp, error) {
 	return tree, nil
 }
 
-// maxRepetitions is how often all repetitions around a part may repeat it together.
+// maxRepetitions is the maximum product of the repetitions around a part.
 const maxRepetitions = 1000
 
-// repetitions returns how often a part of an expression is repeated at most. Go does
-// not count those of what is repeated zero times.
+// repetitions returns the maximum number of repetitions of a part of an expression. Unlike Go, it
+// also counts repetitions within a part that is repeated zero times.
 func repetitions(tree *syntax.Regexp) int {
 	most := 1
 	for _, sub := range tree.Sub {
@@ -104,8 +104,8 @@ func latin1(text string) string {
 	return string(out)
 }
 
-// checkEscapes finds what Go takes and RE2 does not in an expression of Go: classes by
-// names that only Go has, and characters beyond Latin-1.
+// checkEscapes finds the parts of a Go expression that RE2 rejects: class names that only Go has,
+// and characters beyond Latin-1.
 func checkEscapes(expression string) error {
 	for rest := expression; ; {
 		_, after, found := strings.Cut(rest, `\`)
@@ -139,7 +139,7 @@ func checkEscapes(expression string) error {
 	}
 }
 
-// checkClass checks the name of a class and returns what follows.
+// checkClass checks the name of a class and returns the remaining text.
 func checkClass(text string) (rest string, err error) {
 	name := text[1:2]
 	rest = text[2:]

@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/re2"
 )
 
-// accepted are expressions that all supported releases compile.
+// accepted returns expressions that all supported releases compile.
 func accepted() []string {
 	return []string{
 		"a", "/api/v[0-9]{1,3}/[a-zA-Z0-9_-]{1,64}/items", `\d+\.\w*\s?`, `\D\W\S`, "[[:alpha:][:^digit:]]", "[^a-z]", ".", "(?s).", "(?i)straße",
@@ -19,8 +19,8 @@ func accepted() []string {
 	}
 }
 
-// refused are expressions that one of the releases does not compile, each with what is
-// said of it.
+// refused returns expressions that at least one of the releases does not compile, each with its
+// error.
 func refused() map[string]string {
 	return map[string]string{
 		"(":              "missing closing )",
@@ -62,7 +62,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// FuzzCheck: nothing panics.
+// FuzzCheck: Check does not panic.
 func FuzzCheck(f *testing.F) {
 	for _, expression := range accepted() {
 		f.Add(expression)

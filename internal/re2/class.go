@@ -2,9 +2,8 @@
 
 package re2
 
-// isClass knows the names of Unicode that RE2 takes in \p{…} in all releases of Envoy
-// that are supported: "Any", general categories by their short names, and scripts. Go
-// knows more.
+// isClass reports whether RE2 supports the name of a Unicode class in \p{…} in all supported
+// releases of Envoy: "Any", general categories by their short names, and scripts. Go supports more.
 func isClass(name string) bool {
 	switch name {
 	case "Any",

@@ -22,11 +22,11 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// TestEnvoyAgrees asks all supported releases about the tables and about random
-// expressions: what is accepted all of them compile to a program below the limit; what
-// is refused one of them refuses, but for what repeats nothing, and for programs that
-// are found to be too large, which they are by half. A limit of 0 makes Envoys say how
-// large a program is.
+// TestEnvoyAgrees compares Check with all supported releases, for the tables and for random
+// expressions. All releases compile an accepted expression to a program below the limit. At least
+// one rejects a rejected expression, except for repetitions of nothing, and for programs whose
+// estimated size is too large; these have at least half of the limit. A limit of 0 makes Envoys
+// report the program size.
 func TestEnvoyAgrees(t *testing.T) {
 	expressions := slices.Concat(accepted(), slices.Sorted(maps.Keys(refused())), classes())
 	random := rand.New(rand.NewPCG(1, 2))
@@ -64,7 +64,7 @@ func TestEnvoyAgrees(t *testing.T) {
 	}
 }
 
-// classes are all classes that Go finds by name.
+// classes returns all classes that Go knows by name.
 func classes() []string {
 	var out []string
 	for _, tables := range []map[string]*unicode.RangeTable{unicode.Categories, unicode.Scripts} {
@@ -101,7 +101,7 @@ func programSizes(t *testing.T, program envoyproxy.Program, expressions []string
 	return out
 }
 
-// randomExpression returns an expression of some depth; many are none.
+// randomExpression returns an expression of a depth; many of them are invalid.
 func randomExpression(random *rand.Rand, depth int) string {
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
 	next := func() string { return randomExpression(random, depth-1) }

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// expandLatin1 returns how many of the ranges of a class have characters of Latin-1.
+// expandLatin1 returns the number of ranges of a class with Latin-1 characters.
 func expandLatin1(class []rune) int {
 	n := 0
 	for i := 0; i < len(class); i += 2 {
@@ -19,14 +19,14 @@ func expandLatin1(class []rune) int {
 	return max(1, n)
 }
 
-// expandUTF8 returns how many ranges of bytes RE2 has for the encodings of the
-// characters of a class, or more.
+// expandUTF8 returns an upper bound for the number of byte ranges that RE2 uses to encode the
+// characters of a class.
 func expandUTF8(class []rune) int {
 	var b byteRanges
 	for i := 0; i < len(class); i += 2 {
 		low, high := class[i], class[i+1]
 		if low <= utf8.RuneSelf && high == unicode.MaxRune {
-			// RE2 has six for all that is not ASCII.
+			// RE2 uses six ranges for all non-ASCII characters.
 			b.count += 6
 			high = utf8.RuneSelf - 1
 		}
@@ -34,20 +34,19 @@ func expandUTF8(class []rune) int {
 			b.add(low, high)
 		}
 	}
-	// It jumps to those that it shares.
+	// RE2 jumps to the ranges that it shares.
 	return max(1, b.count+b.count/8)
 }
 
-// byteRanges counts ranges of bytes by what precedes them: RE2 merges those, and shares
-// some of the others too.
+// byteRanges counts byte ranges with the same prefix once, because RE2 merges them. RE2 also shares
+// some of the others.
 type byteRanges struct {
 	count int
-	// last are the bounds of the sequence before; ranges come in order.
+	// last contains the bounds of the previous sequence; ranges are added in order.
 	last []byte
 }
 
-// add splits a range of characters into those whose encodings are sequences of ranges
-// of bytes.
+// add splits a range of characters into ranges whose encodings are sequences of byte ranges.
 func (b *byteRanges) add(low, high rune) {
 	for _, end := range []rune{utf8.RuneSelf - 1, 1<<11 - 1, 1<<16 - 1} {
 		if low <= end && high > end {
@@ -56,7 +55,7 @@ func (b *byteRanges) add(low, high rune) {
 		}
 	}
 	for bits := 6; bits <= 18 && low >= utf8.RuneSelf; bits += 6 {
-		// Where more than the last bytes differ, those must have all values.
+		// If more than the last bytes differ, the last bytes must span all values.
 		block := rune(1)<<bits - 1
 		switch {
 		case low&^block == high&^block:
@@ -88,7 +87,7 @@ func (b *byteRanges) insert(low, high rune) {
 	b.last = bounds
 }
 
-// encode is utf8.AppendRune for surrogates too, which classes have and texts have not.
+// encode is utf8.AppendRune including surrogates, which classes may contain but texts may not.
 func encode(r rune) []byte {
 	if r < 0xd800 || r > 0xdfff {
 		return utf8.AppendRune(nil, r)

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 )
 
-// maxSize is where sizes stop to grow.
+// maxSize caps computed sizes.
 const maxSize = 1 << 17
 
-// programSize returns how many instructions the program of a regular expression has, or
-// more; ranges returns how many a class has, whose ranges are pairs of bounds.
+// programSize returns an upper bound for the number of instructions of a regular expression's
+// program. ranges returns that of a class, whose ranges are pairs of bounds.
 func programSize(tree *syntax.Regexp, ranges func([]rune) int) int {
-	// Four begin and end every program.
+	// Every program begins and ends with four instructions in total.
 	return min(maxSize, 4+sizer{ranges}.size(tree))
 }
 
@@ -41,7 +41,7 @@ func (s sizer) size(tree *syntax.Regexp) int {
 		return s.sum(tree.Sub)
 	case syntax.OpRepeat:
 		return s.repeat(tree)
-	default: // what matches no characters
+	default: // expressions that match no characters
 		return 1
 	}
 }
@@ -56,7 +56,8 @@ func (s sizer) sum(trees []*syntax.Regexp) int {
 	return sum
 }
 
-// repeat: each of the optional repetitions has an instruction that skips it.
+// repeat returns the size of a repetition. Each optional repetition has an instruction that skips
+// it.
 func (s sizer) repeat(tree *syntax.Regexp) int {
 	once := s.size(tree.Sub[0])
 	if tree.Max < 0 {
@@ -65,7 +66,7 @@ func (s sizer) repeat(tree *syntax.Regexp) int {
 	return min(maxSize, tree.Max*once+tree.Max-tree.Min)
 }
 
-// loop returns how many instructions repeat an expression; more if it may match no
+// loop returns the number of instructions of a loop, which is higher if the expression may match no
 // characters.
 func loop(tree *syntax.Regexp) int {
 	if matchesEmpty(tree) {

@@ -12,11 +12,11 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 )
 
-// maxUnixPath is the length of the longest path of a unix socket.
+// maxUnixPath is the maximum length of the path of a unix socket.
 const maxUnixPath = 107
 
-// assignment checks a load assignment: one that comes by EDS, or that of a DNS
-// cluster, whose addresses are names.
+// assignment checks a load assignment: of EDS, or, if names is set, of a DNS cluster, whose
+// addresses are host names.
 func (r *report) assignment(a *endpointv3.ClusterLoadAssignment, names bool) {
 	if a.GetClusterName() == "" {
 		r.fail("no cluster name")
@@ -55,8 +55,8 @@ func (r *report) assignment(a *endpointv3.ClusterLoadAssignment, names bool) {
 	}
 }
 
-// scope is within what an address may occur once: for gRPC clients in an assignment,
-// for Envoys, which balance over the same address twice, in a locality.
+// scope returns the part of an assignment that must not contain an address twice: the whole
+// assignment for gRPC clients, and one locality for Envoys, which balance over duplicates.
 func (r *report) scope(locality string) string {
 	if r.grpc {
 		return ""

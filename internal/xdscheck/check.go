@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package xdscheck says what a client would refuse of a resource, or of a part of one:
-// a client that refuses a part refuses with it whatever else the resource says. Package
-// envoy checks by it what objects contribute to resources that others share; tests check
-// whole resources.
+// Package xdscheck predicts whether a client would reject a resource, or a part of one, and why. A
+// client that rejects a part rejects the whole resource. Package envoy therefore checks the
+// contributions of objects to shared resources; tests check whole resources.
 //
-// Its rules are those of the generated validation (ValidateAll, of everything that is
-// packed into an Any, too), those that Envoy is known to check beyond it, and for
-// gRPC clients what any of grpc-go, gRPC C-core and grpc-js refuses.
+// The rules are the generated validation (ValidateAll, including messages that are packed in an
+// Any), the known additional checks of Envoy, and, for gRPC clients, the checks of any of grpc-go,
+// gRPC C-core and grpc-js.
 package xdscheck
 
 import (
@@ -31,19 +30,19 @@ import (
 	"github.com/pilotkit/pilotkit/internal/re2"
 )
 
-// Envoy returns everything for which an Envoy would refuse a resource, joined; nil
-// for nothing. Of a virtual host it looks at the domains only, of a route or a filter
-// chain at what is wrong with it wherever it stands.
+// Envoy returns all reasons why an Envoy would reject a resource, joined, or nil. Of a virtual host
+// it checks only the domains. Of a route or a filter chain it checks the properties that are
+// independent of its context.
 func Envoy(m proto.Message) error { return check(m, false) }
 
-// GRPC returns everything for which one of the gRPC clients would refuse a resource.
+// GRPC returns all reasons why one of the gRPC clients would reject a resource, joined, or nil.
 func GRPC(m proto.Message) error { return check(m, true) }
 
-// maxSeconds is the longest duration that Envoy takes: the nanoseconds of a longer one
-// exceed 64 bits.
+// maxSeconds is the maximum duration that Envoy accepts: the nanoseconds of a longer one exceed 64
+// bits.
 const maxSeconds = 9223372035
 
-// report collects what is wrong.
+// report collects the errors.
 type report struct {
 	name string
 	grpc bool
@@ -84,8 +83,7 @@ func check(m proto.Message, grpc bool) error {
 	return errors.Join(r.errs...)
 }
 
-// validate runs the generated validation of a message, and of all messages that are
-// packed in it.
+// validate runs the generated validation of a message, and of all messages that are packed in it.
 func (r *report) validate(m proto.Message) {
 	if v, ok := m.(interface{ ValidateAll() error }); ok {
 		if err := v.ValidateAll(); err != nil {
@@ -95,7 +93,7 @@ func (r *report) validate(m proto.Message) {
 	r.unpack(m.ProtoReflect())
 }
 
-// unpack validates what is packed in a message, its regular expressions.
+// unpack validates the messages in m that are packed in an Any, regular expressions, and durations.
 func (r *report) unpack(m protoreflect.Message) {
 	switch m := m.Interface().(type) {
 	case *anypb.Any:
@@ -142,7 +140,7 @@ func (r *report) unpackAny(packed *anypb.Any) {
 	if r.grpc {
 		switch inner := inner.(type) {
 		case *tlsv3.UpstreamTlsContext, *tlsv3.DownstreamTlsContext:
-			return // the validation insists on secrets by SDS, which gRPC refuses
+			return // the validation requires secrets by SDS, which gRPC rejects
 		case *httprbac.RBAC:
 			r.rbac(inner.GetRules())
 		}
@@ -150,7 +148,7 @@ func (r *report) unpackAny(packed *anypb.Any) {
 	r.validate(inner)
 }
 
-// unpackTo reads an Any, and reports whether it holds a message of this type.
+// unpackTo unpacks an Any, and reports whether it contains a message of this type.
 func unpackTo[M proto.Message](packed *anypb.Any, m M) (M, bool) {
 	if !packed.MessageIs(m) {
 		return m, false

@@ -52,8 +52,7 @@ func route(text string) string {
 	return `{"name":"r","virtualHosts":[{"name":"v","domains":["*"],"routes":[{` + text + `}]}]}`
 }
 
-// TestTeeth: each rule finds what it is about, in a resource that is right but for
-// it.
+// TestTeeth: each rule detects its error in an otherwise valid resource.
 func TestTeeth(t *testing.T) {
 	assignment := func(localities string) string { return `{"clusterName":"c","endpoints":[` + localities + `]}` }
 	locality := func(more string) string {

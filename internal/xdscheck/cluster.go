@@ -48,7 +48,7 @@ func (r *report) cluster(c *clusterv3.Cluster) {
 	}
 }
 
-// discovery checks how the endpoints are found.
+// discovery checks how the endpoints are discovered.
 func (r *report) discovery(c *clusterv3.Cluster) {
 	custom := c.GetClusterType() != nil
 	if eds := c.GetEdsClusterConfig() != nil; eds != (!custom && c.GetType() == clusterv3.Cluster_EDS) {
@@ -88,8 +88,7 @@ func (r *report) custom(c *clusterv3.Cluster) {
 	r.resolved(c, config.GetAllAddressesInSingleEndpoint())
 }
 
-// resolved checks the endpoints of a cluster that looks them up; logical: its form is
-// LOGICAL_DNS.
+// resolved checks the endpoints of a DNS cluster; logical is set for LOGICAL_DNS.
 func (r *report) resolved(c *clusterv3.Cluster, logical bool) {
 	r.assignment(c.GetLoadAssignment(), true)
 	n := 0
@@ -104,7 +103,7 @@ func (r *report) resolved(c *clusterv3.Cluster, logical bool) {
 	}
 }
 
-// balancing checks that what configures a load balancer is that of the one chosen.
+// balancing checks that the load balancer's configuration belongs to the chosen policy.
 func (r *report) balancing(c *clusterv3.Cluster) {
 	want := clusterv3.Cluster_CLUSTER_PROVIDED
 	switch config := c.GetLbConfig().(type) {
@@ -131,7 +130,7 @@ func (r *report) balancing(c *clusterv3.Cluster) {
 	}
 }
 
-// protocol checks the HTTP options: one version, and names only with auto_sni.
+// protocol checks the HTTP options: they need one version, and auto_san_validation needs auto_sni.
 func (r *report) protocol(c *clusterv3.Cluster) {
 	packed := c.GetTypedExtensionProtocolOptions()[optionsKey]
 	if packed == nil {
@@ -179,8 +178,8 @@ func (r *report) forGRPC(c *clusterv3.Cluster) {
 	}
 }
 
-// providers checks that certificates come from the client's bootstrap, by the fields
-// that old and new clients read.
+// providers checks that certificates come from the client's bootstrap, by the fields that old and
+// new clients read.
 func (r *report) providers(c *tlsv3.CommonTlsContext) {
 	if len(c.GetTlsCertificateSdsSecretConfigs()) > 0 || c.GetValidationContextSdsSecretConfig() != nil ||
 		c.GetCombinedValidationContext().GetValidationContextSdsSecretConfig() != nil {
@@ -195,7 +194,7 @@ func (r *report) providers(c *tlsv3.CommonTlsContext) {
 	}
 }
 
-// socketsOf returns all transport sockets, also those in others.
+// socketsOf returns all transport sockets, including nested ones.
 func socketsOf(c *clusterv3.Cluster) []*core.TransportSocket {
 	var out []*core.TransportSocket
 	add := func(s *core.TransportSocket) {
@@ -232,7 +231,7 @@ func (r *report) socket(s *core.TransportSocket) {
 	r.hashes(context.GetCommonTlsContext())
 }
 
-// hashes checks the hashes of certificates that are accepted.
+// hashes checks the hashes of accepted certificates.
 func (r *report) hashes(c *tlsv3.CommonTlsContext) {
 	for _, v := range []*tlsv3.CertificateValidationContext{
 		c.GetValidationContext(), c.GetCombinedValidationContext().GetDefaultValidationContext(),

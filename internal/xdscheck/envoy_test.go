@@ -20,15 +20,15 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 )
 
-// sample is a resource, and whether Envoys take it.
+// sample is a resource, and whether Envoys accept it.
 type sample struct {
 	name  string
 	text  string
 	taken bool
 }
 
-// TestEnvoyAgrees: of resources that differ from good ones in one value, all supported
-// releases refuse those that are refused here, and no others.
+// TestEnvoyAgrees: of resources that differ from valid ones in one value, all supported releases
+// reject exactly the rejected ones.
 func TestEnvoyAgrees(t *testing.T) {
 	source := filepath.Join(t.TempDir(), "secrets.json")
 	if err := os.WriteFile(source, []byte("{}"), 0o600); err != nil {

@@ -59,7 +59,7 @@ func (r *report) listener(l *listenerv3.Listener) {
 	}
 }
 
-// forServer checks what gRPC servers demand of a listener besides.
+// forServer checks the additional requirements of gRPC servers for a listener.
 func (r *report) forServer(l *listenerv3.Listener) {
 	if l.GetAddress().GetSocketAddress() == nil {
 		r.fail("neither an API listener nor an address for gRPC")
@@ -84,7 +84,7 @@ func (r *report) forServer(l *listenerv3.Listener) {
 	}
 }
 
-// bind checks where a listener listens.
+// bind checks the address of a listener.
 func (r *report) bind(a *core.Address) {
 	switch path := a.GetPipe().GetPath(); {
 	case a == nil:
@@ -98,8 +98,8 @@ func (r *report) bind(a *core.Address) {
 	}
 }
 
-// keysOf returns the match once for each server name, application protocol and range of
-// addresses: chains may share none of them while the rest is equal.
+// keysOf returns the match once for each combination of server name, application protocol and
+// address range. Two chains must not share any of them.
 func keysOf(m *listenerv3.FilterChainMatch) []string {
 	one := proto.CloneOf(m)
 	if one != nil {
@@ -150,7 +150,7 @@ func (r *report) chainMatch(i int, m *listenerv3.FilterChainMatch, inspects bool
 	}
 }
 
-// chain checks that the filters end in one that does something with a connection.
+// chain checks that the last filter, and only the last one, terminates the connection.
 func (r *report) chain(i int, c *listenerv3.FilterChain) {
 	if len(c.GetFilters()) == 0 {
 		r.fail("filter chain %d without filters", i)
@@ -185,8 +185,7 @@ func (r *report) downstream(i int, s *core.TransportSocket) {
 	r.hashes(common)
 }
 
-// manager checks an HTTP connection manager: its last filter, and no other, is the
-// router.
+// manager checks an HTTP connection manager: its last filter, and only that, must be the router.
 func (r *report) manager(m *hcm.HttpConnectionManager) {
 	if m.GetRouteSpecifier() == nil {
 		r.fail("a connection manager without routes")
@@ -203,7 +202,7 @@ func (r *report) manager(m *hcm.HttpConnectionManager) {
 		if (f.GetName() == routerFilter) != (i == last) {
 			r.fail("HTTP filter %d of %d is %s", i+1, last+1, f.GetName())
 		}
-		if r.grpc && names[f.GetName()] { // Envoys take them
+		if r.grpc && names[f.GetName()] { // Envoys accept duplicates
 			r.fail("HTTP filter %s twice", f.GetName())
 		}
 		names[f.GetName()] = true

@@ -10,8 +10,8 @@ import (
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 )
 
-// The rules of RBAC are those of gRFC A41, of what grpc-go, C-core 1.51 and grpc-js have of it:
-// Envoys take all that passes the generated validation.
+// The rules for RBAC follow gRFC A41, as far as grpc-go, C-core 1.51 and grpc-js implement it.
+// Envoys accept everything that passes the generated validation.
 
 func (r *report) rbac(rules *rbacv3.RBAC) {
 	if action := rules.GetAction(); action != rbacv3.RBAC_ALLOW && action != rbacv3.RBAC_DENY {
@@ -100,7 +100,7 @@ func (r *report) header(h *routev3.HeaderMatcher) {
 	}
 }
 
-// text checks a matcher of texts, which are not empty but for whole ones.
+// text checks a text matcher. Only exact and regular expression matchers may be empty.
 func (r *report) text(m *matcher.StringMatcher) {
 	switch p := m.GetMatchPattern().(type) {
 	case *matcher.StringMatcher_Exact, *matcher.StringMatcher_SafeRegex:

@@ -12,8 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/headerformat"
 )
 
-// defaultBody is how long a direct response may be unless the configuration says
-// otherwise.
+// defaultBody is the maximum length of a direct response unless the configuration sets it.
 const defaultBody = 4096
 
 func (r *report) routes(c *routev3.RouteConfiguration) {
@@ -40,7 +39,7 @@ func (r *report) routes(c *routev3.RouteConfiguration) {
 	}
 }
 
-// mostBody is how long direct responses may be.
+// mostBody returns the maximum length of direct responses.
 func mostBody(c *routev3.RouteConfiguration) uint32 {
 	if c.GetMaxDirectResponseBodySizeBytes() != nil {
 		return c.GetMaxDirectResponseBodySizeBytes().GetValue()
@@ -48,7 +47,7 @@ func mostBody(c *routev3.RouteConfiguration) uint32 {
 	return defaultBody
 }
 
-// domains checks the domains of a virtual host by themselves.
+// domains checks each domain of a virtual host separately.
 func (r *report) domains(vh *routev3.VirtualHost) {
 	for _, d := range vh.GetDomains() {
 		if !domain(d) {
@@ -57,8 +56,7 @@ func (r *report) domains(vh *routev3.VirtualHost) {
 	}
 }
 
-// domain reports whether a domain is "*", a name, or one with an asterisk at one
-// end.
+// domain reports whether a domain is "*", a name, or a name with an asterisk at one end.
 func domain(d string) bool {
 	switch n := strings.Count(d, "*"); {
 	case d == "" || n > 1:
@@ -110,7 +108,7 @@ func (r *report) forward(action *routev3.RouteAction, at func(string, ...any)) {
 	}
 }
 
-// match checks what a route matches.
+// match checks the match of a route.
 func (r *report) match(m *routev3.RouteMatch, at func(string, ...any)) {
 	switch m.GetPathSpecifier().(type) {
 	case nil:
@@ -136,7 +134,7 @@ func (r *report) match(m *routev3.RouteMatch, at func(string, ...any)) {
 	}
 }
 
-// headers checks the commands in values of headers.
+// headers checks the commands in header values.
 func headers(list []*core.HeaderValueOption, at func(string, ...any)) {
 	for _, h := range list {
 		if err := headerformat.Check(h.GetHeader().GetValue()); err != nil {

@@ -12,8 +12,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// isManaged reports whether the Service of a Gateway is one that is made for it: unless it
-// names host names.
+// isManaged reports whether the Service of a Gateway is created for it, which is the case unless
+// the Gateway has addresses of type Hostname.
 func isManaged(o *gatewayv1.Gateway) bool {
 	return !slices.ContainsFunc(o.Spec.Addresses, func(a gatewayv1.GatewaySpecAddress) bool { return !isIP(a) })
 }
@@ -22,10 +22,10 @@ func isIP(a gatewayv1.GatewaySpecAddress) bool {
 	return deref(a.Type, gatewayv1.IPAddressType) == gatewayv1.IPAddressType
 }
 
-// defaultName is that of the Service and the service account of a managed Gateway.
+// defaultName returns the name of the Service and the service account of a managed Gateway.
 func defaultName(o *gatewayv1.Gateway) string { return o.Name + "-" + string(o.Spec.GatewayClassName) }
 
-// serviceAccount is the one that proxies of a Gateway must have; empty: any.
+// serviceAccount returns the required service account of a Gateway's proxies, or "" for any.
 func serviceAccount(o *gatewayv1.Gateway, managed bool) string {
 	if !managed {
 		return ""
@@ -33,7 +33,7 @@ func serviceAccount(o *gatewayv1.Gateway, managed bool) string {
 	return cmp.Or(o.Annotations[annotationSetServiceAccount], defaultName(o))
 }
 
-// findServices sets the Services of a Gateway, and reports whether they are made for it.
+// findServices sets the Services of a Gateway, and reports whether they are created for it.
 func (v view) findServices(o *gatewayv1.Gateway, state *gatewayState) (managed bool) {
 	if v.c.opts.Provided || isManaged(o) {
 		name := cmp.Or(o.Annotations[annotationNameOverride], defaultName(o))
@@ -54,14 +54,14 @@ func (v view) findServices(o *gatewayv1.Gateway, state *gatewayState) (managed b
 	return false
 }
 
-// reached is where the listeners of a Gateway can be reached.
+// reached contains the addresses at which a Gateway's listeners can be reached.
 type reached struct {
 	external, hosts, cluster []string
-	// unusable and unassigned are why some cannot.
+	// unusable and unassigned are the reasons for missing addresses.
 	unusable, unassigned string
 }
 
-// reach looks the Services of a Gateway up. Only those of its own namespace count.
+// reach looks up the Services of a Gateway. Only Services of its own namespace count.
 func (v view) reach(ns string, services []string, ports []int32) reached {
 	var r reached
 	for _, host := range services {
@@ -106,7 +106,7 @@ func (v view) reachPorts(r *reached, key Key, s *service, host string, ports []i
 	}
 }
 
-// problem is why Programmed is not true.
+// problem returns the reason why Programmed is not true.
 func (r reached) problem(services []string) problem {
 	switch {
 	case len(services) == 0:
@@ -119,7 +119,7 @@ func (r reached) problem(services []string) problem {
 	return problem{}
 }
 
-// addresses are those of the status: those of load balancers, or else of the cluster.
+// addresses returns the addresses of the status: the load balancers', or else the cluster's.
 func (r reached) addresses(kind string) []gatewayv1.GatewayStatusAddress {
 	list := r.external
 	if len(list) == 0 {
@@ -144,7 +144,7 @@ func (r reached) addresses(kind string) []gatewayv1.GatewayStatusAddress {
 	return out
 }
 
-// portsOf are those of the listeners that work, sorted.
+// portsOf returns the ports of the working listeners, sorted.
 func portsOf(listeners []*listener) []int32 {
 	ports := map[int32]bool{}
 	for _, l := range listeners {

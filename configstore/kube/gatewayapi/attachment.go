@@ -9,20 +9,20 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// attachment is a parent that a route has found for one of its parentRefs: a listener, or a
-// Service or ServiceEntry of the mesh.
+// attachment is a resolved parent of a route: a listener, or a Service or ServiceEntry of the mesh.
 type attachment struct {
 	listener *listenerView
 	owner    parentKey // of the listener
-	// hosts are those of the mesh, of a Service or ServiceEntry in a namespace, and port is that of the parentRef; 0: all.
+	// hosts are the mesh hosts of a Service or ServiceEntry in namespace. port is the port of the
+	// parentRef, or 0 for all ports.
 	hosts     []string
 	namespace string
 	port      int32
-	// banned are the hosts of other listeners that are nearer to what they match.
+	// banned are the hosts of more specific listeners, which serve the names that they match.
 	banned []string
 }
 
-// parentResult is what has become of a parentRef that concerns us.
+// parentResult is the result of resolving a parentRef of ours.
 type parentResult struct {
 	ref    gatewayv1.ParentReference
 	mesh   bool
@@ -30,7 +30,7 @@ type parentResult struct {
 	found  []attachment
 }
 
-// resolveParents finds the parents of a route. A parentRef that is not ours has no result.
+// resolveParents resolves the parents of a route. A parentRef of another controller has no result.
 func (v view) resolveParents(kind Kind, ns string, refs []gatewayv1.ParentReference, hostnames []string) []parentResult {
 	var out []parentResult
 	for i := range refs {
@@ -54,7 +54,8 @@ func (v view) resolveParents(kind Kind, ns string, refs []gatewayv1.ParentRefere
 	return out
 }
 
-// listenersOf returns the listeners of a parent. It is not ours if not ok.
+// listenersOf returns the listeners of a parent. ok is false if this controller does not handle the
+// parent.
 func (v view) listenersOf(parent parentKey) (listeners []*listener, ok bool) {
 	if parent.Kind == KindListenerSet {
 		v.read(listenersOfSet, parent.Key)
@@ -96,7 +97,7 @@ func (v view) resolveListeners(
 	return result
 }
 
-// rank orders the reasons of several listeners: the one that says most is given.
+// rank orders the reasons of several listeners. The status contains the most specific reason.
 func rank(p problem) int {
 	return slices.Index([]string{
 		string(gatewayv1.RouteReasonNoMatchingParent), string(gatewayv1.RouteReasonNoMatchingListenerHostname),
@@ -104,8 +105,8 @@ func rank(p problem) int {
 	}, p.reason)
 }
 
-// refuses returns why a listener does not take a route. Whether it works does not matter,
-// unless it is in conflict with another one.
+// refuses returns the reason why a listener does not accept a route. A listener that does not work
+// accepts routes, unless it conflicts with another listener.
 func (v view) refuses(l *listenerView, kind Kind, ns string, ref *gatewayv1.ParentReference, hostnames []string) problem {
 	switch {
 	case ref.Port != nil && *ref.Port != l.Port:
@@ -124,8 +125,8 @@ func (v view) refuses(l *listenerView, kind Kind, ns string, ref *gatewayv1.Pare
 	return problem{}
 }
 
-// nearer returns the hosts of other listeners of the port and protocol that are within that
-// of a listener: what they match is theirs.
+// nearer returns the hosts of the more specific listeners of the same port and protocol, which
+// serve the names that they match.
 func nearer(l *listenerView, listeners []*listener) []string {
 	var out []string
 	for _, other := range listeners {
@@ -137,8 +138,8 @@ func nearer(l *listenerView, listeners []*listener) []string {
 	return out
 }
 
-// serves returns the hosts of a route that are served by an attachment's listener. They are
-// not cut down to its own: the hosts of the server do that.
+// serves returns the hosts of a route that an attachment's listener serves. They are not narrowed
+// to the listener's host, because the hosts of the server do that.
 func (a *attachment) serves(hostnames []string) []string {
 	var out []string
 	for _, host := range hostnames {
@@ -150,7 +151,7 @@ func (a *attachment) serves(hostnames []string) []string {
 	return out
 }
 
-// resolveService finds a Service as the parent of a route of the mesh.
+// resolveService resolves a Service as the parent of a route of the mesh.
 func (v view) resolveService(key Key, ref *gatewayv1.ParentReference) *parentResult {
 	result := &parentResult{mesh: true}
 	s := v.service(key)
@@ -170,15 +171,16 @@ func (v view) resolveService(key Key, ref *gatewayv1.ParentReference) *parentRes
 	return result
 }
 
-// consumes reports whether a route of a namespace that is attached to a host of the mesh is for clients of its own
-// namespace only (a consumer route): the host is of a Service or ServiceEntry of another namespace, or has the name of one.
+// consumes reports whether a route that is attached to a host of the mesh applies only to clients
+// of its own namespace (a consumer route). That is the case if the host belongs to a Service or
+// ServiceEntry of another namespace, or has the name of such a Service.
 func (v view) consumes(a *attachment, host, ns string) bool {
 	service, is := v.c.serviceOfHost(host)
 	return a.namespace != ns || is && service.Namespace != ns
 }
 
-// hasForeignWaypoint reports whether a Service is behind a waypoint of another controller,
-// which is the one to take its routes.
+// hasForeignWaypoint reports whether a Service is behind a waypoint of another controller, which
+// handles the Service's routes.
 func (v view) hasForeignWaypoint(key Key, s *service) bool {
 	at := Key{key.Namespace, s.labels[labelUseWaypoint]}
 	if ns := s.labels[labelUseWaypointNamespace]; ns != "" {
@@ -202,7 +204,7 @@ func (v view) hasForeignWaypoint(key Key, s *service) bool {
 	return class != nil && controlled(class) == foreign && class.Spec.ControllerName != meshController
 }
 
-// resolveServiceEntry finds a ServiceEntry as the parent of a route of the mesh.
+// resolveServiceEntry resolves a ServiceEntry as the parent of a route of the mesh.
 func (v view) resolveServiceEntry(key Key, ref *gatewayv1.ParentReference) *parentResult {
 	result := &parentResult{mesh: true}
 	entry := v.serviceEntry(key)

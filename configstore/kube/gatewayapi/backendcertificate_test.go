@@ -17,8 +17,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// TestBackendCertificate: the configs of a Gateway name the certificate that its proxies show to
-// backends while it can be used, and is allowed.
+// TestBackendCertificate: the configs of a Gateway reference its client certificate for backends
+// while the certificate is usable and permitted.
 func TestBackendCertificate(t *testing.T) {
 	t.Parallel()
 	const grant = `{kind: ReferenceGrant, metadata: {name: g, namespace: certs}, spec: {
@@ -52,7 +52,7 @@ func TestBackendCertificate(t *testing.T) {
 	}
 }
 
-// gatewayWithCertificate is the Gateway of world with a certificate for backends.
+// gatewayWithCertificate returns the Gateway of world with a client certificate for backends.
 func gatewayWithCertificate(ref string) string {
 	return fmt.Sprintf(`kind: Gateway
 metadata: {name: edge, namespace: infra}
@@ -64,7 +64,7 @@ spec:
 `, ref)
 }
 
-// certificateData is the data of a Secret with a certificate and its key.
+// certificateData returns the data of a Secret with a certificate and its key.
 func certificateData(t *testing.T) string {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

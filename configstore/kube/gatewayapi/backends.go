@@ -13,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// resolver finds the backends of a route. In the mesh a route of any namespace may name any
-// Service; through a Gateway it needs a grant.
+// resolver resolves the backends of a route. In the mesh a route may reference the Services of
+// every namespace; at a Gateway references to other namespaces need a grant.
 type resolver struct {
 	view
 
@@ -22,15 +22,15 @@ type resolver struct {
 	ns   string
 	mesh bool
 
-	// unresolved is a reference that cannot be resolved.
+	// unresolved is the first reference that cannot be resolved.
 	unresolved problem
-	// named are the Services and ServiceEntries that the route names.
+	// named are the Services and ServiceEntries that the route references.
 	named map[target]struct{}
 }
 
-// destination resolves a reference. What does not exist keeps its host, so that it works as
-// soon as it does; the destination of what may not be used, or is not known, is empty, which
-// the proxy answers with 500.
+// destination resolves a reference. A backend that does not exist keeps its host, so that it works
+// as soon as it is created. The destination is empty if the reference is not permitted or its kind
+// is unknown; the proxy responds to its requests with 500.
 func (r *resolver) destination(ref *gatewayv1.BackendObjectReference) (*networking.Destination, problem) {
 	group, kind, name := groupOf(ref.Group, ""), kindOf(ref.Kind, kindService), string(ref.Name)
 	key := Key{namespaceOf(ref.Namespace, r.ns), name}
@@ -50,7 +50,8 @@ func (r *resolver) destination(ref *gatewayv1.BackendObjectReference) (*networki
 	}
 }
 
-// notGranted is why a route may not have a backend: one of another namespace needs a grant, but not in the mesh.
+// notGranted returns the reason why a route may not reference a backend. A backend in another
+// namespace needs a grant, except in the mesh.
 func (r *resolver) notGranted(group, kind string, key Key) problem {
 	from := reference{gatewayv1.GroupName, string(r.kind), r.ns, ""}
 	if r.mesh || r.granted(from, reference{group, kind, key.Namespace, key.Name}) {
@@ -76,7 +77,8 @@ func (r *resolver) serviceDestination(key Key, ref *gatewayv1.BackendObjectRefer
 	return out, problem{}
 }
 
-// hostDestination resolves a host. That of a Service is the Service, which may need a grant, by whatever name.
+// hostDestination resolves a host. The host of a Service refers to the Service, which may need a
+// grant.
 func (r *resolver) hostDestination(host string, ref *gatewayv1.BackendObjectReference) (*networking.Destination, problem) {
 	if len(validation.IsDNS1123Subdomain(host)) > 0 {
 		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + strconv.Quote(excerpt.Name(host)) + " is no host"}
@@ -84,7 +86,7 @@ func (r *resolver) hostDestination(host string, ref *gatewayv1.BackendObjectRefe
 	if !isPort(ref.Port) {
 		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + host + " needs a port"}
 	}
-	if !strings.Contains(host, ".") { // The namespace of the VirtualService may be that of another route.
+	if !strings.Contains(host, ".") { // The VirtualService may be in another route's namespace.
 		host = r.c.serviceHost(Key{r.ns, host})
 	}
 	key, isService := r.c.serviceOfHost(host)
@@ -107,14 +109,14 @@ func (r *resolver) hostDestination(host string, ref *gatewayv1.BackendObjectRefe
 	switch {
 	case seen:
 		return destinationOf(host, *ref.Port), problem{}
-	case hidden && !r.mesh: // The proxies of the Gateway may see it.
+	case hidden && !r.mesh: // Proxies of the Gateway may see it.
 		return &networking.Destination{}, problem{string(gatewayv1.RouteReasonBackendNotFound), "the host " + host + " is not exported to " + r.ns}
 	default:
 		return destinationOf(host, *ref.Port), problem{string(gatewayv1.RouteReasonBackendNotFound), "no host " + host + " can be seen"}
 	}
 }
 
-// isLabel reports whether a name is one of a Service or a Namespace.
+// isLabel reports whether a name is valid for a Service or a Namespace.
 func isLabel(name string) bool { return len(validation.IsDNS1123Label(name)) == 0 }
 
 func isPort(port *gatewayv1.PortNumber) bool { return port != nil && *port >= 1 && *port <= 65535 }
@@ -123,7 +125,7 @@ func destinationOf(host string, port int32) *networking.Destination {
 	return &networking.Destination{Host: host, Port: &networking.PortSelector{Number: uint32(port)}} //nolint:gosec // 1 to 65535
 }
 
-// weighted are the backends of a rule that have a share.
+// weighted returns the backends of a rule whose weight is not zero.
 func weighted[T any](refs []T, weight func(*T) *int32) []*T {
 	var out []*T
 	for i := range refs {
@@ -134,7 +136,8 @@ func weighted[T any](refs []T, weight func(*T) *int32) []*T {
 	return out
 }
 
-// share is the weight of a backend beside others; of a single one it does not matter.
+// share returns the weight of a backend among several backends. The weight of a single backend does
+// not matter.
 func share(weight *int32, of int) int32 {
 	if of == 1 {
 		return 0
@@ -142,5 +145,5 @@ func share(weight *int32, of int) int32 {
 	return deref(weight, 1)
 }
 
-// note remembers a reference that cannot be resolved.
+// note records a reference that cannot be resolved.
 func (r *resolver) note(wrong problem) { r.unresolved = r.unresolved.or(wrong) }

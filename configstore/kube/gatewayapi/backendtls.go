@@ -18,23 +18,23 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// invalidCredential is of no certificate: connections with it fail.
+// invalidCredential references no certificate, so that connections fail.
 const invalidCredential = "invalid://"
 
-// maxAncestors is how many entries the status of a policy may have.
+// maxAncestors is the maximum number of entries in the status of a policy.
 const maxAncestors = 16
 
-// policyState is what has become of the BackendTLSPolicies of a Service or ServiceEntry.
+// policyState is the result of the BackendTLSPolicies of a Service or ServiceEntry.
 type policyState struct {
 	verdicts map[Key]verdict
 	configs  map[Key]*configstore.Config
 }
 
-// verdict is what is wrong with a policy.
+// verdict contains the problems of a policy.
 type verdict struct{ unaccepted, noRefs problem }
 
-// computePolicies makes the DestinationRules of a Service or ServiceEntry anew. Of several policies for the
-// same port, or for the same target without one, the oldest counts.
+// computePolicies recomputes the DestinationRules of a Service or ServiceEntry. Of several policies
+// for the same port, or for the same target without a port, the oldest takes effect.
 func (c *Converter) computePolicies(n node) {
 	v, of := view{c, n}, target{string(n.route), n.key}
 	old := c.policyStates[of]
@@ -61,7 +61,7 @@ func (c *Converter) policiesByAge(of target) []Key {
 	})
 }
 
-// convertPolicies fills the state of a target with what becomes of its policies.
+// convertPolicies fills the state of a target with the results of its policies.
 func (v view) convertPolicies(of target, policies []Key, state *policyState) {
 	backend := v.backendOf(of)
 	traffic := &networking.TrafficPolicy{}
@@ -93,8 +93,8 @@ func (v view) convertPolicies(of target, policies []Key, state *policyState) {
 	}
 }
 
-// addPolicy adds the settings of a policy for one port of a target, which may be nil, or for all others, and
-// returns why it does not.
+// addPolicy adds the settings of a policy for one port of a target, or for all other ports. The
+// target may be nil. It returns the reason if it does not add them.
 func addPolicy(
 	traffic *networking.TrafficPolicy, taken map[string]bool, of *backend, section string, tls *networking.ClientTLSSettings,
 ) problem {
@@ -119,8 +119,7 @@ func addPolicy(
 	return problem{}
 }
 
-// clientTLS returns the settings of a policy. Without an authority that can be used all
-// connections fail.
+// clientTLS returns the settings of a policy. Without a usable CA certificate all connections fail.
 func (v view) clientTLS(o *gatewayv1.BackendTLSPolicy) (*networking.ClientTLSSettings, verdict) {
 	validation := &o.Spec.Validation
 	if wrong := badServerNames(validation); wrong.is() {
@@ -157,7 +156,7 @@ func (v view) clientTLS(o *gatewayv1.BackendTLSPolicy) (*networking.ClientTLSSet
 	return out, wrong
 }
 
-// badServerNames is what is wrong with the names that a policy wants of servers.
+// badServerNames returns the problem of a policy's server names, if any.
 func badServerNames(of *gatewayv1.BackendTLSPolicyValidation) problem {
 	names := []string{string(of.Hostname)}
 	for _, name := range of.SubjectAltNames {
@@ -190,15 +189,15 @@ func (v view) policyAuthority(ns string, ref gatewayv1.LocalObjectReference) (st
 	return credential, problem{}
 }
 
-// ancestor is one that a policy applies to.
+// ancestor is an object to which a policy applies.
 type ancestor struct {
 	controller gatewayv1.GatewayController
 	ref        gatewayv1.ParentReference
 	verdict    verdict
 }
 
-// computePolicyStatus makes the status of a BackendTLSPolicy anew: an entry for each object
-// that it is for, and for each Gateway with a route that names one of these.
+// computePolicyStatus recomputes the status of a BackendTLSPolicy: an entry for each target, and
+// for each Gateway with a route that references a target.
 func (c *Converter) computePolicyStatus(n node) {
 	v := view{c, n}
 	o := c.policies[n.key]

@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// benchRoute is a route of a host of its own, for the one Gateway.
+// benchRoute returns a route with its own host, for the one Gateway.
 func benchRoute(namespaces, i int, path string) *gatewayv1.HTTPRoute {
 	ns := gatewayv1.Namespace("infra")
 	return &gatewayv1.HTTPRoute{
@@ -32,7 +32,7 @@ func benchRoute(namespaces, i int, path string) *gatewayv1.HTTPRoute {
 	}
 }
 
-// benchObjects are routes of a Gateway, ten in each namespace.
+// benchObjects returns the routes of a Gateway, ten in each namespace.
 func benchObjects(routes int) []Change {
 	all := gatewayv1.NamespacesFromAll
 	changes := []Change{Set(&gatewayv1.Gateway{
@@ -94,7 +94,7 @@ func BenchmarkRoute(b *testing.B) {
 	}
 }
 
-// BenchmarkServicePort deletes and restores a Service that ten routes name.
+// BenchmarkServicePort deletes and restores a Service that ten routes reference.
 func BenchmarkServicePort(b *testing.B) {
 	c := NewConverter()
 	c.Apply(benchObjects(10_000)...)
@@ -111,7 +111,7 @@ func BenchmarkServicePort(b *testing.B) {
 	}
 }
 
-// TestCost: one changed route makes one VirtualService anew, and reads nothing of the others.
+// TestCost: a changed route recomputes one VirtualService, and reads nothing of the other routes.
 func TestCost(t *testing.T) {
 	t.Parallel()
 	c := NewConverter()
@@ -128,8 +128,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestNamespacesCost: routes do not depend on namespaces that are not theirs, although those
-// that a selector selects are hosts of the server.
+// TestNamespacesCost: routes do not depend on other namespaces, although the namespaces that a
+// selector matches are hosts of the server.
 func TestNamespacesCost(t *testing.T) {
 	t.Parallel()
 	sys := newSystem()
@@ -157,7 +157,7 @@ spec:
 	}
 }
 
-// TestReaders: snapshots are read while others are made.
+// TestReaders: snapshots can be read while others are computed.
 func TestReaders(t *testing.T) {
 	t.Parallel()
 	c := NewConverter()

@@ -19,28 +19,28 @@ import (
 // CacheOptions are the options of a Cache. The zero value works.
 type CacheOptions struct {
 	Options
-	// Infrastructure runs the proxies of Gateways, and says which addresses they have: it sets
-	// Options.Provided. Nil: see there.
+	// Infrastructure runs the proxies of Gateways and reports their addresses; it implies
+	// Options.Provided. If nil, Options.Provided decides.
 	Infrastructure Infrastructure
-	// ServiceEntries is where those are that routes may name. Nil: the source, if it has the
-	// kind.
+	// ServiceEntries is the store of the ServiceEntries that routes may reference. Default: nil,
+	// the source, if it has the kind.
 	ServiceEntries configstore.ConfigStoreCache
-	// Inputs are sources of what is given to Apply: the cache has not synced before they have.
+	// Inputs are the sources of changes passed to Apply: the cache does not sync before them.
 	Inputs []configstore.Syncer
-	// Logger gets what cannot be read and calls of the Infrastructure that fail. Default: nil,
-	// which discards.
+	// Logger gets objects that cannot be decoded, and failed calls of the Infrastructure. Default:
+	// nil, which discards.
 	Logger *slog.Logger
 }
 
-// readOnly shows what is published.
+// readOnly contains the read methods of a Cache.
 type readOnly = derived.Cache
 
-// Cache is a ConfigStoreCache of what a Converter makes of the Gateway API's objects in another
-// one. It takes no writes (ErrReadOnly); put it beside others with aggregate.MakeCache. Create it with
-// NewCache.
+// Cache is a ConfigStoreCache of the configs that a Converter makes from the Gateway API objects of
+// another store. It rejects writes (ErrReadOnly); combine it with other stores by
+// aggregate.MakeCache. Create it with NewCache.
 //
-// It is empty until its source and the inputs have synced, and then has everything at once.
-// A batch of the source is one of the Cache.
+// It is empty until its source and the inputs have synced, and then publishes everything at once. A
+// batch of the source is one batch of the Cache.
 type Cache struct {
 	readOnly
 	opts      CacheOptions
@@ -48,23 +48,24 @@ type Cache struct {
 	resources map[configstore.GroupVersionKind]*resource
 	published *derived.Published
 	awaited   []configstore.Syncer
-	hosting   *hosting // nil: there is no Infrastructure
+	hosting   *hosting // nil without an Infrastructure
 	ran       atomic.Bool
 
 	mu        sync.Mutex
 	converter *Converter
-	// ready: what the converter has is published.
+	// ready is set once the converter's result is published.
 	ready bool
-	// objects are those that have a status, as the converter has them.
+	// objects are the converter's present objects of the kinds with a status.
 	objects map[ObjectKey]*configstore.Config
-	// unread are the objects of the source that are not converted as they are, with the reasons.
+	// unread contains the objects of the source that are not converted as written, with the
+	// reasons.
 	unread map[configstore.ConfigKey]error
-	// look is called with objects whose status may not be what it should.
+	// look is called with objects whose status may differ from the wanted one.
 	look func([]ObjectKey)
 }
 
-// NewCache returns the cache of what becomes of the kinds of Schemas in source, or of
-// those of them that it has. The source runs by itself, and may be read and written by others.
+// NewCache returns a cache of the configs for the objects in source, of all kinds of Schemas that
+// source has. The caller runs the source; others may read and write it.
 func NewCache(source configstore.ConfigStoreCache, opts ...CacheOptions) *Cache {
 	o := options.One("gatewayapi.NewCache", opts)
 	o.Provided = o.Provided || o.Infrastructure != nil
@@ -88,23 +89,23 @@ func NewCache(source configstore.ConfigStoreCache, opts ...CacheOptions) *Cache 
 	return c
 }
 
-// outputKinds returns the kinds that are made.
+// outputKinds returns the kinds of the resulting configs.
 func outputKinds() []configstore.GroupVersionKind {
 	return []configstore.GroupVersionKind{istio.DestinationRule, istio.Gateway, istio.VirtualService}
 }
 
-// Snapshot returns what the converter has made of what came so far, also before the cache has
-// synced.
+// Snapshot returns the converter's result for the objects received so far, even before the cache
+// has synced.
 func (c *Cache) Snapshot() *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.converter.Snapshot()
 }
 
-// Source returns what NewCache was given.
+// Source returns the source that was passed to NewCache.
 func (c *Cache) Source() configstore.ConfigStoreCache { return c.source }
 
-// Gateways returns what the Gateways that are ours ask for, sorted.
+// Gateways returns the requirements of the Gateways that this controller handles, sorted.
 func (c *Cache) Gateways() []Desired {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -118,16 +119,16 @@ func (c *Cache) Gateways() []Desired {
 	return out
 }
 
-// InfrastructureChanged says that what a Gateway runs on may not be what Ensure has
-// returned: that is called again.
+// InfrastructureChanged reports that the infrastructure of a Gateway may differ from the last
+// result of Ensure, and causes another call of Ensure.
 func (c *Cache) InfrastructureChanged(gateway Key) {
 	if c.hosting != nil {
 		c.hosting.again(gateway)
 	}
 }
 
-// HasSynced implements ConfigStoreCache: it is true once the source and the inputs have synced,
-// what becomes of their objects is published, and the handlers have processed it.
+// HasSynced implements ConfigStoreCache. It returns true once the source and the inputs have
+// synced, the resulting configs are published, and the handlers have processed them.
 func (c *Cache) HasSynced() bool {
 	c.begin()
 	return c.published.HasSynced()
@@ -139,7 +140,7 @@ func (c *Cache) isReady() bool {
 	return c.ready
 }
 
-// Flush implements configstore.Flusher, for what was committed to the source, too.
+// Flush implements configstore.Flusher, including the commits of the source.
 func (c *Cache) Flush(ctx context.Context) error {
 	if f, ok := configstore.As[configstore.Flusher](c.source); ok {
 		if err := f.Flush(ctx); err != nil {
@@ -149,8 +150,8 @@ func (c *Cache) Flush(ctx context.Context) error {
 	return c.published.Flush(ctx)
 }
 
-// Run delivers events, and calls the Infrastructure, until stop is closed. When it returns, all
-// that it started has ended. The source runs by itself. A second call panics.
+// Run delivers events and calls the Infrastructure until stop is closed. All goroutines that Run
+// started have ended when it returns. The caller runs the source. A second call panics.
 func (c *Cache) Run(stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
 	var running sync.WaitGroup

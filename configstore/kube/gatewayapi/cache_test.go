@@ -38,7 +38,7 @@ spec:
   - {name: web, port: 80, protocol: HTTP}
 `
 
-// cartRoute has a backend that a ServiceEntry defines, and a weight and a duration.
+// cartRoute has a backend that a ServiceEntry defines, a weight and a duration.
 const cartRoute = `
 apiVersion: gateway.networking.k8s.io/v1beta1
 kind: HTTPRoute
@@ -63,7 +63,7 @@ spec:
   endpoints: [{address: 10.0.0.9}]
 `
 
-// directory is a Cache of the files of a directory, driven by hand.
+// directory is a Cache of the files of a directory, which the test drives.
 type directory struct {
 	testing.TB
 	dir     string
@@ -81,7 +81,7 @@ func newDirectory(tb testing.TB, opts gatewayapi.CacheOptions) *directory {
 	return d
 }
 
-// write replaces a file, and returns what the source says of the directory.
+// write replaces a file, and returns the problems of the source.
 func (d *directory) write(name, text string) []string {
 	d.Helper()
 	if err := os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0o600); err != nil {
@@ -111,7 +111,8 @@ func (d *directory) route() *gatewayv1.RouteStatus {
 	return status
 }
 
-// TestDirectory: objects in files, of an older version too, become configs and statuses.
+// TestDirectory: objects in files, including objects of an older version, become configs and
+// statuses.
 func TestDirectory(t *testing.T) {
 	d := newDirectory(t, gatewayapi.CacheOptions{})
 	if errs := d.write("shop.yaml", edgeClass+"---"+edgeGateway+"---"+cartRoute+"---"+cartEntry); len(errs) > 0 {
@@ -146,8 +147,8 @@ func TestDirectory(t *testing.T) {
 	}
 }
 
-// TestDirectoryIsStrict: what is wrong with an object is an error with its place, and the last
-// good state stays.
+// TestDirectoryIsStrict: an invalid object is an error with its position, and the last good state
+// stays.
 func TestDirectoryIsStrict(t *testing.T) {
 	d := newDirectory(t, gatewayapi.CacheOptions{})
 	d.write("shop.yaml", edgeClass+"---"+edgeGateway+"---"+cartRoute+"---"+cartEntry)
@@ -176,7 +177,7 @@ func TestDirectoryIsStrict(t *testing.T) {
 	}
 }
 
-// TestReadOnly: a Cache takes no writes.
+// TestReadOnly: a Cache rejects writes.
 func TestReadOnly(t *testing.T) {
 	d := newDirectory(t, gatewayapi.CacheOptions{})
 	_, err := d.cache.Create(configstore.Config{})
@@ -189,7 +190,8 @@ func TestReadOnly(t *testing.T) {
 	}
 }
 
-// TestBatches: what came as one is one batch, and nothing is shown before everything is there.
+// TestBatches: a batch of the source is one batch, and nothing is published before everything has
+// synced.
 func TestBatches(t *testing.T) {
 	late := &syncer{}
 	d := newDirectory(t, gatewayapi.CacheOptions{Inputs: []configstore.Syncer{late}})
@@ -217,7 +219,8 @@ type syncer struct{ synced bool }
 
 func (s *syncer) HasSynced() bool { return s.synced }
 
-// TestRefusals: a route that a proxy refuses says so with the proxy's words, and others do not.
+// TestRefusals: the status of a rejected route contains the proxy's message, and other routes are
+// not affected.
 func TestRefusals(t *testing.T) {
 	d := newDirectory(t, gatewayapi.CacheOptions{})
 	other := strings.NewReplacer("name: cart,", "name: other,", "cart.example.com", "other.example.com").Replace(cartRoute)
@@ -266,7 +269,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// builder is an Infrastructure that fails as often as it is told to.
+// builder is an Infrastructure that fails a given number of times.
 type builder struct {
 	fail    int
 	calls   []string
@@ -286,7 +289,8 @@ func (b *builder) Remove(_ context.Context, gateway gatewayapi.Key) error {
 	return nil
 }
 
-// TestInfrastructure: what a Gateway runs on is in its status, errors too, and calls are made again.
+// TestInfrastructure: the status of a Gateway contains the result and the errors of its
+// Infrastructure, and failed calls are retried.
 func TestInfrastructure(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

@@ -17,7 +17,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-// manyRoutes are 10,000 HTTPRoutes of one Gateway in 1,000 namespaces, and the Gateway with its class.
+// manyRoutes returns 10,000 HTTPRoutes of one Gateway in 1,000 namespaces, and the Gateway with its
+// class.
 func manyRoutes(b *testing.B, schemas configstore.Schemas) (out []configstore.Mutation) {
 	b.Helper()
 	var text strings.Builder
@@ -49,7 +50,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkCacheSync is 10,000 HTTPRoutes from a store that has them to a cache that has synced.
+// BenchmarkCacheSync is the time from a store with 10,000 HTTPRoutes to a cache that has synced.
 func BenchmarkCacheSync(b *testing.B) {
 	objects := memory.NewController(memory.Make(gatewayapi.DirectorySchemas()))
 	if _, err := objects.Apply(manyRoutes(b, objects.Schemas())...); err != nil {
@@ -72,7 +73,8 @@ func BenchmarkCacheSync(b *testing.B) {
 	runtime.KeepAlive(cache)
 }
 
-// BenchmarkCacheChange is one changed HTTPRoute among 10,000, from its write to the events of the cache.
+// BenchmarkCacheChange is the time from the write of one of 10,000 HTTPRoutes to the events of the
+// cache.
 func BenchmarkCacheChange(b *testing.B) {
 	objects := memory.NewController(memory.Make(gatewayapi.DirectorySchemas()))
 	all := manyRoutes(b, objects.Schemas())

@@ -14,7 +14,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Key names an object of one kind. Kinds without namespaces leave Namespace empty.
+// Key identifies an object of one kind. The Namespace of a cluster-scoped object is empty.
 type Key struct{ Namespace, Name string }
 
 // String returns "namespace/name".
@@ -25,8 +25,8 @@ func (k Key) Compare(l Key) int {
 	return cmp.Or(strings.Compare(k.Namespace, l.Namespace), strings.Compare(k.Name, l.Name))
 }
 
-// ServiceEntry is what a route may name of Istio's kind of this name: as a parent, or one of
-// its hosts as a backend of kind Hostname.
+// ServiceEntry is an Istio ServiceEntry that a route may reference: as a parent, or by one of its
+// hosts as a backend of kind Hostname.
 type ServiceEntry struct {
 	Key
 
@@ -34,8 +34,8 @@ type ServiceEntry struct {
 	Spec *networking.ServiceEntry
 }
 
-// Object is one of the types of objects that a Converter reads. Other versions of the kinds
-// of the Gateway API have the same fields; converting them is the caller's.
+// Object is one of the types of objects that a Converter reads. Other versions of the Gateway API
+// kinds have the same fields; the caller converts them.
 type Object interface {
 	*gatewayv1.GatewayClass | *gatewayv1.Gateway | *gatewayv1.ListenerSet |
 		*gatewayv1.HTTPRoute | *gatewayv1.GRPCRoute | *gatewayv1.TLSRoute | *gatewayv1.TCPRoute |
@@ -44,15 +44,15 @@ type Object interface {
 		*discoveryv1.EndpointSlice | *ServiceEntry
 }
 
-// Change is the new state of one object. Make it with Set or Delete; the zero value changes
+// Change is the new state of one object. Create it with Set or Delete; the zero value changes
 // nothing.
 type Change struct {
 	apply func(*Converter)
 }
 
-// Set returns the change of an object to its present state, also if it is new. The object
-// must not be modified any more. Of Secrets and ConfigMaps nothing is kept but whether they
-// can be used.
+// Set returns the change of an object to its present state, which may be its first. The object must
+// not be modified afterwards. Of Secrets and ConfigMaps the Converter stores only whether they are
+// usable.
 func Set[T Object](object T) Change {
 	switch o := any(object).(type) {
 	case *gatewayv1.GatewayClass:
@@ -89,7 +89,7 @@ func Set[T Object](object T) Change {
 	return Change{}
 }
 
-// Delete returns the change of an object's absence, also if it was never there.
+// Delete returns the deletion of an object, which need not exist.
 func Delete[T Object](namespace, name string) Change {
 	key := Key{namespace, name}
 	var object T
@@ -128,17 +128,17 @@ func Delete[T Object](namespace, name string) Change {
 	return Change{}
 }
 
-// setRoute is for all kinds of routes; nil deletes.
+// setRoute is Set for all kinds of routes; a nil object deletes the route.
 func setRoute(kind Kind, key Key, object metav1.Object) Change {
 	return Change{func(c *Converter) { c.setRoute(routeKey{kind, key}, object) }}
 }
 
 func keyOf(o metav1.Object) Key { return Key{o.GetNamespace(), o.GetName()} }
 
-// store keeps the facts of one kind, and tells whether one has changed.
+// store contains the objects of one kind.
 type store[V any] map[Key]*V
 
-// set replaces what there is of a key; nil removes it.
+// set replaces the value of a key, and reports whether it changed; nil removes the key.
 func (s store[V]) set(key Key, next *V) (changed bool) {
 	old := s[key]
 	if old == nil && next == nil || old != nil && next != nil && reflect.DeepEqual(old, next) {
@@ -204,8 +204,8 @@ func (c *Converter) setRoute(key routeKey, o metav1.Object) {
 	c.mark(node{nodeRoute, key.Kind, key.Key})
 }
 
-// touchUnknown says that there are routes now, or not any more, in a namespace, which counts only where it is known by
-// them alone.
+// touchUnknown records that the first route of a namespace was created, or the last one deleted.
+// That matters only for a namespace without a Namespace object.
 func (c *Converter) touchUnknown(namespace string) {
 	if c.namespaces[Key{Name: namespace}] == nil {
 		c.touch(topic{allNamespaces, Key{}})

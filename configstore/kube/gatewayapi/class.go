@@ -4,17 +4,17 @@ package gatewayapi
 
 import gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-// ownership is what a class means for its Gateways.
+// ownership tells how a class's Gateways are handled.
 type ownership uint8
 
 const (
-	foreign ownership = iota // of another controller, or of none that is known
+	foreign ownership = iota // of another controller, or of an unknown class
 	ours
-	remote // ours, but run by somebody else: a status, and no config
+	remote // ours, but run by somebody else: a status without configs
 )
 
-// ownershipOf returns whose the Gateways of a class are. The classes istio and istio-remote
-// need no object.
+// ownershipOf returns the ownership of a class's Gateways. The classes istio and istio-remote need
+// no GatewayClass object.
 func (v view) ownershipOf(name string) ownership {
 	class := v.class(name)
 	switch {
@@ -39,7 +39,7 @@ func controlled(class *gatewayv1.GatewayClass) ownership {
 	}
 }
 
-// computeClassStatus accepts a class that is ours. Its parameters are not read.
+// computeClassStatus accepts a class of ours. Its parameters are ignored.
 func (c *Converter) computeClassStatus(n node) {
 	class := c.classes[n.key]
 	if class == nil || controlled(class) == foreign {

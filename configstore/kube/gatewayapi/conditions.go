@@ -9,7 +9,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// The types of conditions that several kinds have.
+// The condition types of several kinds.
 const (
 	accepted         = string(gatewayv1.GatewayConditionAccepted)
 	programmed       = string(gatewayv1.GatewayConditionProgrammed)
@@ -19,18 +19,18 @@ const (
 	insecureFrontend = string(gatewayv1.GatewayConditionInsecureFrontendValidationMode)
 )
 
-// Reasons that the Gateway API leaves to implementations; these are Istio's.
+// Reasons that the Gateway API does not define; these are Istio's.
 const (
 	reasonInvalidDestination = "InvalidDestination"
 	reasonInvalidFilter      = "InvalidFilter"
 )
 
-// problem is why a condition is not as it should be; the zero value is none.
+// problem is the reason and message of a failed condition; the zero value is no problem.
 type problem struct{ reason, message string }
 
 func (p problem) is() bool { return p.reason != "" }
 
-// or returns the first of two that is one.
+// or returns p if it is a problem, else q.
 func (p problem) or(q problem) problem {
 	if p.is() {
 		return p
@@ -38,12 +38,12 @@ func (p problem) or(q problem) problem {
 	return q
 }
 
-// good returns a condition that is as it should be. Its reason is its type.
+// good returns a condition that is True. Its reason is its type.
 func good(kind, message string) metav1.Condition {
 	return metav1.Condition{Type: kind, Status: metav1.ConditionTrue, Reason: kind, Message: message}
 }
 
-// goodUnless returns a condition that is false with a problem.
+// goodUnless returns a condition that is False if there is a problem.
 func goodUnless(kind, message string, p problem) metav1.Condition {
 	if p.is() {
 		return metav1.Condition{Type: kind, Status: metav1.ConditionFalse, Reason: p.reason, Message: p.message}
@@ -51,9 +51,9 @@ func goodUnless(kind, message string, p problem) metav1.Condition {
 	return good(kind, message)
 }
 
-// renew returns the conditions of an object of a generation, given those that it has. A
-// condition that has the status that it had keeps its time; the time of another one is zero,
-// and is for whoever writes it. Conditions of types that are not ours stay.
+// renew returns the conditions of an object at a generation, given its previous conditions. A
+// condition with an unchanged status keeps its transition time. The time of a changed condition is
+// zero; the writer of the status sets it. Conditions of foreign types stay.
 func renew(had []metav1.Condition, generation int64, ours []string, now ...metav1.Condition) []metav1.Condition {
 	out := make([]metav1.Condition, 0, len(now)+len(had))
 	for _, condition := range now {

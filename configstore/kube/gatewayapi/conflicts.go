@@ -4,7 +4,7 @@ package gatewayapi
 
 import gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-// transport is what listeners of one port must have in common.
+// transport returns the protocol that all listeners of one port must share.
 func transport(p gatewayv1.ProtocolType) string {
 	if p == gatewayv1.HTTPSProtocolType {
 		return string(gatewayv1.TLSProtocolType)
@@ -32,9 +32,9 @@ func clash(a, b *listener) problem {
 	}
 }
 
-// findConflicts sets the conflicts of listeners: those of a Gateway, and then those of its
-// ListenerSets in the order of their precedence. Among those of the Gateway nobody wins.
-// Against others the first one does.
+// findConflicts sets the conflicts of listeners: own are a Gateway's, and ofSets the listeners of
+// its ListenerSets in order of precedence. Of conflicting listeners of the Gateway none wins; in
+// other conflicts the first listener wins.
 func findConflicts(own, ofSets []*listener) {
 	for i, a := range own {
 		for j, b := range own {

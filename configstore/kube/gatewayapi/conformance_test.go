@@ -14,10 +14,11 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
 )
 
-// corpusVariable names the environment variable of another corpus.
+// corpusVariable is the environment variable with the folder of another corpus.
 const corpusVariable = "PILOTKIT_CONFORMANCE_GATEWAYAPI"
 
-// corpusDirectory is where the scenarios are. A relative one is of the repository's root.
+// corpusDirectory returns the folder of the scenarios. A relative folder is below the repository's
+// root.
 func corpusDirectory() string {
 	dir := os.Getenv(corpusVariable)
 	switch {
@@ -29,9 +30,9 @@ func corpusDirectory() string {
 	return dir
 }
 
-// TestConformanceGatewayAPI replays every scenario but those of Ingresses alone: the state
-// after the start and after every step is the recorded one, under the rules of DECISIONS.md,
-// and that of a fresh start.
+// TestConformanceGatewayAPI replays every scenario except those with Ingresses only. After the
+// start and after every step the state must equal the recorded one, under the rules of
+// DECISIONS.md, and the state of a fresh start.
 func TestConformanceGatewayAPI(t *testing.T) {
 	t.Parallel()
 	dir := corpusDirectory()
@@ -84,7 +85,7 @@ func replay(s *scenario, recorded *golden) ([]string, error) {
 	return differences, nil
 }
 
-// compare compares the present state with a recorded one, and with that of a fresh start.
+// compare compares the present state with a recorded one, and with the state of a fresh start.
 func (s *system) compare(when string, recorded *observation) []string {
 	out := s.differences(when, recorded)
 	if diff := diffSnapshots(s.fresh(), s.converter.Snapshot()); diff != "" {
@@ -93,8 +94,8 @@ func (s *system) compare(when string, recorded *observation) []string {
 	return append(out, s.checkUpdates(when)...)
 }
 
-// differences compares the present state with a recorded one, and, where runs differed, with
-// its alternatives, of which any is right.
+// differences compares the present state with a recorded one, or, where runs differed, with its
+// alternatives. Any of them is right.
 func (s *system) differences(when string, recorded *observation) []string {
 	out := s.differencesFrom(when, recorded)
 	for name, list := range recorded.Alternatives {

@@ -19,27 +19,26 @@ import (
 
 // Options are the settings of a Converter.
 type Options struct {
-	// Domain is the DNS suffix of the cluster; empty: cluster.local.
+	// Domain is the DNS suffix of the cluster. Default: cluster.local.
 	Domain string
-	// DefaultServiceExportTo is the mesh's setting of this name: to whom ServiceEntries
-	// without exportTo are visible; empty: to all.
+	// DefaultServiceExportTo is the mesh setting of this name: the visibility of ServiceEntries
+	// without exportTo. Default: empty, visible to all namespaces.
 	DefaultServiceExportTo []string
-	// Provided: SetProvided says which addresses Gateways have, and whether they are ready.
-	// Without it they are those of the Services of their proxies, as in Istio: the one that
-	// has the name GATEWAY-CLASS, or those that the Gateway names as addresses of type
-	// Hostname.
+	// Provided makes SetProvided the source of the addresses and the readiness of Gateways. If
+	// false, the addresses are those of the Services of the proxies, as in Istio: the Service with
+	// the name GATEWAY-CLASS, or the Services in the Gateway's addresses of type Hostname.
 	Provided bool
 }
 
-// routeKey names a route. Routes of different kinds have name spaces of their own.
+// routeKey identifies a route. Routes of different kinds may have the same name.
 type routeKey struct {
 	Kind
 	Key
 }
 
-// Converter keeps the Gateways, VirtualServices, DestinationRules and statuses of a set of
-// objects up to date. Create it with NewConverter. Its methods must not be called at the same
-// time; the snapshots that it gives may be read by any goroutine.
+// Converter maintains the Gateways, VirtualServices, DestinationRules and statuses for a set of
+// objects. Create it with NewConverter. Its methods must not be called concurrently; any goroutine
+// may read its snapshots.
 type Converter struct {
 	opts  Options
 	texts configstore.Schema // textSchema
@@ -58,10 +57,10 @@ type Converter struct {
 	configMaps     store[configMap]
 	slices         store[slice]
 	serviceEntries map[Key]*ServiceEntry
-	provided       map[Key]*Provided // what Gateways run on
+	provided       map[Key]*Provided // the infrastructure of Gateways
 	refusals       refusals
 
-	// Inputs by what they belong to.
+	// Inputs by the object that they belong to.
 	setsOf     index[Key, Key]    // the ListenerSets of a Gateway
 	grantsIn   index[string, Key] // the ReferenceGrants of a namespace
 	slicesOf   index[Key, Key]    // the EndpointSlices of a Service
@@ -80,12 +79,12 @@ type Converter struct {
 	hostConfigs   map[hostKey]Key // the VirtualService of a host
 	dirtyHosts    map[hostKey]struct{}
 	attached      counts[parentKey, string] // routes by parent and listener
-	users         counts[target, Key]       // Gateways by what their routes name
+	users         counts[target, Key]       // Gateways by the backends of their routes
 
 	published *Snapshot
-	changed   map[configKey]*configstore.Config // the configs that were touched, as they were
+	changed   map[configKey]*configstore.Config // the changed configs, with their previous state
 	statuses  map[ObjectKey]struct{}
-	converted map[Key]struct{} // the Gateways that were made anew
+	converted map[Key]struct{} // the Gateways that were recomputed
 }
 
 type configKey struct {
@@ -93,20 +92,21 @@ type configKey struct {
 	key  Key
 }
 
-// Update is what a call of Apply has changed.
+// Update is the result of a call of Apply.
 type Update struct {
-	// Before and After are the snapshots before and after it; the same one if nothing has
-	// changed.
+	// Before and After are the snapshots before and after the call. They are identical if nothing
+	// has changed.
 	Before, After *Snapshot
-	// Changes are those of configs, one for each, by kind, namespace and name. Revision is 0.
+	// Changes contains one change for each changed config, sorted by kind, namespace and name. The
+	// Revision is 0.
 	Changes []configstore.Change
-	// Statuses are the objects whose status is not what it was, sorted.
+	// Statuses are the objects whose wanted status has changed, sorted.
 	Statuses []ObjectKey
 
-	gateways []Key // those that were made anew, sorted
+	gateways []Key // the Gateways that were recomputed, sorted
 }
 
-// NewConverter returns the converter of no objects.
+// NewConverter returns a converter without objects.
 func NewConverter(opts ...Options) *Converter {
 	o := options.One("gatewayapi.NewConverter", opts)
 	o.Domain = cmp.Or(o.Domain, "cluster.local")
@@ -126,8 +126,7 @@ func NewConverter(opts ...Options) *Converter {
 	}
 }
 
-// Apply makes changes, of which the last one of an object counts, and returns what has come of
-// them all together.
+// Apply applies changes and returns their combined result. The last change of an object counts.
 func (c *Converter) Apply(changes ...Change) Update {
 	before := c.published
 	next := *before
@@ -152,10 +151,10 @@ func (c *Converter) Apply(changes ...Change) Update {
 	return update
 }
 
-// Snapshot returns the present state.
+// Snapshot returns the present snapshot.
 func (c *Converter) Snapshot() *Snapshot { return c.published }
 
-// compute makes everything anew that is not up to date. What a kind of results touches is of
+// compute recomputes all outdated results. The results of one kind can only invalidate results of
 // later kinds.
 func (c *Converter) compute() {
 	for kind := range nodeKinds {
@@ -196,7 +195,7 @@ func (s *Snapshot) configs(kind configstore.GroupVersionKind) *pmap.Map[Key, *co
 	}
 }
 
-// publish makes a config the present one of its key; nil: there is none any more.
+// publish sets the config of a key; nil removes it.
 func (c *Converter) publish(kind configstore.GroupVersionKind, key Key, next *configstore.Config) {
 	configs := c.published.configs(kind)
 	old, _ := configs.Get(key)
@@ -214,7 +213,7 @@ func (c *Converter) publish(kind configstore.GroupVersionKind, key Key, next *co
 	}
 }
 
-// settle returns what the configs that were touched amount to.
+// settle returns the changes of the configs since the last Apply.
 func (c *Converter) settle() []configstore.Change {
 	var out []configstore.Change
 	for at, old := range c.changed {
@@ -233,7 +232,7 @@ func (c *Converter) settle() []configstore.Change {
 	return out
 }
 
-// publishStatus makes a status the one that an object should have; nil: none of ours.
+// publishStatus sets the wanted status of an object; nil removes it.
 func (c *Converter) publishStatus(kind Kind, key Key, next Status) {
 	at := ObjectKey{kind, key}
 	old, has := c.published.statuses.Get(at)
@@ -248,7 +247,7 @@ func (c *Converter) publishStatus(kind Kind, key Key, next Status) {
 	c.statuses[at] = struct{}{}
 }
 
-// config returns a config of ours.
+// config returns a config with our metadata.
 func (c *Converter) config(
 	kind configstore.GroupVersionKind, key Key, created metav1.Time, annotations map[string]string,
 ) *configstore.Config {

@@ -11,14 +11,14 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// maxCertificates is how many certificates a server can have.
+// maxCertificates is the maximum number of certificates of a server.
 const maxCertificates = 2
 
-// builtinCredential is the certificate of the proxy itself.
+// builtinCredential is the proxy's own certificate.
 const builtinCredential = "builtin://"
 
-// tlsOf resolves the TLS settings of a listener, and sets what is wrong with them. Nil if it
-// has none, or does not work.
+// tlsOf resolves the TLS settings of a listener, and records their problems. It returns nil if the
+// listener has no TLS settings or does not work.
 func (v view) tlsOf(l *listener, gateway *gatewayv1.Gateway) *networking.ServerTLSSettings {
 	secure := l.spec.Protocol == gatewayv1.HTTPSProtocolType || l.spec.Protocol == gatewayv1.TLSProtocolType
 	switch {
@@ -55,7 +55,7 @@ func (v view) tlsOf(l *listener, gateway *gatewayv1.Gateway) *networking.ServerT
 	return out
 }
 
-// setCertificates names the certificates of a listener that can be used.
+// setCertificates sets the usable certificates of a listener.
 func (v view) setCertificates(l *listener, out *networking.ServerTLSSettings) {
 	invalid := string(gatewayv1.ListenerReasonInvalidCertificateRef)
 	refs := l.spec.TLS.CertificateRefs
@@ -83,7 +83,7 @@ func (v view) setCertificates(l *listener, out *networking.ServerTLSSettings) {
 	}
 }
 
-// certificate resolves a reference of an object of a kind and namespace to a certificate.
+// certificate resolves a certificate reference of an object of a kind and namespace.
 func (v view) certificate(kind, ns string, ref *gatewayv1.SecretObjectReference) (Key, problem) {
 	invalid := string(gatewayv1.ListenerReasonInvalidCertificateRef)
 	key := Key{namespaceOf(ref.Namespace, ns), string(ref.Name)}
@@ -106,7 +106,7 @@ func (v view) certificate(kind, ns string, ref *gatewayv1.SecretObjectReference)
 	return key, problem{}
 }
 
-// frontendValidation is how the clients of a port are validated; nil: not at all.
+// frontendValidation returns the client validation of a port, or nil if clients are not validated.
 func frontendValidation(gateway *gatewayv1.Gateway, port int32) *gatewayv1.FrontendTLSValidation {
 	if gateway.Spec.TLS == nil || gateway.Spec.TLS.Frontend == nil {
 		return nil
@@ -120,8 +120,8 @@ func frontendValidation(gateway *gatewayv1.Gateway, port int32) *gatewayv1.Front
 	return frontend.Default.Validation
 }
 
-// setFrontendValidation names the authority of clients. Without one that can be used the
-// listener does not work.
+// setFrontendValidation sets the CA certificate for clients. Without a usable one the listener does
+// not work.
 func (v view) setFrontendValidation(l *listener, gateway *gatewayv1.Gateway, out *networking.ServerTLSSettings) {
 	validation := frontendValidation(gateway, l.view.Port)
 	if validation == nil {
@@ -143,7 +143,7 @@ func (v view) setFrontendValidation(l *listener, gateway *gatewayv1.Gateway, out
 	}
 }
 
-// authority resolves references of a Gateway to the certificate of an authority.
+// authority resolves the CA certificate references of a Gateway.
 func (v view) authority(ns string, refs []gatewayv1.ObjectReference) (string, problem) {
 	invalid := string(gatewayv1.ListenerReasonInvalidCACertificateRef)
 	if len(refs) != 1 {
@@ -167,7 +167,7 @@ func (v view) authority(ns string, refs []gatewayv1.ObjectReference) (string, pr
 	return name, problem{}
 }
 
-// authorityNamed returns the credential of an authority, or what is wrong with it.
+// authorityNamed returns the credential of a CA certificate, or its problem.
 func (v view) authorityNamed(kind string, key Key) (credential, wrong string) {
 	if kind == kindSecret {
 		found := v.secret(key)
@@ -189,7 +189,8 @@ func (v view) authorityNamed(kind string, key Key) (credential, wrong string) {
 	return configMapCredential(key), ""
 }
 
-// cipherSuites returns those of a list that Envoy has: the option has any text.
+// cipherSuites returns the suites of a list that Envoy supports, because the option may be any
+// text.
 func cipherSuites(list string) []string {
 	known := []string{
 		"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384",

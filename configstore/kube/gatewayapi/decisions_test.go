@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// world is what each case begins with: Services, and a Gateway that takes everything.
+// world is the initial state of each case: Services, and a Gateway that accepts all routes.
 const world = `
 {apiVersion: v1, kind: Namespace, metadata: {name: infra}}
 ---
@@ -46,9 +46,9 @@ func grpcRoute(name, rules string) string {
 
 const toCart = `backendRefs: [{name: cart, port: 80}]`
 
-// TestDecisions is about rules of DECISIONS.md, and of the specification, that no public
-// scenario has, or not alone. want is what is there: the servers, HTTP, TLS and TCP routes,
-// and conditions that are asked for.
+// TestDecisions checks rules of DECISIONS.md, and of the specification, that no public scenario
+// covers, or not separately. want is the resulting state: the servers, HTTP, TLS and TCP routes,
+// and the requested conditions.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
 	for _, c := range slices.Concat(decisions, tenantDecisions) {
@@ -72,10 +72,11 @@ func TestDecisions(t *testing.T) {
 	}
 }
 
-// answer says what is there: "servers" are those of all Gateways, "http", "tls" and "tcp" the
-// routes of all VirtualServices, "matches" the matches in order, "hosts" their Gateways and hosts, "exports" their hosts and exportTo,
-// "rules" all DestinationRules, "attached" the routes of the listeners of edge, and
-// "Kind/namespace/name Condition" and "Kind/namespace/name LIST Condition" conditions.
+// answer returns a part of the state: "servers" are the servers of all Gateways, "http", "tls" and
+// "tcp" the routes of all VirtualServices, "matches" the matches in order, "hosts" their Gateways
+// and hosts, "exports" their hosts and exportTo, "rules" all DestinationRules, "attached" the
+// routes of the listeners of edge, and "Kind/namespace/name Condition" and "Kind/namespace/name
+// LIST Condition" conditions.
 func (s *system) answer(ask string) string {
 	snapshot := s.state()
 	var parts []string
@@ -400,7 +401,8 @@ spec:
 	},
 }
 
-// TestPolicyOfPorts: G56, also beside a policy of one port: no connection is in plain text.
+// TestPolicyOfPorts: G56, with and without an additional policy of one port: no connection is in
+// plain text.
 func TestPolicyOfPorts(t *testing.T) {
 	t.Parallel()
 	sys := newSystem()

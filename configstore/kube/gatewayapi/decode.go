@@ -17,7 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// findings are what is to be said about values that were decoded.
+// findings are the problems of decoded values.
 type findings struct {
 	// unknown are fields that the Go types do not have, and wrong are values of a wrong type.
 	unknown, wrong []configstore.Violation
@@ -44,8 +44,8 @@ func describe(value *structpb.Value) string {
 	}
 }
 
-// decode writes a value into a field of a Go type of Kubernetes, as encoding/json would: null
-// is what is absent. What is wrong is noted with its path, and left out.
+// decode writes a value into a field of a Kubernetes Go type, like encoding/json: null means
+// absent. Invalid values are recorded with their path and skipped.
 func (f *findings) decode(path string, value *structpb.Value, into reflect.Value) {
 	if _, null := value.GetKind().(*structpb.Value_NullValue); null || value.GetKind() == nil {
 		return
@@ -70,7 +70,7 @@ func (f *findings) decode(path string, value *structpb.Value, into reflect.Value
 	}
 }
 
-// unmarshal is for types that decode themselves.
+// unmarshal is decode for types that decode themselves.
 func (f *findings) unmarshal(path string, value *structpb.Value, into json.Unmarshaler) {
 	text, err := protojson.Marshal(value)
 	if err == nil {
@@ -105,8 +105,8 @@ func sortedFields(s *structpb.Struct) []string {
 	return names
 }
 
-// fieldNamed returns the field of a struct that has a name in JSON, also of structs that are
-// inlined; the zero value: there is none.
+// fieldNamed returns the field with a JSON name, including fields of inlined structs, or the zero
+// Value if there is none.
 func fieldNamed(in reflect.Value, name string) reflect.Value {
 	of := in.Type()
 	for i := range of.NumField() {
@@ -174,7 +174,7 @@ func (f *findings) decodeScalar(path string, value *structpb.Value, into reflect
 		} else {
 			into.SetInt(int64(v.NumberValue))
 		}
-	default: // No type of these kinds has another one.
+	default: // The Go types have no other kinds.
 		f.mismatch(path, "a "+into.Kind().String(), value)
 	}
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// Error is one thing that keeps an object of the source from being converted as it is, or a config from being published.
+// Error is a problem that keeps an object of the source from being converted as written, or a
+// config from being published.
 type Error struct {
-	// Object is an object of the source, or a Gateway, VirtualService or DestinationRule that was made.
+	// Object is an object of the source, or a resulting Gateway, VirtualService or DestinationRule.
 	Object configstore.ConfigKey
-	// Err says what is wrong. It is never nil.
+	// Err is the cause, never nil.
 	Err error
 }
 
@@ -23,9 +24,9 @@ func (e *Error) Error() string { return e.Object.Object() + ": " + e.Err.Error()
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errors returns what is not as its object says, sorted: objects that cannot be read, which stay as they were;
-// ReferenceGrants with fields that are not known, which grant nothing; and configs that cannot be published, which stay
-// as they were. What else is wrong with an object is in its status.
+// Errors returns the present errors, sorted: objects that cannot be decoded, which keep their last
+// good state; ReferenceGrants with unknown fields, which grant nothing; and configs that cannot be
+// published, which keep their last good state. All other problems of an object are in its status.
 func (c *Cache) Errors() []*Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -41,7 +42,8 @@ func (c *Cache) Errors() []*Error {
 
 var _ configstore.SourceStater = (*Cache)(nil)
 
-// SourceState implements configstore.SourceStater, by Errors. Whether the source is fresh, it says itself.
+// SourceState implements configstore.SourceStater, by Errors. The source itself reports whether it
+// is fresh.
 func (c *Cache) SourceState() configstore.SourceState {
 	s := configstore.SourceState{Synced: c.HasSynced()}
 	for _, e := range c.Errors() {

@@ -46,7 +46,7 @@ spec:
   endpoints: [{address: 10.0.0.9}]
 `
 
-// machine is an Infrastructure for the one machine that everything runs on.
+// machine is an Infrastructure on the local machine.
 type machine struct{}
 
 func (machine) Ensure(context.Context, gatewayapi.Desired) (gatewayapi.Provided, error) {
@@ -80,7 +80,7 @@ func ExampleNewCache() {
 	if err := configstore.WaitForSync(context.Background(), files, configs); err != nil {
 		fmt.Println(err)
 	}
-	if err := configs.Flush(context.Background()); err != nil { // what was read is delivered
+	if err := configs.Flush(context.Background()); err != nil { // the configs are delivered
 		fmt.Println(err)
 	}
 	for _, config := range configs.List(istio.VirtualService, configstore.NamespaceAll) {

@@ -13,7 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 )
 
-// An HTTPRoute of a Gateway names a Service that comes later.
+// An HTTPRoute of a Gateway references a Service that is created later.
 func Example() {
 	gateway := &gatewayv1.Gateway{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "edge", Generation: 1},

@@ -16,10 +16,10 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// namespace is what counts of a Namespace.
+// namespace contains the relevant fields of a Namespace.
 type namespace struct{ labels map[string]string }
 
-// namespaceOfObject has the label that an API server gives each Namespace.
+// namespaceOfObject adds the label that an API server sets on each Namespace.
 func namespaceOfObject(o *corev1.Namespace) *namespace {
 	labels := maps.Clone(o.Labels)
 	if labels == nil {
@@ -29,16 +29,16 @@ func namespaceOfObject(o *corev1.Namespace) *namespace {
 	return &namespace{labels}
 }
 
-// service is what counts of a Service.
+// service contains the relevant fields of a Service.
 type service struct {
-	// ports are the names of its ports by their numbers.
+	// ports contains the names of the ports by number.
 	ports map[int32]string
-	// addresses are those of the cluster, and external those of the load balancer and
+	// addresses are the cluster IPs, and external the addresses of the load balancer and the
 	// externalIPs.
 	addresses, external []string
 	loadBalancer        bool
 	exportTo            []string
-	labels              map[string]string // only those of waypoints
+	labels              map[string]string // only the waypoint labels
 }
 
 func serviceOf(o *corev1.Service) *service {
@@ -78,7 +78,7 @@ func serviceOf(o *corev1.Service) *service {
 	return s
 }
 
-// portNamed returns the number of a port by its name, the lowest of several.
+// portNamed returns the lowest number of a port with a name.
 func (s *service) portNamed(name string) (number int32, ok bool) {
 	for at, of := range s.ports {
 		if of == name && (!ok || at < number) {
@@ -88,10 +88,10 @@ func (s *service) portNamed(name string) (number int32, ok bool) {
 	return number, ok
 }
 
-// slice is what counts of an EndpointSlice.
+// slice contains the relevant fields of an EndpointSlice.
 type slice struct {
 	service Key
-	// ports are the names of those that an endpoint can be reached at.
+	// ports are the names of the ports at which an endpoint can be reached.
 	ports []string
 }
 
@@ -108,17 +108,17 @@ func sliceOf(o *discoveryv1.EndpointSlice) *slice {
 	return s
 }
 
-// secret is whether a Secret can be used. Nothing of what is secret is kept.
+// secret tells whether a Secret is usable. It contains no secret data.
 type secret struct {
-	// certificate is what is wrong with it as a server certificate with its key, and
-	// authority as that of an authority; empty: nothing.
+	// certificate is the problem of the server certificate with its key, and authority the problem
+	// of the CA certificate; "" if there is none.
 	certificate, authority string
 }
 
 func secretOf(o *corev1.Secret) *secret {
 	s := &secret{}
 	certificate, key := o.Data[corev1.TLSCertKey], o.Data[corev1.TLSPrivateKeyKey]
-	if len(certificate) == 0 && len(key) == 0 { // The names of Istio's own Secrets.
+	if len(certificate) == 0 && len(key) == 0 { // the keys of Istio's own Secrets
 		certificate, key = o.Data["cert"], o.Data["key"]
 	}
 	if len(certificate) == 0 || len(key) == 0 {
@@ -130,8 +130,8 @@ func secretOf(o *corev1.Secret) *secret {
 	return s
 }
 
-// badAuthority is what is wrong with the certificate of an authority, which has one of two keys; "" for nothing. Envoys
-// refuse one that has no certificate that can be read.
+// badAuthority returns the problem of a CA certificate, which is in one of two fields, or "".
+// Envoys reject a CA certificate without a readable certificate.
 func badAuthority(data, otherwise []byte) string {
 	if len(data) == 0 {
 		data = otherwise
@@ -146,7 +146,7 @@ func badAuthority(data, otherwise []byte) string {
 	}
 }
 
-// configMap is whether a ConfigMap can be used.
+// configMap tells whether a ConfigMap is usable.
 type configMap struct{ authority string }
 
 func configMapOf(o *corev1.ConfigMap) *configMap {
@@ -160,7 +160,7 @@ func sameServiceEntry(a, b *ServiceEntry) bool {
 		})
 }
 
-// portNamed returns the number of a port by its name, the lowest of several.
+// portNamed returns the lowest number of a port with a name.
 func (s *ServiceEntry) portNamed(name string) (number int32, ok bool) {
 	for _, p := range s.Spec.GetPorts() {
 		if n := int32(p.GetNumber()); p.GetName() == name && (!ok || n < number) { //nolint:gosec // 1 to 65535
@@ -170,7 +170,8 @@ func (s *ServiceEntry) portNamed(name string) (number int32, ok bool) {
 	return number, ok
 }
 
-// exportedTo reports whether a namespace sees the hosts of a Service or ServiceEntry of an owner: Istio's exportTo.
+// exportedTo reports whether a namespace sees the hosts of an owner's Service or ServiceEntry, by
+// Istio's exportTo.
 func exportedTo(to, byDefault []string, owner, ns string) bool {
 	if len(to) == 0 {
 		to = byDefault
@@ -182,7 +183,7 @@ func gatewayOfSet(o *gatewayv1.ListenerSet) Key {
 	return Key{string(deref(o.Spec.ParentRef.Namespace, gatewayv1.Namespace(o.Namespace))), string(o.Spec.ParentRef.Name)}
 }
 
-// deref returns what p points to, or otherwise.
+// deref returns the value of p, or otherwise if p is nil.
 func deref[T any](p *T, otherwise T) T {
 	if p == nil {
 		return otherwise

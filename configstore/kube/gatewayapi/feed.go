@@ -15,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/configfeed"
 )
 
-// subscribe has the changes of the source converted.
+// subscribe subscribes to the source and converts its changes.
 func (c *Cache) subscribe() {
 	var kinds []configstore.GroupVersionKind
 	for _, r := range append(gatewayResources(), coreResources()...) {
@@ -56,7 +56,7 @@ func (c *Cache) changed(batch []configstore.Change) {
 		object, found := r.decode(config)
 		err := r.refusal(found)
 		noted = append(noted, func() { c.noteUnread(config.Key(), err) })
-		if len(found.wrong) > 0 { // Of a source that does not validate.
+		if len(found.wrong) > 0 { // from a source without validation
 			continue
 		}
 		changes = append(changes, r.set(object))
@@ -68,7 +68,7 @@ func (c *Cache) changed(batch []configstore.Change) {
 	c.apply(changes, keys, noted)
 }
 
-// noteUnread notes why an object is not converted as it is; nil: it is.
+// noteUnread records the reason why an object is not converted as written; nil clears it.
 func (c *Cache) noteUnread(key configstore.ConfigKey, err error) {
 	if err == nil {
 		delete(c.unread, key)
@@ -78,7 +78,7 @@ func (c *Cache) noteUnread(key configstore.ConfigKey, err error) {
 	c.opts.Logger.Warn("object is not converted as it is", slog.String("object", key.Object()), slog.Any("error", err))
 }
 
-// entriesChanged takes a batch of ServiceEntries.
+// entriesChanged applies a batch of ServiceEntries.
 func (c *Cache) entriesChanged(batch []configstore.Change) {
 	changes := make([]Change, 0, len(batch))
 	for _, change := range batch {
@@ -93,14 +93,14 @@ func (c *Cache) entriesChanged(batch []configstore.Change) {
 	c.apply(changes, nil, nil)
 }
 
-// Apply converts changes of objects that the source does not have, as one batch.
+// Apply converts changes of objects that are not in the source, as one batch.
 func (c *Cache) Apply(changes ...Change) {
 	c.apply(changes, nil, nil)
 	c.begin()
 }
 
-// apply converts changes and publishes what comes of them. Objects whose own status has
-// changed are named by keys; noted keeps what they are.
+// apply converts changes and publishes the result. keys are the objects whose present status may
+// have changed; the functions of noted record their new state.
 func (c *Cache) apply(changes []Change, keys []ObjectKey, noted []func()) {
 	c.mu.Lock()
 	update := c.converter.Apply(changes...)
@@ -143,7 +143,7 @@ func (c *Cache) begin() {
 	c.host(gateways)
 }
 
-// host hands what Gateways ask for to the Infrastructure.
+// host passes the requirements of Gateways to the Infrastructure.
 func (c *Cache) host(gateways []Key) {
 	if c.hosting == nil {
 		return
@@ -153,7 +153,7 @@ func (c *Cache) host(gateways []Key) {
 	}
 }
 
-// oldest is the creation time of configs that have none: they come before all others, as in Istio.
+// oldest is the creation time of configs without one: they come before all others, as in Istio.
 func oldest() time.Time { return time.Unix(0, 0).UTC() }
 
 // publish commits changes.
@@ -161,7 +161,7 @@ func (c *Cache) publish(changes []configstore.Change) {
 	mutations := derived.Mutations(changes)
 	for i := range mutations {
 		if config := &mutations[i].Config; config.CreationTimestamp.IsZero() {
-			config.CreationTimestamp = oldest() // not when it was made here: replicas have one order
+			config.CreationTimestamp = oldest() // not the local time, so that replicas have the same order
 		}
 	}
 	c.published.Publish(mutations)

@@ -15,8 +15,8 @@ import (
 // anyOrigin matches every origin.
 const anyOrigin = `^[a-zA-Z][a-zA-Z0-9+.-]*://[^/\s?#]+$`
 
-// addFilter adds a filter of a rule to a route. One that is not supported is a problem, for it
-// must not be left out.
+// addFilter adds a filter of a rule to a route. An unsupported filter is a problem, because it must
+// not be ignored.
 func (r *resolver) addFilter(out *networking.HTTPRoute, f *gatewayv1.HTTPRouteFilter) problem {
 	switch {
 	case f.Type == gatewayv1.HTTPRouteFilterRequestHeaderModifier && f.RequestHeaderModifier != nil:
@@ -37,7 +37,7 @@ func (r *resolver) addFilter(out *networking.HTTPRoute, f *gatewayv1.HTTPRouteFi
 	return problem{}
 }
 
-// headersOf returns what p points to, which it makes if there is none.
+// headersOf returns the value of p, which it allocates if it is nil.
 func headersOf(p **networking.Headers) *networking.Headers {
 	if *p == nil {
 		*p = &networking.Headers{}
@@ -49,8 +49,9 @@ func headerOperations(f *gatewayv1.HTTPHeaderFilter) *networking.Headers_HeaderO
 	return &networking.Headers_HeaderOperations{Set: headerMap(f.Set), Add: headerMap(f.Add), Remove: f.Remove}
 }
 
-// headerMap returns headers by name; of several of one name the first counts. The values of VirtualServices are formats, in
-// which a percent sign begins a command; those of routes are literal.
+// headerMap returns headers by name; of several headers with one name the first counts. The values
+// in VirtualServices are format strings, so that the percent signs of a route's literal values are
+// escaped.
 func headerMap(list []gatewayv1.HTTPHeader) map[string]string {
 	if len(list) == 0 {
 		return nil
@@ -65,8 +66,8 @@ func headerMap(list []gatewayv1.HTTPHeader) map[string]string {
 	return out
 }
 
-// replacedPrefix is what a prefix is replaced by, as whole elements: without a slash at the
-// end, and never empty.
+// replacedPrefix returns the replacement of a prefix in whole path elements: without a trailing
+// slash, and never empty.
 func replacedPrefix(value string) string {
 	if value = strings.TrimRight(value, "/"); value == "" {
 		return "/"
@@ -98,7 +99,7 @@ func redirectOf(f *gatewayv1.HTTPRequestRedirectFilter) *networking.HTTPRedirect
 	return out
 }
 
-// rewriteOf returns nil if a filter rewrites nothing.
+// rewriteOf returns nil if the filter rewrites nothing.
 func rewriteOf(f *gatewayv1.HTTPURLRewriteFilter) *networking.HTTPRewrite {
 	out := &networking.HTTPRewrite{Authority: string(deref(f.Hostname, ""))}
 	if f.Path != nil {
@@ -106,7 +107,7 @@ func rewriteOf(f *gatewayv1.HTTPURLRewriteFilter) *networking.HTTPRewrite {
 		case gatewayv1.PrefixMatchHTTPPathModifier:
 			out.Uri = replacedPrefix(deref(f.Path.ReplacePrefixMatch, ""))
 		case gatewayv1.FullPathHTTPPathModifier:
-			// In the replacement of a regular expression a backslash begins a reference.
+			// A backslash in the replacement of a regular expression begins a reference.
 			out.UriRegexRewrite = &networking.RegexRewrite{
 				Match: "/.*", Rewrite: strings.ReplaceAll(deref(f.Path.ReplaceFullPath, ""), `\`, `\\`),
 			}
@@ -118,7 +119,7 @@ func rewriteOf(f *gatewayv1.HTTPURLRewriteFilter) *networking.HTTPRewrite {
 	return out
 }
 
-// addMirror adds a mirror. One that cannot be resolved is left out.
+// addMirror adds a mirror, unless it cannot be resolved.
 func (r *resolver) addMirror(out *networking.HTTPRoute, f *gatewayv1.HTTPRequestMirrorFilter) {
 	to, wrong := r.destination(&f.BackendRef)
 	if wrong.is() {
@@ -153,7 +154,7 @@ func corsOf(f *gatewayv1.HTTPCORSFilter) *networking.CorsPolicy {
 	return out
 }
 
-// originMatch converts an origin, in which a wildcard stands for one or more labels.
+// originMatch converts an origin. A wildcard in it stands for one or more labels.
 func originMatch(origin string) *networking.StringMatch {
 	if origin == "*" {
 		return &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: anyOrigin}}
@@ -173,7 +174,7 @@ func texts[T ~string](list []T) []string {
 	return out
 }
 
-// backendHeaders are the header operations of one backend. Other filters of backends are not
+// backendHeaders returns the header operations of one backend. Other filters of backends are not
 // supported.
 func backendHeaders(filters []gatewayv1.HTTPRouteFilter) (*networking.Headers, problem) {
 	var out *networking.Headers

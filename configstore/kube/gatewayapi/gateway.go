@@ -15,31 +15,31 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// gatewayState is what has become of a Gateway that is ours.
+// gatewayState is the result of a Gateway that this controller handles.
 type gatewayState struct {
 	ownership ownership
 	listeners []*listener // its own
 	sets      []Key       // the ListenerSets that are attached to it
-	members   []Key       // those that name it, whether it takes them or not
+	members   []Key       // the ListenerSets that reference it, attached or not
 	configs   map[Key]*configstore.Config
-	// services are the hosts of the Services that its proxies are behind.
+	// services are the hosts of the Services in front of its proxies.
 	services []string
-	// badAddresses and badParameters are why it is not accepted.
+	// badAddresses and badParameters are the reasons why it is not accepted.
 	badAddresses, badParameters problem
-	// clientCertificate is the credential that its proxies show to backends; "": none.
+	// clientCertificate is the client certificate of its proxies for backends, or "".
 	clientCertificate string
-	// noRefs is a reference of the Gateway itself that cannot be resolved.
+	// noRefs is the first reference of the Gateway itself that cannot be resolved.
 	noRefs problem
 }
 
-// setState is what has become of a ListenerSet whose Gateway is ours.
+// setState is the result of a ListenerSet whose Gateway this controller handles.
 type setState struct {
 	gateway    Key
 	listeners  []*listener
 	notAllowed problem
 }
 
-// views are what routes see.
+// views returns the listeners as routes see them.
 func views(listeners []*listener) []listenerView {
 	out := make([]listenerView, len(listeners))
 	for i, l := range listeners {
@@ -48,8 +48,8 @@ func views(listeners []*listener) []listenerView {
 	return out
 }
 
-// computeGateway makes a Gateway and its ListenerSets anew, and tells the routes whose
-// listeners are others now.
+// computeGateway recomputes a Gateway and its ListenerSets, and invalidates the routes whose
+// listeners have changed.
 func (c *Converter) computeGateway(n node) {
 	old := c.gatewayStates[n.key]
 	next, sets := c.convertGateway(n)
@@ -62,7 +62,7 @@ func (c *Converter) computeGateway(n node) {
 	if !sameListeners(old, next) {
 		c.touch(topic{listenersOfGateway, n.key})
 	}
-	// A ListenerSet that was of this Gateway may have become another one's.
+	// A former ListenerSet of this Gateway may belong to another Gateway now.
 	for _, key := range membersOf(old) {
 		if _, stays := sets[key]; !stays && c.setStates[key] != nil && c.setStates[key].gateway == n.key {
 			delete(c.setStates, key)
@@ -103,9 +103,8 @@ func sameListeners(a, b *gatewayState) bool {
 	return a.ownership == b.ownership && apiequality.Semantic.DeepEqual(views(a.listeners), views(b.listeners))
 }
 
-// replaceServers publishes the configs of a Gateway and its ListenerSets in place of others.
-// One that another Gateway has taken over meanwhile, with the ListenerSet, or with the name,
-// is that one's.
+// replaceServers replaces the configs of a Gateway and its ListenerSets. A config that another
+// Gateway has taken over, with the ListenerSet or with the name, stays.
 func (c *Converter) replaceServers(gateway Key, old, next map[Key]*configstore.Config) {
 	for key := range old {
 		if next[key] == nil && c.serverOf[key] == gateway {
@@ -119,7 +118,7 @@ func (c *Converter) replaceServers(gateway Key, old, next map[Key]*configstore.C
 	}
 }
 
-// replaceConfigs publishes configs in place of others.
+// replaceConfigs replaces the configs of old by those in next.
 func (c *Converter) replaceConfigs(kind configstore.GroupVersionKind, old, next map[Key]*configstore.Config) {
 	for key := range old {
 		if next[key] == nil {
@@ -131,10 +130,10 @@ func (c *Converter) replaceConfigs(kind configstore.GroupVersionKind, old, next 
 	}
 }
 
-// convertGateway returns nil if the Gateway is not ours.
+// convertGateway returns nil if this controller does not handle the Gateway.
 func (c *Converter) convertGateway(n node) (*gatewayState, map[Key]*setState) {
 	v := view{c, n}
-	o := c.gateways[n.key] // a change of which marks the Gateway itself
+	o := c.gateways[n.key] // read without a topic, because a change of the Gateway marks this node
 	if o == nil {
 		return nil, nil
 	}
@@ -167,8 +166,8 @@ func (c *Converter) convertGateway(n node) (*gatewayState, map[Key]*setState) {
 	return state, sets
 }
 
-// attachSets returns the listeners of the ListenerSets of a Gateway in the order of their
-// precedence: of older ones first, then by name.
+// attachSets returns the listeners of a Gateway's ListenerSets in order of precedence: older ones
+// first, then by name.
 func (v view) attachSets(gateway *gatewayv1.Gateway, state *gatewayState, sets map[Key]*setState) []*listener {
 	key := keyOf(gateway)
 	var listeners []*listener
@@ -193,7 +192,8 @@ func (v view) attachSets(gateway *gatewayv1.Gateway, state *gatewayState, sets m
 	return listeners
 }
 
-// allowsSet reports whether a Gateway allows ListenerSets of a namespace; by default none.
+// allowsSet reports whether a Gateway allows ListenerSets of a namespace. By default it allows
+// none.
 func (v view) allowsSet(gateway *gatewayv1.Gateway, ns string) bool {
 	allowed := gateway.Spec.AllowedListeners
 	if allowed == nil || allowed.Namespaces == nil {
@@ -246,8 +246,8 @@ func (v view) serverConfig(
 	return config
 }
 
-// parameters returns what is wrong with the parameters of a Gateway: they must be a ConfigMap
-// of its namespace.
+// parameters returns the problem of a Gateway's parameters, which must be a ConfigMap of its
+// namespace.
 func (v view) parameters(o *gatewayv1.Gateway) problem {
 	if o.Spec.Infrastructure == nil || o.Spec.Infrastructure.ParametersRef == nil {
 		return problem{}
@@ -263,8 +263,8 @@ func (v view) parameters(o *gatewayv1.Gateway) problem {
 	return problem{}
 }
 
-// clientCertificate returns the credential that the proxies of a Gateway show to backends, ""
-// for none, or what is wrong with it.
+// clientCertificate returns the client certificate that a Gateway's proxies use for backends, or
+// "", and its problem, if any.
 func (v view) clientCertificate(o *gatewayv1.Gateway) (credential string, wrong problem) {
 	if o.Spec.TLS == nil || o.Spec.TLS.Backend == nil || o.Spec.TLS.Backend.ClientCertificateRef == nil {
 		return "", problem{}

@@ -9,8 +9,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// computeGatewayStatus makes the status of a Gateway anew. It is apart from its listeners, for
-// a route that attaches changes nothing but this.
+// computeGatewayStatus recomputes the status of a Gateway. It is separate from the listeners,
+// because a route that attaches only changes the status.
 func (c *Converter) computeGatewayStatus(n node) {
 	v := view{c, n}
 	o, state := c.gateways[n.key], c.gatewayStates[n.key]
@@ -59,7 +59,7 @@ func (c *Converter) computeGatewayStatus(n node) {
 	c.publishStatus(KindGateway, n.key, status)
 }
 
-// acceptedSets is the number of ListenerSets that are accepted.
+// acceptedSets returns the number of accepted ListenerSets.
 func (c *Converter) acceptedSets(state *gatewayState) int32 {
 	var n int32
 	for _, key := range state.sets {
@@ -70,8 +70,8 @@ func (c *Converter) acceptedSets(state *gatewayState) int32 {
 	return n
 }
 
-// gatewayAccepted is the condition Accepted of a Gateway. Listeners that do not work make it
-// false only together.
+// gatewayAccepted returns the condition Accepted of a Gateway. It is false because of its listeners
+// only if none of them works.
 func gatewayAccepted(state *gatewayState, unsupported problem) metav1.Condition {
 	if wrong := state.badParameters.or(state.badAddresses).or(unsupported); wrong.is() {
 		return goodUnless(accepted, "", wrong)
@@ -95,7 +95,7 @@ func gatewayAccepted(state *gatewayState, unsupported problem) metav1.Condition 
 	}
 }
 
-// isInsecure reports whether some port lets clients in that cannot be validated.
+// isInsecure reports whether some port admits clients that fail validation.
 func isInsecure(o *gatewayv1.Gateway, state *gatewayState) bool {
 	return slices.ContainsFunc(state.listeners, func(l *listener) bool {
 		validation := frontendValidation(o, l.view.Port)
@@ -103,7 +103,7 @@ func isInsecure(o *gatewayv1.Gateway, state *gatewayState) bool {
 	})
 }
 
-// listenerStatus is the status of a listener of a Gateway or a ListenerSet.
+// listenerStatus returns the status of a listener of a Gateway or a ListenerSet.
 func (c *Converter) listenerStatus(l *listener, generation int64, had gatewayv1.ListenerStatus) gatewayv1.ListenerStatus {
 	status := gatewayv1.ListenerStatus{
 		Name: l.spec.Name, SupportedKinds: []gatewayv1.RouteGroupKind{},
@@ -134,8 +134,8 @@ func (c *Converter) listenerStatus(l *listener, generation int64, had gatewayv1.
 	return status
 }
 
-// computeListenerSetStatus makes the status of a ListenerSet anew. That of one whose Gateway
-// is not ours is not, either.
+// computeListenerSetStatus recomputes the status of a ListenerSet. It has none if this controller
+// does not handle its Gateway.
 func (c *Converter) computeListenerSetStatus(n node) {
 	v := view{c, n}
 	o, state := c.listenerSets[n.key], c.setStates[n.key]

@@ -8,8 +8,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// reference is one side of a reference between objects. The name of the referring side does
-// not count.
+// reference is one side of a reference between objects. The name of the referring side is ignored.
 type reference struct{ group, kind, namespace, name string }
 
 // grants reports whether a ReferenceGrant, which is in the namespace of the target, allows a

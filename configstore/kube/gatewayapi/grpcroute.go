@@ -63,7 +63,7 @@ func (r *resolver) grpcAction(spec *gatewayv1.GRPCRouteRule) (*networking.HTTPRo
 	return out, problem{}
 }
 
-// httpFilters are the filters of a GRPCRoute as those of an HTTPRoute, of which they are some.
+// httpFilters converts the filters of a GRPCRoute, whose types are a subset of an HTTPRoute's.
 func httpFilters(list []gatewayv1.GRPCRouteFilter) []gatewayv1.HTTPRouteFilter {
 	var out []gatewayv1.HTTPRouteFilter
 	for _, f := range list {

@@ -19,9 +19,8 @@ import (
 
 var historySteps = flag.Int("history-steps", 120, "steps of each random history")
 
-// TestHistories: after every step of random histories of the objects of all scenarios the
-// state, with its statuses, equals that of a fresh start, and the changes that are reported
-// lead to it.
+// TestHistories: after every step of random histories of the objects of all scenarios the state,
+// with its statuses, equals that of a fresh start, and the reported changes lead to it.
 func TestHistories(t *testing.T) {
 	t.Parallel()
 	pool := documentsOfCorpus(t)
@@ -59,8 +58,8 @@ func TestHistories(t *testing.T) {
 	}
 }
 
-// TestLongHistory: after two histories of 5,000 steps, which leave more of everything behind, the state
-// is that of a fresh start, too.
+// TestLongHistory: after two histories of 5,000 steps, which accumulate more remains, the state
+// also equals that of a fresh start.
 func TestLongHistory(t *testing.T) {
 	t.Parallel()
 	pool := documentsOfCorpus(t)
@@ -95,7 +94,7 @@ func longHistory(t *testing.T, random *rand.Rand, pool []map[string]any, steps i
 	sys.removeAll(t)
 }
 
-// randomStep sets or deletes some objects at a time.
+// randomStep sets or deletes some objects at once.
 func (s *system) randomStep(random *rand.Rand, pool []map[string]any) (did string, err error) {
 	for range 1 + random.IntN(4) {
 		if present := slices.SortedFunc(maps.Keys(s.objects), compareRefs); len(present) > 0 && random.IntN(5) == 0 {
@@ -144,7 +143,7 @@ func removeField(random *rand.Rand, of map[string]any) {
 	delete(of, key)
 }
 
-// removeAll deletes all objects: nothing is left, also inside.
+// removeAll deletes all objects: the Converter must be empty, including its internal state.
 func (s *system) removeAll(t *testing.T) {
 	t.Helper()
 	for _, ref := range slices.SortedFunc(maps.Keys(s.objects), compareRefs) {
@@ -174,8 +173,8 @@ func compareRefs(a, b objectRef) int {
 	return ObjectKey{Kind(a.Kind), Key{a.Namespace, a.Name}}.Compare(ObjectKey{Kind(b.Kind), Key{b.Namespace, b.Name}})
 }
 
-// variants are objects of the scenarios of ListenerSets under other names, and for other
-// Gateways, of which these scenarios have too few.
+// variants returns the ListenerSets of the scenarios under other names and for other Gateways,
+// because the scenarios have too few combinations.
 func variants(doc map[string]any) []map[string]any {
 	var out []map[string]any
 	switch doc["kind"] {
@@ -197,7 +196,7 @@ func variants(doc map[string]any) []map[string]any {
 	return out
 }
 
-// documentsOfCorpus are the objects of all scenarios, each once.
+// documentsOfCorpus returns the distinct objects of all scenarios.
 func documentsOfCorpus(t *testing.T) []map[string]any {
 	t.Helper()
 	dir := corpusDirectory()

@@ -16,14 +16,14 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// hostKey is what one VirtualService is made for: a host of a listener, or of the mesh.
+// hostKey identifies a VirtualService: a host of a listener, or of the mesh.
 type hostKey struct {
 	mesh bool
-	// namespace is that of the Gateway config, or, in the mesh, that of the routes.
+	// namespace is the namespace of the Gateway config, or, in the mesh, of the routes.
 	namespace string
 	gateway   string // the name of the config
 	host      string
-	port      int32 // in the mesh; 0: all
+	port      int32 // only in the mesh; 0 means all ports
 }
 
 func (k hostKey) compare(l hostKey) int {
@@ -38,7 +38,7 @@ func (k hostKey) compare(l hostKey) int {
 		strings.Compare(k.host, l.host), cmp.Compare(k.port, l.port))
 }
 
-// config is the name of the VirtualService.
+// config returns the name of the VirtualService.
 func (k hostKey) config() string {
 	switch {
 	case !k.mesh:
@@ -50,12 +50,12 @@ func (k hostKey) config() string {
 	}
 }
 
-// contribution is what one route has for a host.
+// contribution contains the HTTP routes of one route object for a host.
 type contribution struct {
 	from    routeKey
 	created metav1.Time
 	routes  []*networking.HTTPRoute
-	// consumer: it is for clients of the route's namespace only.
+	// consumer is set if it applies only to clients of the route's namespace.
 	consumer bool
 }
 
@@ -65,14 +65,14 @@ func (a *contribution) equal(b *contribution) bool {
 	})
 }
 
-// compare orders routes by their precedence: older ones first, then by "namespace/name".
+// compare orders contributions by precedence: older routes first, then by "namespace/name".
 func (a *contribution) compare(b *contribution) int {
 	return cmp.Or(a.created.Compare(b.created.Time), strings.Compare(a.from.String(), b.from.String()),
 		strings.Compare(string(a.from.Kind), string(b.from.Kind)))
 }
 
-// computeHost makes the VirtualService of a host anew, of all routes for it. It is in the
-// namespace of the first of them.
+// computeHost recomputes the VirtualService of a host from all its routes. It is in the namespace
+// of the first route.
 func (c *Converter) computeHost(key hostKey) {
 	old, had := c.hostConfigs[key]
 	parts := sortedContributions(c.hosts[key])
@@ -109,14 +109,14 @@ func (c *Converter) computeHost(key hostKey) {
 	c.publish(istio.VirtualService, at, config)
 }
 
-// ownNamespace is the exportTo of what counts for clients of its own namespace only. There it comes before what is
-// exported to all.
+// ownNamespace returns the exportTo of a VirtualService for clients of its own namespace only.
+// There it takes precedence over VirtualServices that are exported to all namespaces.
 func ownNamespace() []string { return []string{"."} }
 
-// byPrecedence orders routes of one host: exact paths, prefixes and regular expressions,
-// longer ones first; then those with a method, with more headers, with more query parameters.
-// What is equal stays in the order of the routes and of their rules. Routes of preflights come after those that
-// rules have for the same path.
+// byPrecedence orders routes of one host: exact paths, prefixes and regular expressions, longer
+// ones first; then routes with a method, with more headers, with more query parameters. Equal
+// routes stay in the order of the route objects and of their rules. Preflight routes come after the
+// routes of rules for the same path.
 func byPrecedence(a, b *networking.HTTPRoute) int {
 	if len(a.Match) == 0 || len(b.Match) == 0 {
 		return cmp.Compare(len(b.Match), len(a.Match))

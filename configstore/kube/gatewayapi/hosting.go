@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// firstHostingRetry and lastHostingRetry are the times after which a failed call is made
-	// again, which double in between.
+	// firstHostingRetry and lastHostingRetry are the first and the maximum delay before a failed
+	// call is retried. The delay doubles with each failure.
 	firstHostingRetry = time.Second
 	lastHostingRetry  = time.Minute
 )
 
-// hosting calls an Infrastructure, one call at a time for each Gateway.
+// hosting calls an Infrastructure, with one call at a time per Gateway.
 type hosting struct {
 	infrastructure Infrastructure
 	logger         *slog.Logger
-	// report is called with what a Gateway runs on; nil: nothing any more.
+	// report is called with the infrastructure of a Gateway, or nil after its removal.
 	report func(Key, *Provided)
 
 	wake chan struct{}
@@ -38,20 +38,20 @@ type hosting struct {
 
 // hosted is one Gateway.
 type hosted struct {
-	// desired is nil if it is to be removed.
+	// desired is nil if the infrastructure is to be removed.
 	desired *Desired
-	// due: a call is to be made. busy: one is being made.
+	// due is set while a call is pending, and busy during a call.
 	due, busy bool
-	// failures counts the calls that have failed since one succeeded.
+	// failures counts the failed calls since the last success.
 	failures int
-	retry    *time.Timer // nil: none is planned
+	retry    *time.Timer // nil unless a retry is scheduled
 }
 
 func newHosting(i Infrastructure, logger *slog.Logger, report func(Key, *Provided)) *hosting {
 	return &hosting{infrastructure: i, logger: logger, report: report, wake: make(chan struct{}, 1), gateways: map[Key]*hosted{}}
 }
 
-// want takes what a Gateway asks for; nil: nothing any more.
+// want sets the requirements of a Gateway; nil removes its infrastructure.
 func (h *hosting) want(key Key, desired *Desired) {
 	h.mu.Lock()
 	g := h.gateways[key]
@@ -71,7 +71,7 @@ func (h *hosting) want(key Key, desired *Desired) {
 	h.signal()
 }
 
-// again has Ensure called once more.
+// again causes another call of Ensure.
 func (h *hosting) again(key Key) {
 	h.mu.Lock()
 	if g := h.gateways[key]; g != nil {
@@ -84,11 +84,11 @@ func (h *hosting) again(key Key) {
 func (h *hosting) signal() {
 	select {
 	case h.wake <- struct{}{}:
-	default: // One look is enough.
+	default: // A wake-up is pending already.
 	}
 }
 
-// run makes calls until ctx ends, and returns when none is being made.
+// run makes calls until ctx ends, and returns after the calls in progress.
 func (h *hosting) run(ctx context.Context) {
 	var calls sync.WaitGroup
 	defer h.stopTimers()
@@ -105,7 +105,7 @@ func (h *hosting) run(ctx context.Context) {
 	}
 }
 
-// take returns the Gateways of which a call is to be made, and makes them busy.
+// take returns the Gateways with a pending call, and marks them busy.
 func (h *hosting) take() []Key {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -120,7 +120,7 @@ func (h *hosting) take() []Key {
 	return out
 }
 
-// call makes the call of one Gateway, and reports what came of it.
+// call makes the call for one Gateway, and reports its result.
 func (h *hosting) call(ctx context.Context, key Key) {
 	h.mu.Lock()
 	desired := h.gateways[key].desired
@@ -141,7 +141,7 @@ func (h *hosting) call(ctx context.Context, key Key) {
 		err = p
 	}
 	if ctx.Err() != nil {
-		return // It was stopped.
+		return // stopped
 	}
 	if err != nil {
 		h.logger.Warn("infrastructure of a Gateway failed", slog.String("gateway", key.String()), slog.Any("error", err))
@@ -155,7 +155,7 @@ func (h *hosting) call(ctx context.Context, key Key) {
 	h.signal()
 }
 
-// finish ends a call, and plans the next one if it has failed.
+// finish ends a call, and schedules a retry if it has failed.
 func (h *hosting) finish(key Key, desired *Desired, failed bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -4,10 +4,10 @@ package gatewayapi
 
 import "strings"
 
-// anyHost is what no hostname means.
+// anyHost is the meaning of an unset hostname.
 const anyHost = "*"
 
-// hostOf returns a hostname, or anyHost for none.
+// hostOf returns the hostname, or anyHost if it is empty.
 func hostOf(name string) string {
 	if name == "" {
 		return anyHost
@@ -15,8 +15,8 @@ func hostOf(name string) string {
 	return name
 }
 
-// within reports whether all names that a matches are matched by b. A wildcard stands for one
-// or more labels: *.example.com does not match example.com.
+// within reports whether b matches all names that a matches. A wildcard stands for one or more
+// labels: *.example.com does not match example.com.
 func within(a, b string) bool {
 	if a == b || b == anyHost {
 		return true
@@ -28,10 +28,10 @@ func within(a, b string) bool {
 	return strings.HasSuffix(strings.TrimPrefix(a, "*"), suffix) && a != suffix
 }
 
-// overlap reports whether some name is matched by both.
+// overlap reports whether both match some name.
 func overlap(a, b string) bool { return within(a, b) || within(b, a) }
 
-// narrower returns the one of two hosts that overlap that matches less.
+// narrower returns the more specific of two overlapping hosts.
 func narrower(a, b string) string {
 	if within(a, b) {
 		return a

@@ -29,7 +29,7 @@ func matching(expression string) (*networking.StringMatch, error) {
 	return &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: expression}}, nil
 }
 
-// errMatch is of a match of an unknown type, and errNoName of one of nothing.
+// errMatch reports a match of an unknown type, and errNoName a match without a name.
 var (
 	errMatch  = errors.New("a match has an unknown type")
 	errNoName = errors.New("a match has no name of what it matches")
@@ -67,8 +67,8 @@ func httpMatch(m *gatewayv1.HTTPRouteMatch) (*networking.HTTPMatchRequest, error
 	return out, nil
 }
 
-// pathMatch converts the match of a path. Prefixes match whole elements, so a slash at the
-// end of one means nothing.
+// pathMatch converts the match of a path. Prefixes match whole elements, so a trailing slash is
+// insignificant.
 func pathMatch(p *gatewayv1.HTTPPathMatch) (*networking.StringMatch, error) {
 	if p == nil {
 		return prefix("/"), nil
@@ -89,7 +89,7 @@ func pathMatch(p *gatewayv1.HTTPPathMatch) (*networking.StringMatch, error) {
 	}
 }
 
-// namedMatch converts the match of the value of a header or a query parameter.
+// namedMatch converts the match of a header's or query parameter's value.
 func namedMatch(name, kind, value string) (*networking.StringMatch, error) {
 	if name == "" {
 		return nil, errNoName
@@ -104,8 +104,8 @@ func namedMatch(name, kind, value string) (*networking.StringMatch, error) {
 	}
 }
 
-// addHeader adds the match of a header. Names of headers have no case; of several matches of
-// one the first counts.
+// addHeader adds the match of a header. Header names are case-insensitive; of several matches of
+// one header the first counts.
 func addHeader(out *networking.HTTPMatchRequest, name, kind, value string) error {
 	match, err := namedMatch(name, kind, value)
 	if err != nil {
@@ -123,7 +123,7 @@ func addHeader(out *networking.HTTPMatchRequest, name, kind, value string) error
 	return nil
 }
 
-// grpcMatch converts one match of a GRPCRoute; nil: it matches everything.
+// grpcMatch converts one match of a GRPCRoute, or returns nil if it matches everything.
 func grpcMatch(m *gatewayv1.GRPCRouteMatch) (*networking.HTTPMatchRequest, error) {
 	if m.Method == nil && len(m.Headers) == 0 {
 		return nil, nil //nolint:nilnil // as said

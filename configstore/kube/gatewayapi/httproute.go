@@ -13,27 +13,28 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// failed is the status of requests that a rule cannot serve.
+// failed is the response status for requests of a rule that cannot be served.
 const failed = 500
 
-// rules are the HTTP routes of a route, one for each match of each rule, in their order.
+// rules are the HTTP routes of a route object, one for each match of each rule, in order.
 type rules struct {
 	routes []*networking.HTTPRoute
-	// dropped says what is wrong with rules that are answered with 500, or left out; of total.
+	// dropped contains the problems of rules that respond with 500 or are dropped. total is the
+	// number of all rules.
 	dropped []string
 	total   int
-	// badHosts says what is wrong with hostnames that are left out.
+	// badHosts contains the problems of dropped hostnames.
 	badHosts []string
-	// unresolved is a reference that cannot be resolved.
+	// unresolved is the first reference that cannot be resolved.
 	unresolved problem
 }
 
-// drop notes that a rule is not served.
+// drop records that a rule is not served.
 func (r *rules) drop(i int, why string) {
 	r.dropped = append(r.dropped, "rule "+strconv.Itoa(i)+": "+why)
 }
 
-// invalid is why a route is not accepted as a whole: no rule is left.
+// invalid returns the reason why a route is not accepted at all, if no rule is left.
 func (r *rules) invalid() problem {
 	if len(r.dropped) == 0 || len(r.dropped) < r.total {
 		return problem{}
@@ -41,7 +42,7 @@ func (r *rules) invalid() problem {
 	return problem{string(gatewayv1.RouteReasonUnsupportedValue), r.droppedText()}
 }
 
-// partial is why a route is accepted in part only.
+// partial returns the reason why a route is accepted only in part.
 func (r *rules) partial() problem {
 	if len(r.dropped)+len(r.badHosts) == 0 || r.invalid().is() {
 		return problem{}
@@ -53,10 +54,10 @@ func (r *rules) droppedText() string {
 	return "Dropped Rule: " + strings.Join(slices.Concat(r.dropped, r.badHosts), "; ")
 }
 
-// rule is what rules of HTTPRoutes and GRPCRoutes have in common once they are converted.
+// rule contains the common fields of a converted rule of an HTTPRoute or a GRPCRoute.
 type rule struct {
 	name    *gatewayv1.SectionName
-	matches []*networking.HTTPMatchRequest // nil: one that matches everything
+	matches []*networking.HTTPMatchRequest // nil matches everything
 	action  *networking.HTTPRoute
 }
 
@@ -77,7 +78,7 @@ func (r *rules) add(key Key, i int, of rule) {
 	}
 }
 
-// withMatch returns a route for one match; nil matches everything. All else is shared.
+// withMatch returns a copy of a route with one match; nil matches everything. The copy is shallow.
 func withMatch(of *networking.HTTPRoute, match *networking.HTTPMatchRequest) *networking.HTTPRoute {
 	out := &networking.HTTPRoute{
 		Name: of.Name, Route: of.Route, Redirect: of.Redirect, DirectResponse: of.DirectResponse, Rewrite: of.Rewrite,
@@ -106,8 +107,9 @@ func (r *resolver) convertHTTPRoute(o *gatewayv1.HTTPRoute) *rules {
 	return out
 }
 
-// addRule adds a rule, or what is there in its place if its action is wrong, or has texts that no proxy takes: requests
-// for it are answered with 500. A rule whose matches, or whose name, have such texts is left out.
+// addRule adds a rule. If its action has a problem, or contains texts that proxies reject, requests
+// for the rule get the response 500. If its matches or its name contain such texts, the rule is
+// dropped.
 func (r *resolver) addRule(out *rules, key Key, i int, of rule, wrong problem) {
 	for _, match := range of.matches {
 		if why := r.c.badText(withMatch(&networking.HTTPRoute{Name: string(deref(of.name, ""))}, match)); why != "" {
@@ -128,7 +130,7 @@ func (r *resolver) addRule(out *rules, key Key, i int, of rule, wrong problem) {
 }
 
 func httpMatches(list []gatewayv1.HTTPRouteMatch) ([]*networking.HTTPMatchRequest, error) {
-	if len(list) == 0 { // The default of the Gateway API.
+	if len(list) == 0 { // the default of the Gateway API
 		list = []gatewayv1.HTTPRouteMatch{{}}
 	}
 	var out []*networking.HTTPMatchRequest
@@ -142,7 +144,7 @@ func httpMatches(list []gatewayv1.HTTPRouteMatch) ([]*networking.HTTPMatchReques
 	return out, nil
 }
 
-// refused is the action of a rule that cannot be served.
+// refused returns the action of a rule that cannot be served.
 func refused() *networking.HTTPRoute {
 	return &networking.HTTPRoute{DirectResponse: &networking.HTTPDirectResponse{Status: failed}}
 }
@@ -178,7 +180,7 @@ func (r *resolver) httpAction(spec *gatewayv1.HTTPRouteRule) (*networking.HTTPRo
 	return out, problem{}
 }
 
-// defaultAttempts is how often is retried if a rule does not say.
+// defaultAttempts is the number of retries if a rule does not set it.
 const defaultAttempts = 2
 
 func setRetries(out *networking.HTTPRoute, retry *gatewayv1.HTTPRouteRetry) {
@@ -199,8 +201,8 @@ func setRetries(out *networking.HTTPRoute, retry *gatewayv1.HTTPRouteRetry) {
 	out.Retries.RetryOn = strings.Join(on, ",")
 }
 
-// setTimeouts sets the timeouts of a route. Without retries a request has one attempt, whose
-// timeout is its own.
+// setTimeouts sets the timeouts of a route. A request without retries has one attempt, so that the
+// timeout of the attempt is the timeout of the request.
 func setTimeouts(out *networking.HTTPRoute, timeouts *gatewayv1.HTTPRouteTimeouts) {
 	if timeouts == nil {
 		return
@@ -218,8 +220,8 @@ func setTimeouts(out *networking.HTTPRoute, timeouts *gatewayv1.HTTPRouteTimeout
 	}
 }
 
-// durationOf reads a duration of the Gateway API, which is one of Go's. One that is malformed
-// counts as none: the API server accepts none.
+// durationOf parses a duration of the Gateway API, which has the syntax of Go. A malformed duration
+// counts as unset; the API server rejects it.
 func durationOf(d *gatewayv1.Duration) time.Duration {
 	parsed, err := time.ParseDuration(string(deref(d, "0s")))
 	if err != nil {

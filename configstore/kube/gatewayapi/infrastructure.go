@@ -11,51 +11,52 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Infrastructure runs the proxies of Gateways, and gives them addresses: as processes of this
-// machine, Deployments and load balancers of a cluster, or whatever a program has. A Cache calls
-// it once it has synced, for all Gateways that are ours. Calls for one Gateway follow each
-// other, those for different ones overlap; each may take any time, and ends early when ctx
-// ends, which is when Cache.Run is stopped. A panic counts as an error.
+// Infrastructure runs the proxies of Gateways and assigns their addresses: for example as local
+// processes, or as Deployments and load balancers of a cluster. A Cache calls it once it has
+// synced, for all Gateways that the controller handles. Calls for one Gateway are sequential, calls
+// for different Gateways are concurrent. A call may take any time, and must return early when ctx
+// ends, which happens when Cache.Run is stopped. A panic counts as an error.
 //
-// Proxies of a Gateway have its namespace, and the label
-// gateway.networking.k8s.io/gateway-name with its name, or are endpoints of its Service:
-// package xdsupdate/traffic gives them its listeners, and those of its ListenerSets.
+// Proxies of a Gateway are in its namespace, and have the label
+// gateway.networking.k8s.io/gateway-name with its name, or are endpoints of its Service: package
+// xdsupdate/traffic sends them the listeners of the Gateway and of its ListenerSets.
 type Infrastructure interface {
-	// Ensure makes what a Gateway runs on as desired, and returns what there is by then. It
-	// is called when that has changed, after Cache.InfrastructureChanged, and, later and later,
-	// after an error, which is in the status of the Gateway meanwhile. What is as desired stays.
+	// Ensure creates or updates the infrastructure of a Gateway as desired, and returns its present
+	// state. It is called when desired has changed, after Cache.InfrastructureChanged, and, with
+	// backoff, after an error, which the status of the Gateway shows meanwhile. It must be
+	// idempotent.
 	Ensure(ctx context.Context, desired Desired) (Provided, error)
-	// Remove ends what a Gateway ran on that has gone, or is ours no more; nothing is there
-	// to remove if it succeeds or Ensure was never called. It is not called for what went while no
-	// Cache ran: a program removes at its start what no Gateway of Cache.Gateways needs. After an
-	// error it is called again.
+	// Remove removes the infrastructure of a Gateway that was deleted or that the controller does
+	// not handle any more. It succeeds if nothing exists. It is not called for Gateways that were
+	// deleted while no Cache ran: at its start a host removes the infrastructure of Gateways that
+	// are not in Cache.Gateways. After an error it is called again.
 	Remove(ctx context.Context, gateway Key) error
 }
 
-// Desired is what a Gateway asks of its Infrastructure. It is read-only.
+// Desired contains the requirements of a Gateway for its Infrastructure. It is read-only.
 type Desired struct {
 	Gateway Key
-	// Class is the name of its GatewayClass.
+	// Class is the name of the GatewayClass.
 	Class string
-	// Listeners are those that work, of the Gateway and its ListenerSets, by port and name.
+	// Listeners are the working listeners of the Gateway and its ListenerSets, by port and name.
 	Listeners []DesiredListener
-	// Addresses are those that the Gateway asks for; none: any.
+	// Addresses are the requested addresses; if empty, any address is suitable.
 	Addresses []gatewayv1.GatewaySpecAddress
-	// Labels and Annotations are for everything that is made for it.
+	// Labels and Annotations are for all objects that are created for the Gateway.
 	Labels, Annotations map[string]string
-	// Parameters are those of spec.infrastructure; nil: none.
+	// Parameters is spec.infrastructure.parametersRef, or nil.
 	Parameters *gatewayv1.LocalParametersReference
 }
 
-// DesiredListener is a listener that proxies of a Gateway have.
+// DesiredListener is a listener of a Gateway's proxies.
 type DesiredListener struct {
 	Name     string
-	Hostname string // empty: any
+	Hostname string // empty for any
 	Port     int32
 	Protocol gatewayv1.ProtocolType
 }
 
-// Ports returns the ports of the listeners, each once, sorted.
+// Ports returns the distinct ports of the listeners, sorted.
 func (d *Desired) Ports() []int32 {
 	var out []int32
 	for _, l := range d.Listeners {
@@ -65,7 +66,8 @@ func (d *Desired) Ports() []int32 {
 	return slices.Compact(out)
 }
 
-// desired returns what a Gateway asks for; nil: it is not ours, or run by somebody else.
+// desired returns the requirements of a Gateway, or nil if this controller does not handle it or
+// somebody else runs it.
 func (c *Converter) desired(key Key) *Desired {
 	o, state := c.gateways[key], c.gatewayStates[key]
 	if o == nil || state == nil || state.ownership != ours {

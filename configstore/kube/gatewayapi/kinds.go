@@ -15,16 +15,17 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// resource is a kind of objects that are read as configs: their specs are as they are
-// written, and become the Go types of the Gateway API here.
+// resource is a kind of objects that are read as configs. Their specs are unstructured in the
+// source and are converted to the Go types of the Gateway API here.
 type resource struct {
 	gvk configstore.GroupVersionKind
-	// older are the other versions under which it may be served. They have the same fields.
+	// older are the other versions under which the kind may be served. They have the same fields.
 	older         []string
 	plural        string
 	clusterScoped bool
 	hasStatus     bool
-	// closed: an object with a field that is not known has no effect, because the field may restrict it.
+	// closed is set if an object with an unknown field has no effect, because the field may
+	// restrict it.
 	closed bool
 	// empty returns a new object of the kind.
 	empty func() metav1.Object
@@ -33,7 +34,7 @@ type resource struct {
 	del func(namespace, name string) Change
 }
 
-// newResource returns the kind whose objects are of a type P, which is a pointer.
+// newResource returns the kind whose objects are of the pointer type P.
 func newResource[P interface {
 	Object
 	metav1.Object
@@ -53,13 +54,13 @@ func newResource[P interface {
 	}
 }
 
-// GroupVersionKind is the kind of configs that are objects of this kind, as in Schemas.
+// GroupVersionKind returns the kind of the configs for objects of this kind, as in Schemas.
 func (k Kind) GroupVersionKind() configstore.GroupVersionKind {
 	return configstore.GroupVersionKind{Group: gatewayv1.GroupName, Version: "v1", Kind: string(k)}
 }
 
-// gatewayResources returns the kinds of the Gateway API, with the versions that the CRDs of
-// its releases since v1.0 serve.
+// gatewayResources returns the kinds of the Gateway API, with the versions that the CRDs of its
+// releases since v1.0 serve.
 func gatewayResources() []*resource {
 	class := newResource[*gatewayv1.GatewayClass](KindGatewayClass.GroupVersionKind(), "gatewayclasses", true, "v1beta1")
 	class.clusterScoped = true
@@ -78,7 +79,7 @@ func gatewayResources() []*resource {
 	}
 }
 
-// coreResources returns the kinds of Kubernetes that a directory may have beside them.
+// coreResources returns the Kubernetes kinds that a directory may contain in addition.
 func coreResources() []*resource {
 	core := func(kind string) configstore.GroupVersionKind {
 		return configstore.GroupVersionKind{Version: "v1", Kind: kind}
@@ -88,7 +89,7 @@ func coreResources() []*resource {
 	return []*resource{namespace, newResource[*corev1.Service](core(kindService), "services", true)}
 }
 
-// refusal returns why an object does not have the effect that is written; nil: it has.
+// refusal returns the reason why an object does not take effect as written, or nil.
 func (r *resource) refusal(found findings) error {
 	switch {
 	case len(found.wrong) > 0:
@@ -100,7 +101,7 @@ func (r *resource) refusal(found findings) error {
 	}
 }
 
-// decode returns the object of a config of the kind, and what is wrong with it.
+// decode returns the object of a config of the kind, and its problems.
 func (r *resource) decode(c *configstore.Config) (metav1.Object, findings) {
 	o := r.empty()
 	o.SetName(c.Name)
@@ -123,7 +124,7 @@ func (r *resource) decode(c *configstore.Config) (metav1.Object, findings) {
 		}
 	}
 	if status, ok := c.Status.(*structpb.Struct); ok && r.hasStatus {
-		var ofStatus findings // One that cannot be read is replaced.
+		var ofStatus findings // A status that cannot be decoded is replaced.
 		ofStatus.decode("status", structpb.NewStructValue(status), value.FieldByName("Status"))
 	}
 	return o, found

@@ -11,8 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// layer4 are the destinations of a rule of a TCPRoute or TLSRoute. Without any the
-// destination is a cluster that does not exist, as in Istio: connections are refused.
+// layer4 returns the destinations of a rule of a TCPRoute or TLSRoute. If there are none, the
+// destination is a cluster that does not exist, as in Istio, so that connections are refused.
 func (r *resolver) layer4(refs []gatewayv1.BackendRef) []*networking.RouteDestination {
 	backends := weighted(refs, func(b *gatewayv1.BackendRef) *int32 { return b.Weight })
 	if len(backends) == 0 {
@@ -79,8 +79,7 @@ func tcpRoutes(at *attachment, what converted) []*networking.TCPRoute {
 	return out
 }
 
-// tlsRoutes match the names that clients ask for: in the mesh those of the route, if it has
-// any.
+// tlsRoutes match the SNI of clients. In the mesh they match the route's hostnames, if it has any.
 func tlsRoutes(of common, at *attachment, hosts []string, what converted) []*networking.TLSRoute {
 	if at.listener == nil && of.hostnames[0] != anyHost {
 		hosts = of.hostnames

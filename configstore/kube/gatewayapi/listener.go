@@ -14,53 +14,53 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// parentKey names what routes name as their parent: a Gateway or a ListenerSet.
+// parentKey identifies a parent of routes: a Gateway or a ListenerSet.
 type parentKey struct {
 	Kind
 	Key
 }
 
-// listener is one of a Gateway, or of a ListenerSet that is attached to it.
+// listener is a listener of a Gateway, or of a ListenerSet that is attached to it.
 type listener struct {
 	owner parentKey
 	spec  gatewayv1.Listener
 
-	// view is what routes see of it.
+	// view is the listener as routes see it.
 	view listenerView
-	// What is wrong with it.
+	// The problems of the listener.
 	unsupported, conflict, badTLS, badKinds, unaccepted problem
-	// noRefs is a reference that cannot be resolved. The listener may work without it.
+	// noRefs is the first reference that cannot be resolved. The listener may work without it.
 	noRefs problem
 }
 
-// listenerView is what a route has to know of a listener. It does not change with the
-// Namespaces that a selector selects, so that routes elsewhere do not.
+// listenerView contains the fields of a listener that routes depend on. It does not change with the
+// set of Namespaces that a selector matches, so that routes of other namespaces are not recomputed.
 type listenerView struct {
 	Section  string
 	Port     int32
 	Protocol gatewayv1.ProtocolType
-	Host     string // anyHost for none
-	// From and Selector are which namespaces' routes are allowed; Namespace is the listener's.
+	Host     string // anyHost if unset
+	// From and Selector select the namespaces of allowed routes; Namespace is the listener's.
 	From      gatewayv1.FromNamespaces
 	Selector  *metav1.LabelSelector
 	Namespace string
-	// Kinds are those of routes, all of the Gateway API's group.
+	// Kinds are the allowed kinds of routes, all of the Gateway API's group.
 	Kinds []Kind
-	// Config is the name of its Gateway config.
+	// Config is the name of the Gateway config.
 	Config string
-	// Conflicted: routes do not attach.
+	// Conflicted is set if routes do not attach because of a conflict.
 	Conflicted bool
-	// Gateway is the one that it is of.
+	// Gateway is the Gateway of the listener.
 	Gateway Key
 }
 
-// works reports whether a listener yields a config.
+// works reports whether a listener has a config.
 func (l *listener) works() bool { return !l.failure().is() }
 
-// failure is why it does not.
+// failure returns the reason why it does not.
 func (l *listener) failure() problem { return l.conflict.or(l.unsupported).or(l.badTLS) }
 
-// protocolKinds are the kinds of routes that a listener can have.
+// protocolKinds returns the kinds of routes that a listener supports.
 func protocolKinds(spec *gatewayv1.Listener) []Kind {
 	switch spec.Protocol {
 	case gatewayv1.HTTPProtocolType, gatewayv1.HTTPSProtocolType:
@@ -77,7 +77,7 @@ func protocolKinds(spec *gatewayv1.Listener) []Kind {
 	}
 }
 
-// newListener looks at what is of the listener alone.
+// newListener returns a listener with the results that depend only on its own fields.
 func newListener(owner parentKey, gateway Key, config string, spec gatewayv1.Listener) *listener {
 	l := &listener{owner: owner, spec: spec}
 	l.view = listenerView{
@@ -96,7 +96,7 @@ func newListener(owner parentKey, gateway Key, config string, spec gatewayv1.Lis
 	}
 	l.view.Kinds = possible
 	if wrong := l.view.badNames(); wrong.is() {
-		l.unsupported, l.view.Kinds = wrong, nil // No VirtualService can be for it.
+		l.unsupported, l.view.Kinds = wrong, nil // No VirtualService could refer to it.
 		return l
 	}
 	if spec.AllowedRoutes == nil {
@@ -121,7 +121,7 @@ func newListener(owner parentKey, gateway Key, config string, spec gatewayv1.Lis
 	return l
 }
 
-// badNames is what is wrong with the texts of a listener, which a directory may have.
+// badNames returns the problem of a listener's names, which a directory may contain.
 func (l *listenerView) badNames() problem {
 	invalid := string(gatewayv1.ListenerReasonInvalid)
 	switch {
@@ -134,7 +134,7 @@ func (l *listenerView) badNames() problem {
 	}
 }
 
-// selects returns the test of a selector. One that is malformed selects nothing.
+// selects returns the predicate of a selector. A malformed selector matches nothing.
 func selects(s *metav1.LabelSelector) func(map[string]string) bool {
 	selector, err := metav1.LabelSelectorAsSelector(s)
 	if err != nil {
@@ -143,7 +143,8 @@ func selects(s *metav1.LabelSelector) func(map[string]string) bool {
 	return func(l map[string]string) bool { return selector.Matches(labels.Set(l)) }
 }
 
-// allows reports whether what is in a namespace may attach to what is in another one.
+// allows reports whether objects of the namespace ns may attach to an object of the namespace
+// owner.
 func (v view) allows(from gatewayv1.FromNamespaces, selector *metav1.LabelSelector, owner, ns string) bool {
 	switch from {
 	case gatewayv1.NamespacesFromAll:
@@ -157,8 +158,8 @@ func (v view) allows(from gatewayv1.FromNamespaces, selector *metav1.LabelSelect
 	}
 }
 
-// serverHosts are the hosts of a listener's server, each with a namespace whose
-// VirtualServices may have it.
+// serverHosts returns the hosts of a listener's server, each with a namespace whose VirtualServices
+// may use it.
 func (v view) serverHosts(l *listenerView) []string {
 	switch l.From {
 	case gatewayv1.NamespacesFromAll:

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestListenerSetMoves: a ListenerSet goes from one Gateway to another, in either order of
-// their names, and a Gateway of its name comes and goes.
+// TestListenerSetMoves: a ListenerSet moves from one Gateway to another, in either order of their
+// names, and a Gateway with the ListenerSet's name is created and deleted.
 func TestListenerSetMoves(t *testing.T) {
 	t.Parallel()
 	gateway := func(name string, port int) string {

@@ -19,8 +19,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-// badObjects are objects of one tenant with texts that no proxy takes, as the CRDs of an API server, or a directory, let
-// them in. status is the object whose status says so, of a kind, with a condition.
+// badObjects returns objects of one tenant with texts that proxies reject, but that the CRDs of an
+// API server, or a directory, admit. status is the object whose status reports the error, of a
+// kind, with a condition.
 func badObjects() map[string]struct{ object, condition string } {
 	route := func(kind, rest string) string {
 		return "apiVersion: gateway.networking.k8s.io/v1\nkind: " + kind + "\nmetadata: {name: bad, namespace: shop}\nspec:\n" + rest
@@ -69,8 +70,9 @@ func badObjects() map[string]struct{ object, condition string } {
 	return out
 }
 
-// TestOneBadObject: what one tenant writes takes nobody else's Gateways and routes away, neither in a fresh process nor in a
-// running one; its status says what is wrong; and when it goes, everything is as if it had never been there.
+// TestOneBadObject: an invalid object of one tenant removes no Gateways and routes of other
+// tenants, neither in a new process nor in a running one. Its status reports the error, and its
+// deletion restores the state without it.
 func TestOneBadObject(t *testing.T) {
 	data, err := os.ReadFile("testdata/cases/newline.yaml")
 	if err != nil {
@@ -115,7 +117,7 @@ func TestOneBadObject(t *testing.T) {
 	}
 }
 
-// TestBadRuleAnswers500: the other rules of a route stay, and the bad one is answered with 500.
+// TestBadRuleAnswers500: the other rules of a route stay, and the invalid rule responds with 500.
 func TestBadRuleAnswers500(t *testing.T) {
 	d := newDirectory(t, gatewayapi.CacheOptions{})
 	d.write("a.yaml", edgeClass+"---\n"+edgeGateway+"---\n"+cartEntry+"---\n"+strings.Replace(cartRoute, "  rules:", `  rules:
@@ -136,7 +138,7 @@ func TestBadRuleAnswers500(t *testing.T) {
 	}
 }
 
-// published names what a cache shows.
+// published returns the keys of a cache's configs.
 func published(c *gatewayapi.Cache) []string {
 	var out []string
 	for _, kind := range []configstore.GroupVersionKind{istio.DestinationRule, istio.Gateway, istio.VirtualService} {
@@ -151,7 +153,7 @@ func missing(want, got []string) []string {
 	return slices.DeleteFunc(slices.Clone(want), func(s string) bool { return slices.Contains(got, s) })
 }
 
-// conditions are those of all objects named bad or cart.
+// conditions returns the conditions of all objects with the name bad or cart.
 func conditions(c *gatewayapi.Cache) string {
 	var out strings.Builder
 	for key, status := range c.Snapshot().Statuses() {
@@ -180,8 +182,9 @@ func conditions(c *gatewayapi.Cache) string {
 	return out.String()
 }
 
-// TestUnknownFieldsOfGrants: a field that is not known may restrict a ReferenceGrant, which grants nothing with one, at any
-// depth, and says so; without it, it grants again.
+// TestUnknownFieldsOfGrants: an unknown field may restrict a ReferenceGrant. A ReferenceGrant with
+// an unknown field at any depth grants nothing, and reports that; without the field, it grants
+// again.
 func TestUnknownFieldsOfGrants(t *testing.T) {
 	source := memory.NewController(memory.Make(gatewayapi.Schemas().Union(istio.Schemas())))
 	cache := gatewayapi.NewCache(source)

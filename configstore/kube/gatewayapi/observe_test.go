@@ -16,8 +16,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// state is what is compared: objects by an identity that does not depend on the names of
-// configs, each in a canonical form.
+// state is the compared state: objects by an identity that does not depend on the names of configs,
+// each in a canonical form.
 type state struct {
 	gateways, virtualServices, destinationRules, statuses map[string]map[string]any
 }
@@ -47,10 +47,10 @@ func (o *observation) state() state {
 	return canonicalState(clone(o.Gateways.list), clone(o.VirtualServices.list), clone(o.DestRules.list), clone(o.Status.list))
 }
 
-// state returns what there is.
+// state returns the present state.
 func (s *system) state() state { return s.observe().state() }
 
-// observe returns what there is in the form of a recording.
+// observe returns the present state in the form of a recording.
 func (s *system) observe() *observation {
 	snapshot := s.converter.Snapshot()
 	list := func(kind configstore.GroupVersionKind) []map[string]any {
@@ -106,7 +106,7 @@ func canonicalState(gateways, services, rules, statuses []map[string]any) state 
 		id := text(g, "namespace") + "/" + text(g, "annotations", annotationParents)
 		identity[text(g, "namespace")+"/"+text(g, "name")] = id
 		delete(g, "name")
-		delete(g["annotations"].(map[string]any), istio.AnnotationBackendCertificate) // Istio has none for it.
+		delete(g["annotations"].(map[string]any), istio.AnnotationBackendCertificate) // Istio has no such annotation
 		if text(g, "annotations", annotationServiceAccount) == "" {
 			delete(g["annotations"].(map[string]any), annotationServiceAccount)
 		}
@@ -132,8 +132,8 @@ func canonicalState(gateways, services, rules, statuses []map[string]any) state 
 	return out
 }
 
-// addVirtualService adds one by its namespace, Gateways and hosts; of TCPRoutes and TLSRoutes
-// those of one route and listener are one.
+// addVirtualService adds a VirtualService by its namespace, Gateways and hosts. The VirtualServices
+// of a TCPRoute or TLSRoute for one listener are merged.
 func (s *state) addVirtualService(v map[string]any, identity map[string]string) {
 	spec := dig(v, "spec").(map[string]any)
 	delete(v, "name")
@@ -186,7 +186,7 @@ func (s *state) addVirtualService(v map[string]any, identity map[string]string) 
 	s.virtualServices[id] = v
 }
 
-// lowerHeaders takes the case out of the names of headers that are changed.
+// lowerHeaders converts the names of changed headers to lower case.
 func lowerHeaders(of map[string]any) {
 	for _, direction := range []string{"request", "response"} {
 		for _, operation := range []string{"set", "add"} {
@@ -199,7 +199,7 @@ func lowerHeaders(of map[string]any) {
 	}
 }
 
-// zeroWeight is G36: how a rule without backends refuses connections is free.
+// zeroWeight is G36: a rule without backends may refuse connections in any way.
 func zeroWeight(route map[string]any) {
 	for _, to := range each(route["route"]) {
 		if text(to, "destination", "subset") == "zero-weight" {
@@ -208,7 +208,7 @@ func zeroWeight(route map[string]any) {
 	}
 }
 
-// addStatus adds a status without what is incidental: messages, times, orders.
+// addStatus adds a status without its incidental parts: messages, times, orders.
 func (s *state) addStatus(of map[string]any) {
 	status, _ := of["status"].(map[string]any)
 	canonicalConditions(status)

@@ -8,16 +8,16 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// target is what BackendTLSPolicies can be for: a Service or a ServiceEntry.
+// target is a target of BackendTLSPolicies: a Service or a ServiceEntry.
 type target struct {
 	kind string
 	Key
 }
 
-// node is the result that the policies of a target come to.
+// node returns the result of the target's policies.
 func (t target) node() node { return node{nodePolicies, Kind(t.kind), t.Key} }
 
-// parent is the target as the ancestor of a policy.
+// parent returns the target as the ancestor of a policy.
 func (t target) parent() gatewayv1.ParentReference {
 	group := ""
 	if t.kind == kindServiceEntry {
@@ -28,17 +28,18 @@ func (t target) parent() gatewayv1.ParentReference {
 	}
 }
 
-// is reports whether a reference of a policy is to the target, whose namespace is that of the policy.
+// is reports whether a reference of a policy refers to the target, which is in the policy's
+// namespace.
 func (t target) is(ref *gatewayv1.LocalPolicyTargetReferenceWithSectionName) bool {
 	return isTarget(ref) && string(ref.Kind) == t.kind && string(ref.Name) == t.Name
 }
 
-// isTarget reports whether a policy can be for an object of a kind.
+// isTarget reports whether a policy supports a target of this kind.
 func isTarget(ref *gatewayv1.LocalPolicyTargetReferenceWithSectionName) bool {
 	return ref.Group == "" && ref.Kind == kindService || ref.Group == groupIstio && ref.Kind == kindServiceEntry
 }
 
-// targets are the Services and ServiceEntries that a policy, which may be nil, is for.
+// targets returns the Services and ServiceEntries of a policy, which may be nil.
 func targets(o *gatewayv1.BackendTLSPolicy) []target {
 	if o == nil {
 		return nil
@@ -54,7 +55,7 @@ func targets(o *gatewayv1.BackendTLSPolicy) []target {
 	return out
 }
 
-// sections are the ports of a target, by name, that a policy is for; "": all.
+// sections returns the names of the ports of a target that a policy selects; "" selects all ports.
 func sections(o *gatewayv1.BackendTLSPolicy, t target) []string {
 	var out []string
 	for i := range o.Spec.TargetRefs {
@@ -65,7 +66,7 @@ func sections(o *gatewayv1.BackendTLSPolicy, t target) []string {
 	return out
 }
 
-// unsupported are the ancestors that stand for what a policy cannot be for.
+// unsupported returns the ancestors for the targets that a policy does not support.
 func unsupported(o *gatewayv1.BackendTLSPolicy) []ancestor {
 	var out []ancestor
 	for i := range o.Spec.TargetRefs {
@@ -82,15 +83,15 @@ func unsupported(o *gatewayv1.BackendTLSPolicy) []ancestor {
 	return out
 }
 
-// backend is what counts of a target.
+// backend contains the relevant fields of a target.
 type backend struct {
-	// configs are the names of the DestinationRules of its hosts.
+	// configs contains the names of the DestinationRules by host.
 	configs map[string]Key
 	// portNamed returns the number of a port.
 	portNamed func(name string) (number int32, ok bool)
 }
 
-// backendOf returns nil if there is no such object.
+// backendOf returns nil if the target does not exist.
 func (v view) backendOf(t target) *backend {
 	if t.kind == kindService {
 		s := v.service(t.Key)

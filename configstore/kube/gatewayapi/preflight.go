@@ -9,13 +9,15 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// preflightSuffix ends the names of routes for preflights. The names of rules have no tilde.
+// preflightSuffix is the suffix of the names of preflight routes. The names of rules have no tilde.
 const preflightSuffix = "~preflight"
 
-// preflightOf returns the route of the preflights for one match of a rule; nil: the match takes them, or there is no CORS
-// policy. A browser asks with the method OPTIONS, and without the headers of the request, before it sends a request of
-// another origin, so that a match of a method or of headers does not take what it asks. The policy of the route answers it,
-// of whatever origin it is, so that it reaches no backend; Envoy looks at policies of routes with backends only.
+// preflightOf returns the route for the CORS preflights of one match of a rule. It returns nil if
+// the match itself accepts preflights, or if there is no CORS policy. Before a cross-origin
+// request, a browser sends a preflight with the method OPTIONS and without the headers of the
+// request, so that a match of a method or of headers does not accept it. The CORS policy of the
+// route answers preflights of every origin, so that they do not reach a backend. The route has
+// backends, because Envoy applies the policies only of routes with backends.
 func preflightOf(of *networking.HTTPRoute, match *networking.HTTPMatchRequest) *networking.HTTPRoute {
 	method := match.GetMethod().GetExact()
 	if of.GetCorsPolicy() == nil || len(of.GetRoute()) == 0 || len(match.GetHeaders()) == 0 && (method == "" || method == http.MethodOptions) {
@@ -34,7 +36,7 @@ func preflightOf(of *networking.HTTPRoute, match *networking.HTTPMatchRequest) *
 	}
 }
 
-// isPreflight reports whether a route was made by preflightOf.
+// isPreflight reports whether preflightOf returned a route.
 func isPreflight(route *networking.HTTPRoute) bool {
 	return strings.HasSuffix(route.GetName(), preflightSuffix)
 }

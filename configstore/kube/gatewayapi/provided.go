@@ -9,22 +9,22 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// Provided is what a Gateway runs on at present, as its Infrastructure says.
+// Provided is the present infrastructure of a Gateway, as its Infrastructure reports it.
 type Provided struct {
-	// Addresses are those at which the Gateway can be reached; they are its status.
+	// Addresses are the addresses at which the Gateway can be reached; its status contains them.
 	Addresses []gatewayv1.GatewayStatusAddress
-	// Ready: connections to Addresses are served. Without it the Gateway is not Programmed.
+	// Ready is set if connections to Addresses are served. Otherwise the Gateway is not Programmed.
 	Ready bool
-	// Reason is why it is not ready, a reason of the condition Programmed:
-	// GatewayReasonAddressNotUsable, for instance, for an address that the Gateway asks for
-	// and that there is not. With GatewayReasonUnsupportedAddress, for an address of a type
-	// that there are not, the Gateway is not accepted, either. Empty: GatewayReasonPending.
+	// Reason is the reason why it is not ready, for the condition Programmed: for instance
+	// GatewayReasonAddressNotUsable if a requested address does not exist. With
+	// GatewayReasonUnsupportedAddress, for an address type that is not supported, the Gateway is
+	// not accepted, either. Default: GatewayReasonPending.
 	Reason gatewayv1.GatewayConditionReason
-	// Message says more, for people. Empty: a general one.
+	// Message is the reason for people. Default: a general text.
 	Message string
 }
 
-// problem is why Programmed is not true.
+// problem returns the reason why Programmed is not true.
 func (p *Provided) problem() problem {
 	switch {
 	case p == nil:
@@ -42,7 +42,7 @@ func (p *Provided) problem() problem {
 	return out
 }
 
-// unsupported is why Accepted is not true.
+// unsupported returns the reason why Accepted is not true.
 func (p *Provided) unsupported() problem {
 	if p == nil || p.Ready || p.Reason != gatewayv1.GatewayReasonUnsupportedAddress {
 		return problem{}
@@ -50,8 +50,8 @@ func (p *Provided) unsupported() problem {
 	return p.problem()
 }
 
-// SetProvided returns the change of what a Gateway runs on, with Options.Provided; nil: it is
-// not known. It must not be modified any more.
+// SetProvided returns the change of a Gateway's infrastructure, with Options.Provided. nil means
+// that it is unknown. now must not be modified afterwards.
 func SetProvided(gateway Key, now *Provided) Change {
 	return Change{func(c *Converter) {
 		if old := c.provided[gateway]; old == nil && now == nil || old != nil && now != nil && reflect.DeepEqual(old, now) {
@@ -71,7 +71,7 @@ func (v view) provided(gateway Key) *Provided {
 	return v.c.provided[gateway]
 }
 
-// unsupported is why a Gateway cannot have the addresses that it asks for.
+// unsupported returns the reason why a Gateway cannot have its requested addresses.
 func (v view) unsupported(gateway Key) problem {
 	if !v.c.opts.Provided {
 		return problem{}
@@ -79,7 +79,7 @@ func (v view) unsupported(gateway Key) problem {
 	return v.provided(gateway).unsupported()
 }
 
-// reached returns the addresses of a Gateway, and why it is not served at them.
+// reached returns the addresses of a Gateway, and the reason why it is not served at them.
 func (v view) reached(gateway Key, addressType string, services []string, ports []int32) ([]gatewayv1.GatewayStatusAddress, problem) {
 	if v.c.opts.Provided {
 		p := v.provided(gateway)

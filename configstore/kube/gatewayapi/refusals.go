@@ -14,25 +14,26 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// reasonRefused is the reason of conditions that say what a proxy has refused.
+// reasonRefused is the reason of conditions that report a proxy's NACK.
 const reasonRefused = "RefusedByProxy"
 
-// maxRefusal is how much of a text is in a condition.
+// maxRefusal is the maximum length of a NACK's text in a condition.
 const maxRefusal = 2048
 
-// refusals are what proxies say of the configs that were made of objects.
+// refusals are the proxies' NACKs of the resulting configs, by object.
 type refusals struct {
-	// routes are by the Gateway configs, or "" for the mesh, whose proxies refuse the route.
+	// routes contains the texts by route and by the Gateway config of the proxies that reject the
+	// route, or "" for the mesh.
 	routes map[routeKey]map[string]string
-	// listeners are by their Gateway config.
+	// listeners contains the texts by the listener's Gateway config.
 	listeners map[string]string
 }
 
-// SetRefusals returns the change of what proxies refuse: messages that say so of VirtualServices
-// and Gateways that the converter has made, by their keys, in place of all that was said
-// before. Other keys have no effect. A route that proxies of a Gateway refuse is
-// not accepted by that one, and a listener is not programmed. A VirtualService that several
-// routes have a part in is a refusal of all of them. Package refusals does it for an ads.Server.
+// SetRefusals returns the change of the proxies' NACKs: the texts for VirtualServices and Gateways
+// of the converter, by their keys. It replaces all previous texts. Other keys have no effect. A
+// route that proxies of a Gateway reject is not accepted by that Gateway, and a rejected listener
+// is not programmed. If several routes contribute to a rejected VirtualService, all of them are
+// rejected. Package refusals collects the texts from an ads.Server.
 func SetRefusals(texts map[configstore.ConfigKey]string) Change {
 	return Change{func(c *Converter) {
 		next := refusals{routes: map[routeKey]map[string]string{}, listeners: map[string]string{}}
@@ -52,7 +53,7 @@ func SetRefusals(texts map[configstore.ConfigKey]string) Change {
 	}}
 }
 
-// addRoutes adds the refusal of a VirtualService to the routes that it was made of.
+// addRoutes adds the NACK of a VirtualService to the routes from which it was made.
 func (r *refusals) addRoutes(config *configstore.Config, text string) {
 	spec, _ := config.Spec.(*networking.VirtualService)
 	for parent := range strings.SplitSeq(config.Annotations[annotationParents], ",") {
@@ -74,7 +75,7 @@ func (r *refusals) addRoutes(config *configstore.Config, text string) {
 	}
 }
 
-// parseRoute reads "Kind/name.namespace". A namespace has no dots.
+// parseRoute parses "Kind/name.namespace". A namespace has no dots.
 func parseRoute(text string) (routeKey, bool) {
 	kind, rest, ok := strings.Cut(text, "/")
 	dot := strings.LastIndexByte(rest, '.')
@@ -84,7 +85,7 @@ func parseRoute(text string) (routeKey, bool) {
 	return routeKey{Kind(kind), Key{rest[dot+1:], rest[:dot]}}, true
 }
 
-// replaceRefusals has the statuses made anew of what is refused otherwise than before.
+// replaceRefusals replaces the NACKs and invalidates the statuses that they change.
 func (c *Converter) replaceRefusals(next refusals) {
 	old := c.refusals
 	c.refusals = next
@@ -109,7 +110,7 @@ func (c *Converter) replaceRefusals(next refusals) {
 	}
 }
 
-// union returns the keys of two maps, each once, in no order.
+// union returns the keys of two maps, each once, in unspecified order.
 func union[K comparable, V any](a, b map[K]V) []K {
 	out := slices.Collect(maps.Keys(a))
 	for key := range b {
@@ -120,7 +121,7 @@ func union[K comparable, V any](a, b map[K]V) []K {
 	return out
 }
 
-// ofRoute is what proxies of a parent say of a route.
+// ofRoute returns the NACK of a route by the proxies of a parent.
 func (r *refusals) ofRoute(route routeKey, result *parentResult) problem {
 	by := r.routes[route]
 	if len(by) == 0 {
@@ -138,7 +139,7 @@ func (r *refusals) ofRoute(route routeKey, result *parentResult) problem {
 	return problem{}
 }
 
-// ofListener is what proxies say of a listener.
+// ofListener returns the NACK of a listener.
 func (r *refusals) ofListener(l *listener) problem {
 	if text, refused := r.listeners[l.owner.Namespace+"/"+l.view.Config]; refused {
 		return problem{reasonRefused, excerpt.CutTo(text, maxRefusal)}

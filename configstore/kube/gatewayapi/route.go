@@ -17,15 +17,16 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// routeState is what a route contributes.
+// routeState is the result of a route.
 type routeState struct {
-	// hosts has what it contributes to hosts: HTTPRoutes and GRPCRoutes.
+	// hosts contains the contributions of an HTTPRoute or GRPCRoute, by host.
 	hosts map[hostKey]*contribution
-	// configs are its VirtualServices: TCPRoutes and TLSRoutes.
+	// configs are the VirtualServices of a TCPRoute or TLSRoute.
 	configs map[Key]*configstore.Config
-	// attached are the listeners that have taken it.
+	// attached are the listeners that have accepted it.
 	attached map[listenerKey]struct{}
-	// uses are the Services and ServiceEntries that it names, with the Gateways that have taken it.
+	// uses are the Services and ServiceEntries that it references, with the Gateways that have
+	// accepted it.
 	uses map[use]struct{}
 }
 
@@ -39,13 +40,13 @@ type use struct {
 	gateway Key
 }
 
-// common is what all kinds of routes have.
+// common contains the common fields of all kinds of routes.
 type common struct {
 	kind       Kind
 	object     metav1.Object
 	parentRefs []gatewayv1.ParentReference
-	hostnames  []string // anyHost for none
-	// badHosts are those that are left out, because they are no host names.
+	hostnames  []string // anyHost if unset
+	// badHosts are the problems of hostnames that are dropped because they are invalid.
 	badHosts []string
 	status   gatewayv1.RouteStatus
 }
@@ -76,7 +77,8 @@ func commonOf(kind Kind, object metav1.Object) common {
 	return out
 }
 
-// unusable is why a route cannot attach anywhere: it has hostnames, but none that can be used.
+// unusable returns the reason why a route cannot attach at all: it has hostnames, and none is
+// valid.
 func (of common) unusable() problem {
 	if len(of.hostnames) > 0 {
 		return problem{}
@@ -84,7 +86,7 @@ func (of common) unusable() problem {
 	return problem{string(gatewayv1.RouteReasonUnsupportedValue), of.badHosts[0]}
 }
 
-// computeRoute makes what a route contributes anew, and what depends on that.
+// computeRoute recomputes the result of a route, and invalidates the results that depend on it.
 func (c *Converter) computeRoute(n node) {
 	key := routeKey{n.route, n.key}
 	old := c.routeStates[key]
@@ -123,7 +125,7 @@ func (c *Converter) computeRoute(n node) {
 	}
 }
 
-// attach counts a route at a listener.
+// attach changes the number of routes at a listener.
 func (c *Converter) attach(at listenerKey, by int) {
 	c.attached.add(at.parent, at.section, by)
 	kind := nodeGatewayStatus
@@ -187,7 +189,7 @@ func (r *resolver) convert(object metav1.Object) converted {
 	return out
 }
 
-// add adds what a route contributes by one of its parents.
+// add adds the contributions of a route at one of its parents.
 func (of common) add(v view, state *routeState, result *parentResult, what converted) {
 	ns := of.object.GetNamespace()
 	for i := range result.found {
@@ -225,7 +227,7 @@ func (of common) add(v view, state *routeState, result *parentResult, what conve
 	}
 }
 
-// onPort restricts routes to a port of their Service; 0: to none.
+// onPort restricts routes to a port of their Service; 0 means all ports.
 func onPort(routes []*networking.HTTPRoute, port int32) []*networking.HTTPRoute {
 	if port == 0 {
 		return routes
@@ -242,8 +244,8 @@ func onPort(routes []*networking.HTTPRoute, port int32) []*networking.HTTPRoute 
 	return out
 }
 
-// routeStatus is the status of a route: entries of others as they are, and one for each
-// parentRef that concerns us.
+// routeStatus returns the status of a route: the unchanged entries of other controllers, and one
+// entry for each parentRef of ours.
 func (c *Converter) routeStatus(of common, results []parentResult, what map[bool]converted) *gatewayv1.RouteStatus {
 	status := &gatewayv1.RouteStatus{Parents: []gatewayv1.RouteParentStatus{}}
 	for _, entry := range of.status.Parents {
@@ -273,7 +275,7 @@ func (c *Converter) routeStatus(of common, results []parentResult, what map[bool
 	return status
 }
 
-// conditionsFor are those of our entry for a parentRef.
+// conditionsFor returns the conditions of our entry for a parentRef.
 func conditionsFor(status gatewayv1.RouteStatus, ref gatewayv1.ParentReference) []metav1.Condition {
 	i := slices.IndexFunc(status.Parents, func(p gatewayv1.RouteParentStatus) bool {
 		return p.ControllerName == ControllerName && sameParent(p.ParentRef, ref)
@@ -290,8 +292,8 @@ func sameParent(a, b gatewayv1.ParentReference) bool {
 		groupOf(a.Group, gatewayv1.GroupName) == groupOf(b.Group, gatewayv1.GroupName)
 }
 
-// contribute replaces what a route contributes to hosts. A host whose part is the same is not
-// made anew.
+// contribute replaces the contributions of a route. A host whose contribution is unchanged is not
+// recomputed.
 func (c *Converter) contribute(key routeKey, old, next map[hostKey]*contribution) {
 	for host := range old {
 		if next[host] == nil {
@@ -312,7 +314,7 @@ func (c *Converter) contribute(key routeKey, old, next map[hostKey]*contribution
 	}
 }
 
-// sortedContributions are in the order of precedence of the routes.
+// sortedContributions returns the contributions in the order of the routes' precedence.
 func sortedContributions(of map[routeKey]*contribution) []*contribution {
 	return slices.SortedFunc(maps.Values(of), (*contribution).compare)
 }

@@ -11,7 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// ruleReasons is G35: of several references that cannot be resolved any gives the reason.
+// ruleReasons is G35: of several references that cannot be resolved any may determine the reason.
 func (c *comparison) ruleReasons() {
 	reasons := []string{"RefNotPermitted", "BackendNotFound", reasonInvalidDestination, "InvalidKind", reasonInvalidFilter}
 	for id, status := range c.want.statuses {
@@ -30,7 +30,7 @@ func (c *comparison) ruleReasons() {
 	}
 }
 
-// references is how many backends and mirrors a route names.
+// references returns the number of backends and mirrors that a route references.
 func (c *comparison) references(ref objectRef) int {
 	n := 0
 	switch o := c.read[ref].(type) {
@@ -54,8 +54,7 @@ func (c *comparison) references(ref objectRef) int {
 	return n
 }
 
-// ruleServicePorts is G51: a parentRef with a port that the Service does not have matches
-// nothing.
+// ruleServicePorts is G51: a parentRef with a port that the Service does not have does not match.
 func (c *comparison) ruleServicePorts() {
 	for id, status := range c.want.statuses {
 		rest := strings.Split(id, "/")
@@ -88,7 +87,7 @@ func (c *comparison) ruleServicePorts() {
 	}
 }
 
-// ruleConsumers is G50: the VirtualServices of consumer routes are for their own namespace.
+// ruleConsumers is G50: the VirtualServices of consumer routes apply to their own namespace.
 func (c *comparison) ruleConsumers() {
 	for _, v := range c.want.virtualServices {
 		spec, _ := v["spec"].(map[string]any)
@@ -104,7 +103,8 @@ func (c *comparison) ruleConsumers() {
 	}
 }
 
-// ruleServerNames is G31: hosts of TLSRoutes that a nearer listener has are routed there alone.
+// ruleServerNames is G31: hosts of TLSRoutes that a more specific listener serves are routed only
+// there.
 func (c *comparison) ruleServerNames() {
 	for _, o := range objects[*gatewayv1.Gateway](c.system) {
 		for _, l := range o.Spec.Listeners {
@@ -157,7 +157,7 @@ func (c *comparison) rulePolicies() {
 	}
 }
 
-// loses reports whether an older policy is for the same targets.
+// loses reports whether an older policy applies to the same targets.
 func (c *comparison) loses(o *gatewayv1.BackendTLSPolicy, policies []*gatewayv1.BackendTLSPolicy) bool {
 	return slices.ContainsFunc(policies, func(other *gatewayv1.BackendTLSPolicy) bool {
 		older := other.CreationTimestamp.Before(&o.CreationTimestamp) ||

@@ -14,8 +14,7 @@ func (c *comparison) hasParent(v map[string]any, parent string) bool {
 	return slices.Contains(strings.Split(text(v, "annotations", annotationParents), ","), parent)
 }
 
-// refusedRule reports whether a rule cannot be served: it has a filter or a backend that is
-// not supported.
+// refusedRule reports whether a rule cannot be served because of an unsupported filter or backend.
 func (c *comparison) refusedRule(r *anyRoute, rule *anyRule) bool {
 	supported := []gatewayv1.HTTPRouteFilterType{
 		gatewayv1.HTTPRouteFilterRequestHeaderModifier, gatewayv1.HTTPRouteFilterResponseHeaderModifier,
@@ -58,8 +57,8 @@ func (c *comparison) badMirror(r *anyRoute, rule *anyRule) bool {
 	return false
 }
 
-// ruleRefused is G32 and G33: a rule that cannot be served is answered with 500, a mirror that
-// cannot be resolved is left out, and the other rules stay.
+// ruleRefused is G32 and G33: a rule that cannot be served responds with 500, a mirror that cannot
+// be resolved is dropped, and the other rules stay.
 func (c *comparison) ruleRefused(r *anyRoute) {
 	refused, affected := map[string]bool{}, false
 	for i := range r.rules {
@@ -104,8 +103,8 @@ func (c *comparison) ruleRefused(r *anyRoute) {
 	}
 }
 
-// checkRefused checks the routes of a route with rules that are refused, and returns those of
-// others.
+// checkRefused checks the HTTP routes of a route with rejected rules, and returns the HTTP routes
+// of other routes.
 func (c *comparison) checkRefused(r *anyRoute, v map[string]any, refused map[string]bool) []any {
 	var left []any
 	seen := map[string]bool{}
@@ -138,7 +137,7 @@ func (c *comparison) checkRefused(r *anyRoute, v map[string]any, refused map[str
 	return left
 }
 
-// forgetCounts takes out how many routes the parents of a route have.
+// forgetCounts removes the number of attached routes of a route's parents.
 func (c *comparison) forgetCounts(st *state, r *anyRoute) {
 	for _, ref := range r.parentRefs {
 		id := kindOf(ref.Kind, string(KindGateway)) + "/" + namespaceOf(ref.Namespace, r.key().Namespace) + "/" + string(ref.Name)

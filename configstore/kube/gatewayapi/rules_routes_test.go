@@ -12,7 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// anyRoute is what HTTPRoutes and GRPCRoutes have in common for the rules.
+// anyRoute contains the common parts of HTTPRoutes and GRPCRoutes.
 type anyRoute struct {
 	common
 
@@ -33,7 +33,7 @@ func (r *anyRoute) parent() string {
 	return string(r.kind) + "/" + r.object.GetName() + "." + r.object.GetNamespace()
 }
 
-// httpRoutes are all HTTPRoutes and GRPCRoutes.
+// httpRoutes returns all HTTPRoutes and GRPCRoutes.
 func (c *comparison) httpRoutes() []*anyRoute {
 	var out []*anyRoute
 	name := func(r *anyRoute, given *gatewayv1.SectionName, i int) string {
@@ -113,9 +113,9 @@ func (c *comparison) ruleRoutes() {
 	c.ruleServerNames()
 }
 
-// forgetRoutes is G22: what HTTPRoutes and GRPCRoutes of one name have is not compared with
-// the recording, which has lost one of them. Ours is compared with a fresh start, and names
-// both.
+// forgetRoutes is G22: the results of an HTTPRoute and a GRPCRoute of one name are not compared
+// with the recording, which has lost one of them. Our state is compared with a fresh start, and
+// contains both.
 func (c *comparison) forgetRoutes(key Key) {
 	for _, st := range []*state{c.want, c.got} {
 		for id, v := range st.virtualServices {
@@ -128,7 +128,7 @@ func (c *comparison) forgetRoutes(key Key) {
 	}
 }
 
-// ruleExpressions is G46: a rule with a regular expression that does not compile is left out.
+// ruleExpressions is G46: a rule with an invalid regular expression is dropped.
 func (c *comparison) ruleExpressions(r *anyRoute) {
 	dropped := map[string]bool{}
 	for _, rule := range r.rules {
@@ -181,8 +181,8 @@ func (c *comparison) routesNamed(name string, do func(route map[string]any)) {
 	}
 }
 
-// rulePaths is G39 and G41: prefixes of redirects are replaced as those of rewrites, and whole
-// paths are taken literally.
+// rulePaths is G39 and G41: the prefixes of redirects are replaced like those of rewrites, and
+// whole paths are literal.
 func (c *comparison) rulePaths(rule *anyRule) {
 	for _, f := range rule.filters {
 		if f.RequestRedirect != nil && f.RequestRedirect.Path != nil && f.RequestRedirect.Path.ReplacePrefixMatch != nil {
@@ -198,8 +198,8 @@ func (c *comparison) rulePaths(rule *anyRule) {
 	}
 }
 
-// ruleHeaders is G26: of a header that a match has twice, in different case, the first counts.
-// That may change the order of routes.
+// ruleHeaders is G26: of two matches of one header in different case the first counts. That may
+// change the order of routes.
 func (c *comparison) ruleHeaders(r *anyRoute, rule *anyRule) {
 	again := map[string]bool{}
 	for _, names := range rule.headers {
@@ -223,7 +223,7 @@ func (c *comparison) ruleHeaders(r *anyRoute, rule *anyRule) {
 	c.sortRoutes(func(v map[string]any) bool { return c.hasParent(v, r.parent()) })
 }
 
-// sortRoutes takes the order of routes out of VirtualServices.
+// sortRoutes makes the order of routes in VirtualServices irrelevant.
 func (c *comparison) sortRoutes(of func(map[string]any) bool) {
 	for _, st := range []*state{c.want, c.got} {
 		for _, v := range st.virtualServices {
@@ -234,8 +234,8 @@ func (c *comparison) sortRoutes(of func(map[string]any) bool) {
 	}
 }
 
-// ruleNameOrder is G23: routes of equal age are ordered by name; where one name begins with
-// another one the recording does it wrong.
+// ruleNameOrder is G23: routes of equal age are ordered by name. The order of the recording is
+// wrong if one name is a prefix of another.
 func (c *comparison) ruleNameOrder() {
 	c.sortRoutes(func(v map[string]any) bool {
 		parents := strings.Split(text(v, "annotations", annotationParents), ",")

@@ -12,22 +12,22 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// comparison is a recorded state and ours, on the way to be compared. The rules of
-// DECISIONS.md change the recorded state into the right one; where that cannot be known from
-// the recording, they take a part out of both and demand of ours what they say.
+// comparison contains a recorded state and ours before they are compared. The rules of DECISIONS.md
+// change the recorded state into the right one. If the recording does not determine the right
+// state, they remove a part from both states and check ours directly.
 type comparison struct {
 	*system
 
 	want, got *state
 	wrong     []string
-	altered   map[parentKey]bool // the Gateways of which a rule has changed a listener
+	altered   map[parentKey]bool // the Gateways with a listener that a rule has changed
 }
 
 func (c *comparison) fail(rule, format string, args ...any) {
 	c.wrong = append(c.wrong, rule+": "+fmt.Sprintf(format, args...))
 }
 
-// decide applies the rules. Their order matters: listeners, then what is on them.
+// decide applies the rules. Their order matters: first listeners, then their routes.
 func decide(s *system, want, got *state) []string {
 	c := &comparison{system: s, want: want, got: got, altered: map[parentKey]bool{}}
 	for _, gateway := range objects[*gatewayv1.Gateway](s) {
@@ -61,7 +61,7 @@ func decide(s *system, want, got *state) []string {
 	return c.wrong
 }
 
-// objects are those of a type, by name.
+// objects returns the objects of a type, by name.
 func objects[T metav1.Object](s *system) []T {
 	var out []T
 	for _, object := range s.read {
@@ -79,7 +79,7 @@ func gatewayID(of parentKey, section string) string {
 	return of.Namespace + "/" + string(of.Kind) + "/" + of.Name + "/" + section + "." + of.Namespace
 }
 
-// listenerOf is the status of a listener in a state.
+// listenerOf returns the status of a listener in a state.
 func (s *state) listenerOf(of parentKey, section string) map[string]any {
 	for _, l := range each(s.statuses[statusID(of.Kind, of.Key)]["listeners"]) {
 		if l["name"] == section {
@@ -98,8 +98,8 @@ func is(conditions map[string]any, kind, prefix string) bool {
 	return strings.HasPrefix(fmt.Sprint(conditions[kind]), prefix)
 }
 
-// ruleConflicts is G2 and G3: within a Gateway all listeners of a conflict have lost, and HTTP
-// does not go with HTTPS.
+// ruleConflicts is G2 and G3: within a Gateway all listeners of a conflict lose, and HTTP conflicts
+// with HTTPS.
 func (c *comparison) ruleConflicts(o *gatewayv1.Gateway) {
 	owner := parentKey{KindGateway, keyOf(o)}
 	for i := range o.Spec.Listeners {
@@ -120,8 +120,8 @@ func (c *comparison) ruleConflicts(o *gatewayv1.Gateway) {
 	}
 }
 
-// ruleSetConflict is G3 for a listener of a ListenerSet: HTTP does not go with HTTPS of an
-// earlier one, which the recording has only for equal hostnames.
+// ruleSetConflict is G3 for a listener of a ListenerSet: HTTP conflicts with HTTPS of an earlier
+// listener, in the recording only for equal hostnames.
 func (c *comparison) ruleSetConflict(set *gatewayv1.ListenerSet, l *gatewayv1.Listener) {
 	owner := parentKey{KindListenerSet, keyOf(set)}
 	status := c.want.listenerOf(owner, string(l.Name))
@@ -139,8 +139,8 @@ func (c *comparison) ruleSetConflict(set *gatewayv1.ListenerSet, l *gatewayv1.Li
 	c.forgetListener(listenerKey{owner, string(l.Name)})
 }
 
-// mixed reports whether a listener of a ListenerSet has HTTP on a port on which an earlier one
-// has HTTPS, or the reverse.
+// mixed reports whether a listener of a ListenerSet has HTTP on a port of an earlier HTTPS
+// listener, or the reverse.
 func (c *comparison) mixed(set *gatewayv1.ListenerSet, l *gatewayv1.Listener) bool {
 	clashes := func(port int32, protocol gatewayv1.ProtocolType) bool {
 		return port == l.Port && (protocol == "HTTP" && l.Protocol == "HTTPS" || protocol == "HTTPS" && l.Protocol == "HTTP")
@@ -160,7 +160,7 @@ func (c *comparison) mixed(set *gatewayv1.ListenerSet, l *gatewayv1.Listener) bo
 	return false
 }
 
-// conflictOf is the reason of the conflict of a listener, or empty.
+// conflictOf returns the reason of the conflict of a listener, or "".
 func conflictOf(o *gatewayv1.Gateway, i int) (reason string) {
 	a := &o.Spec.Listeners[i]
 	secure := func(p gatewayv1.ProtocolType) gatewayv1.ProtocolType {
@@ -226,7 +226,7 @@ func (c *comparison) ruleListener(owner parentKey, o metav1.Object, l *gatewayv1
 	}
 }
 
-// certificateOf returns what a certificateRef names, or the reason for which it cannot be used.
+// certificateOf returns the credential of a certificateRef, or the reason why it cannot be used.
 func (c *comparison) certificateOf(owner parentKey, ref gatewayv1.SecretObjectReference) (name, why string) {
 	key := Key{namespaceOf(ref.Namespace, owner.Namespace), string(ref.Name)}
 	if kindOf(ref.Kind, "Secret") != "Secret" || groupOf(ref.Group, "") != "" {
@@ -246,7 +246,7 @@ func (c *comparison) certificateOf(owner parentKey, ref gatewayv1.SecretObjectRe
 	return "kubernetes-gateway://" + key.String(), ""
 }
 
-// recountGateway makes Accepted of a Gateway what its listeners are, after the rules.
+// recountGateway derives Accepted of a Gateway from its listeners, after the rules.
 func (c *comparison) recountGateway(o *gatewayv1.Gateway) {
 	status := c.want.statuses[statusID(KindGateway, keyOf(o))]
 	conditions := conditionsOf(status)
@@ -274,7 +274,7 @@ func (c *comparison) recountGateway(o *gatewayv1.Gateway) {
 	}
 }
 
-// ruleAddresses is G13: addresses do not stay when they cannot be used any more.
+// ruleAddresses is G13: addresses that become unusable are removed.
 func (c *comparison) ruleAddresses(o *gatewayv1.Gateway) {
 	id := statusID(KindGateway, keyOf(o))
 	want, got := c.want.statuses[id], c.got.statuses[id]
@@ -300,8 +300,8 @@ func (c *comparison) ruleAddresses(o *gatewayv1.Gateway) {
 	delete(got, "addresses")
 }
 
-// ruleListenerSetCount: attachedListenerSets is not essential, and stays in the recording when
-// the last one goes. Ours is the number of those that are accepted.
+// ruleListenerSetCount: attachedListenerSets is optional, and in the recording it stays when the
+// last ListenerSet is deleted. Ours is the number of accepted ListenerSets.
 func (c *comparison) ruleListenerSetCount(o *gatewayv1.Gateway) {
 	id := statusID(KindGateway, keyOf(o))
 	var n float64
@@ -342,8 +342,8 @@ func (c *comparison) ruleNamesakeOfGateway(set *gatewayv1.ListenerSet) {
 	}
 }
 
-// forgetListener takes what is on a listener out of both states. Ours is still compared with
-// a fresh start.
+// forgetListener removes the routes of a listener from both states. Ours is still compared with a
+// fresh start.
 func (c *comparison) forgetListener(at listenerKey) {
 	port := int32(0)
 	for _, object := range c.read {
@@ -375,7 +375,7 @@ func (c *comparison) namesakesOfGateways(at listenerKey) bool {
 		c.read[objectRef{string(KindListenerSet), at.parent.Namespace, at.parent.Name}] != nil
 }
 
-// forgetAcceptance takes out whether routes are accepted by a parentRef that means a listener.
+// forgetAcceptance removes whether routes are accepted by a parentRef to a listener.
 func (c *comparison) forgetAcceptance(at listenerKey, port int32) {
 	for _, st := range []*state{c.want, c.got} {
 		for id, status := range st.statuses {
@@ -408,8 +408,8 @@ func (c *comparison) forgetAcceptance(at listenerKey, port int32) {
 	}
 }
 
-// ruleUnreachable is G10 and G29: hosts that no server of the Gateways has may be left out,
-// and so may VirtualServices whose Gateways have no config.
+// ruleUnreachable is G10 and G29: hosts that no server of the Gateways has may be missing, and so
+// may VirtualServices whose Gateways have no config.
 func (s *state) ruleUnreachable() {
 	for id, v := range s.virtualServices {
 		gateways, _ := dig(v, "spec", "gateways").([]any)

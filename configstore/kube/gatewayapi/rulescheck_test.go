@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestRules: each rule makes of a recording with the defect that it is about what we do, and
-// of one with another mistake in the same place it does not.
+// TestRules: each rule corrects a recording that has the rule's defect, and does not correct a
+// recording with another error in the same place.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for _, c := range ruleCases {
@@ -64,7 +64,7 @@ func httpOf(o *observation, i int) map[string]any {
 	return each(dig(o.VirtualServices.list[0], "spec", "http"))[i]
 }
 
-// twoListeners is a Gateway with a listener of all hosts and one of a.example.com.
+// twoListeners is a Gateway with a listener for all hosts and one for a.example.com.
 const twoListeners = `
 kind: Gateway
 metadata: {name: edge, namespace: infra}

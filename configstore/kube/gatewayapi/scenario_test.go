@@ -23,7 +23,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// goldenSuffix is that of the recording beside a scenario.
+// goldenSuffix is the suffix of the recording of a scenario.
 const goldenSuffix = ".golden.json"
 
 // scenario is the input of one case: README.md of the corpus, section 2.
@@ -61,7 +61,7 @@ type golden struct {
 	Steps   []observation `json:"steps"`
 }
 
-// observation is what there was at one moment.
+// observation is the state at one step.
 type observation struct {
 	Index           int          `json:"index"`
 	Results         []any        `json:"results"`
@@ -73,7 +73,7 @@ type observation struct {
 	Alternatives    alternatives `json:"alternatives"`
 }
 
-// alternatives are the variants of a section, but for those of notified.
+// alternatives are the variants of a section, except for notified.
 type alternatives map[string][][]map[string]any
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -138,7 +138,7 @@ func loadGolden(file string) (*golden, error) {
 	return g, nil
 }
 
-// documents splits a text.
+// documents splits a text into documents.
 func documents(text string) ([]map[string]any, error) {
 	var out []map[string]any
 	dec := yaml.NewDecoder(strings.NewReader(text))
@@ -158,7 +158,7 @@ func documents(text string) ([]map[string]any, error) {
 	}
 }
 
-// labelTexts makes the values of labels texts, which some documents have as others.
+// labelTexts converts the values of labels to texts, because some documents have other types.
 func labelTexts(doc map[string]any) {
 	metadata, _ := doc["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
@@ -167,7 +167,7 @@ func labelTexts(doc map[string]any) {
 	}
 }
 
-// newObject returns an empty object of a kind; nil: one that is not ours to read.
+// newObject returns an empty object of a kind, or nil if the Converter does not read the kind.
 func newObject(kind string) (metav1.Object, error) {
 	switch kind {
 	case "GatewayClass":
@@ -240,7 +240,7 @@ func setObject(object metav1.Object) Change {
 	panic(fmt.Sprintf("%T", object))
 }
 
-// deleteObject returns the change of an object's absence.
+// deleteObject returns the deletion of an object.
 func deleteObject(ref objectRef) (Change, error) {
 	deletes := map[string]func(string, string) Change{
 		"GatewayClass": Delete[*gatewayv1.GatewayClass], "Gateway": Delete[*gatewayv1.Gateway],
@@ -261,7 +261,7 @@ func deleteObject(ref objectRef) (Change, error) {
 	return change(ref.Namespace, ref.Name), nil
 }
 
-// serviceEntryOf reads the document of a ServiceEntry.
+// serviceEntryOf parses the document of a ServiceEntry.
 func serviceEntryOf(doc map[string]any) (*ServiceEntry, error) {
 	text, err := yaml.Marshal(doc)
 	if err != nil {

@@ -10,19 +10,18 @@ import (
 
 // Schemas returns the kinds of the Gateway API as kinds of configs: GatewayClass, Gateway,
 // ListenerSet, HTTPRoute, GRPCRoute, TLSRoute, TCPRoute, ReferenceGrant and BackendTLSPolicy, in
-// version v1 or in an older one. Specs and statuses are a structpb.Struct: the fields as they are
-// written. With these schemas everything that keeps configs keeps the Gateway API too:
-// configstore/kube reads them from an API server, configstore/memory and configstore/file from
-// a directory (DirectorySchemas), configstore/etcd from etcd. A Cache makes of such a source
-// what takes effect.
+// version v1 or an older one. Specs and statuses are a structpb.Struct with the fields as written.
+// With these schemas every config store can hold the Gateway API: configstore/kube reads it from an
+// API server, configstore/memory and configstore/file from a directory (DirectorySchemas),
+// configstore/etcd from etcd. A Cache converts the objects of such a store.
 //
-// A value of a wrong type is invalid. A field that is not known, as of a CRD that is newer, is
-// a warning. What the CRDs refuse beyond that is not looked at.
+// A value of a wrong type is invalid. An unknown field, for example of a newer CRD, is a warning.
+// The other validation rules of the CRDs are not checked.
 func Schemas() configstore.Schemas { return schemasOf(false, gatewayResources()) }
 
-// DirectorySchemas returns the kinds of Schemas for files that people write, and Namespace and
-// Service of Kubernetes, of which labels and ports count. A field that is not known is
-// invalid: it is a typing error.
+// DirectorySchemas returns the kinds of Schemas for files that people write, and the Kubernetes
+// kinds Namespace and Service, for their labels and ports. An unknown field is invalid, because it
+// is a typing error.
 func DirectorySchemas() configstore.Schemas {
 	return schemasOf(true, append(gatewayResources(), coreResources()...))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
-// ObjectKey names an object that has a status.
+// ObjectKey identifies an object with a status.
 type ObjectKey struct {
 	Kind Kind
 	Key
@@ -27,14 +27,14 @@ func (k ObjectKey) Compare(l ObjectKey) int {
 	return cmp.Or(strings.Compare(string(k.Kind), string(l.Kind)), k.Key.Compare(l.Key))
 }
 
-// Status is the status of an object, as it should be: *gatewayv1.GatewayClassStatus,
-// *gatewayv1.GatewayStatus, *gatewayv1.ListenerSetStatus, *gatewayv1.RouteStatus for all
-// kinds of routes, or *gatewayv1.PolicyStatus. The transition time of a condition whose
-// status has changed is zero: who writes it sets it.
+// Status is the wanted status of an object: *gatewayv1.GatewayClassStatus,
+// *gatewayv1.GatewayStatus, *gatewayv1.ListenerSetStatus, *gatewayv1.RouteStatus for all kinds of
+// routes, or *gatewayv1.PolicyStatus. The transition time of a condition whose status has changed
+// is zero; the writer of the status sets it.
 type Status any
 
-// Snapshot is what a Converter had made at one moment. It never changes, and any goroutine
-// may read it. What it gives is shared and read-only. The zero value is that of no objects.
+// Snapshot is a result of a Converter. It never changes, and any goroutine may read it. Its
+// contents are shared and read-only. The zero value is the result without objects.
 type Snapshot struct {
 	gateways, virtualServices, destinationRules pmap.Map[Key, *configstore.Config]
 	statuses                                    pmap.Map[ObjectKey, Status]
@@ -54,7 +54,7 @@ func (s *Snapshot) of(kind configstore.GroupVersionKind) pmap.Map[Key, *configst
 }
 
 // Configs returns all configs of a kind, istio.Gateway, istio.VirtualService or
-// istio.DestinationRule, sorted by namespace and name. It sorts them anew each time.
+// istio.DestinationRule, sorted by namespace and name. Each call sorts them.
 func (s *Snapshot) Configs(kind configstore.GroupVersionKind) []*configstore.Config {
 	configs := s.of(kind)
 	out := make([]*configstore.Config, 0, configs.Len())
@@ -73,12 +73,11 @@ func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string
 	return c
 }
 
-// Status returns what the status of an object should be; nil: it is none of our business, and
-// stays as it is.
+// Status returns the wanted status of an object, or nil if its status must not be changed.
 func (s *Snapshot) Status(of ObjectKey) Status {
 	status, _ := s.statuses.Get(of)
 	return status
 }
 
-// Statuses yields all statuses, in no order.
+// Statuses yields all statuses, in unspecified order.
 func (s *Snapshot) Statuses() iter.Seq2[ObjectKey, Status] { return s.statuses.All() }

@@ -17,7 +17,7 @@ import (
 
 var configKinds = []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService, istio.DestinationRule}
 
-// diffSnapshots compares everything that snapshots have.
+// diffSnapshots compares all parts of snapshots.
 func diffSnapshots(a, b *Snapshot) string {
 	var out string
 	for _, kind := range configKinds {
@@ -26,8 +26,8 @@ func diffSnapshots(a, b *Snapshot) string {
 	return out + cmp.Diff(maps.Collect(a.Statuses()), maps.Collect(b.Statuses()))
 }
 
-// checkUpdates checks that what was said to have changed is what has changed, and that
-// nothing that readers may still have was modified.
+// checkUpdates checks that exactly the reported changes happened, and that no earlier snapshot was
+// modified.
 func (s *system) checkUpdates(when string) []string {
 	var out []string
 	for _, u := range s.updates {
@@ -69,9 +69,9 @@ func (s *system) checkUpdates(when string) []string {
 
 var knownSchemas = sync.OnceValue(func() configstore.Schemas { return istio.Schemas() })
 
-// invalid says what the schema of a config finds wrong with it. What users may not write is
-// left out: names with a tilde, our annotations, the empty destination, which the proxy
-// answers with 500, and the server that no namespace may use.
+// invalid returns the violations of a config by its schema. It ignores parts that users may not
+// write: names with a tilde, our annotations, the empty destination, for which the proxy responds
+// with 500, and the server that no namespace may use.
 func invalid(c *configstore.Config) string {
 	schema, _ := knownSchemas().Find(c.GroupVersionKind)
 	bare := *c

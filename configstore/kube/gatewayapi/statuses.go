@@ -16,19 +16,19 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// SubscribeStatuses has look called with objects whose status, as it is or as it should be,
-// may have changed, each time that happens; it must not block, nor call the Cache. There is one at
-// most; nil: nobody is called any more. Whoever begins looks at Snapshot.Statuses.
+// SubscribeStatuses sets the function that is called with objects whose present or wanted status
+// may have changed. It must not block or call the Cache. There is at most one; nil removes it. A
+// new subscriber has to read Snapshot.Statuses.
 func (c *Cache) SubscribeStatuses(look func([]ObjectKey)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.look = look
 }
 
-// PendingStatus returns an object of the source with the status that it should have, for
-// UpdateStatus of the source, if it has another one: conditions that have turned have the time
-// now. Its ResourceVersion is that of the state from which the status was made, so that nothing
-// that somebody else has written since is lost. False: there is nothing to write.
+// PendingStatus returns an object of the source with its wanted status, for UpdateStatus of the
+// source, if the present status differs. Conditions whose status has changed get the transition
+// time now. The ResourceVersion is that of the object from which the status was computed, so that
+// concurrent writes are not overwritten. pending is false if there is nothing to write.
 func (c *Cache) PendingStatus(key ObjectKey, now time.Time) (config configstore.Config, pending bool, err error) {
 	c.mu.Lock()
 	wanted := c.converter.Snapshot().Status(key)
@@ -43,8 +43,8 @@ func (c *Cache) PendingStatus(key ObjectKey, now time.Time) (config configstore.
 	return config, err == nil, err
 }
 
-// shown returns the status that an object has, in the type of Snapshot.Status; nil: there is
-// no such object.
+// shown returns the present status of an object, with the type of Snapshot.Status, or nil if the
+// object does not exist.
 func (c *Converter) shown(of ObjectKey) Status {
 	switch of.Kind {
 	case KindGatewayClass:
@@ -72,7 +72,7 @@ func (c *Converter) shown(of ObjectKey) Status {
 	return nil
 }
 
-// encodeStatus returns a status in which conditions without a time have another one.
+// encodeStatus returns a status as a Struct, with the missing transition times set to now.
 func encodeStatus(status Status, now time.Time) (*structpb.Struct, error) {
 	text, err := json.Marshal(withTimes(status, metav1.NewTime(now)))
 	if err != nil {
@@ -85,7 +85,7 @@ func encodeStatus(status Status, now time.Time) (*structpb.Struct, error) {
 	return out, nil
 }
 
-// withTimes returns a copy of a status in which all conditions have times.
+// withTimes returns a copy of a status with the missing transition times set to now.
 func withTimes(status Status, now metav1.Time) Status {
 	set := func(conditions []metav1.Condition) {
 		for i := range conditions {

@@ -19,7 +19,7 @@ import (
 // system is an API server of a scenario with a Converter: README.md of the corpus, section 2.
 type system struct {
 	converter *Converter
-	// objects has the documents, and read what a Converter reads of them.
+	// objects contains the documents, and read the objects that a Converter reads.
 	objects map[objectRef]map[string]any
 	read    map[objectRef]metav1.Object
 	entries map[objectRef]*ServiceEntry
@@ -28,9 +28,9 @@ type system struct {
 	pending []Change
 	updates []Update // of this step
 
-	// stale are the listeners of which only the kinds have changed: rule G1.
+	// stale are the listeners in which only the kinds have changed: rule G1.
 	stale map[listenerKey]bool
-	// namesakes are the names that routes of two kinds have had at a time: rule G22.
+	// namesakes are the names that two routes of different kinds had at the same time: rule G22.
 	namesakes map[Key]bool
 }
 
@@ -108,7 +108,7 @@ func (s *system) apply(doc map[string]any) error {
 	return nil
 }
 
-// remember notes what the rules have to know of the history.
+// remember records the history that the rules need.
 func (s *system) remember(ref objectRef, object metav1.Object) {
 	if ref.Kind == string(KindHTTPRoute) || ref.Kind == string(KindGRPCRoute) {
 		other := ref
@@ -139,7 +139,7 @@ func (s *system) remember(ref objectRef, object metav1.Object) {
 	}
 }
 
-// listenersIn are those of a Gateway or a ListenerSet.
+// listenersIn returns the listeners of a Gateway or a ListenerSet.
 func listenersIn(object metav1.Object) []gatewayv1.Listener {
 	switch o := object.(type) {
 	case *gatewayv1.Gateway:
@@ -167,7 +167,7 @@ func copyStatus(to, from metav1.Object) {
 	}
 }
 
-// setPending gives an object the status that the CRD has for a new one.
+// setPending sets the CRD's initial status.
 func setPending(object metav1.Object) {
 	conditions := []metav1.Condition{
 		{Type: accepted, Status: metav1.ConditionUnknown, Reason: "Pending"}, {Type: programmed, Status: metav1.ConditionUnknown, Reason: "Pending"},
@@ -191,7 +191,7 @@ func (s *system) remove(ref objectRef) error {
 	return err
 }
 
-// settle converts what is pending, and writes statuses until there is nothing to write.
+// settle converts the pending changes, and writes statuses until no status is pending.
 func (s *system) settle() error {
 	s.updates = nil
 	for round := 0; len(s.pending) > 0; round++ {
@@ -243,7 +243,7 @@ func (s *system) write(key ObjectKey, status Status) {
 	}
 }
 
-// stamp sets the times of conditions that have none.
+// stamp sets the missing times of conditions.
 func stamp(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
@@ -266,7 +266,7 @@ func stamp(v reflect.Value) {
 	}
 }
 
-// fresh is the snapshot of a new Converter with the same objects.
+// fresh returns the snapshot of a new Converter with the same objects.
 func (s *system) fresh() *Snapshot {
 	var changes []Change
 	for _, ref := range slices.SortedFunc(maps.Keys(s.read), func(a, b objectRef) int {
@@ -280,7 +280,7 @@ func (s *system) fresh() *Snapshot {
 	return NewConverter().Apply(changes...).After
 }
 
-// step does what a step says.
+// step executes a step.
 func (s *system) step(st step) error {
 	switch {
 	case st.Apply != nil:

@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// TestTeeth changes recordings, one value at a time, and demands that the comparison sees it:
-// always where no rule of DECISIONS.md applies, and mostly elsewhere.
+// TestTeeth changes recordings, one value at a time, and expects that the comparison detects the
+// change: always if no rule of DECISIONS.md applies, and mostly otherwise.
 func TestTeeth(t *testing.T) {
 	t.Parallel()
 	dir := corpusDirectory()
@@ -87,7 +87,7 @@ type leaf struct {
 	i    int
 }
 
-// change makes the value another one.
+// change replaces the value by another one.
 func (l leaf) change() (restore func()) {
 	other := func(v any) any {
 		switch v := v.(type) {
@@ -111,7 +111,7 @@ func (l leaf) change() (restore func()) {
 	return func() { l.list[l.i] = old }
 }
 
-// leaves are the values of an observation that are essential: README.md, section 4.
+// leaves returns the essential values of an observation: README.md, section 4.
 func leaves(o *observation) []leaf {
 	var out []leaf
 	var walk func(path string, v any)

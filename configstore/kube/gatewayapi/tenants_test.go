@@ -4,10 +4,11 @@ package gatewayapi
 
 import "strings"
 
-// filtered is a route with one rule of a filter.
+// filtered returns a route with one rule with a filter.
 func filtered(filter string) string { return httpRoute("r", `[{filters: [`+filter+`], `+toCart+`}]`) }
 
-// bank is another tenant, with a Service that its clients see, one that is exported to nobody, and routes of shop for them.
+// bank is another tenant, with a Service that its clients see, one that is exported to no
+// namespace, and routes of shop for them.
 const bank = `
 {apiVersion: v1, kind: Service, metadata: {name: db, namespace: bank}, spec: {ports: [{name: http, port: 80}]}}
 ---
@@ -15,7 +16,7 @@ const bank = `
 ---
 `
 
-// hostname is a route of shop to a backend of kind Hostname.
+// hostname returns a route of shop to a backend of kind Hostname.
 func hostname(route, name string) string {
 	return httpRoute(route, `[{backendRefs: [{group: networking.istio.io, kind: Hostname, name: `+name+`, port: 80}]}]`)
 }
@@ -25,14 +26,14 @@ const bankGrant = `
 ---
 `
 
-// consumerRoute is a route of a kind of shop for a parent in the mesh.
+// consumerRoute returns a route of shop, of any kind, for a parent in the mesh.
 func consumerRoute(kind, parent string) string {
 	return "{kind: " + kind + ", metadata: {name: r, namespace: shop}, spec: {parentRefs: [" + parent + "], rules: [{" + toCart + "}]}}\n---\n"
 }
 
 const bankDB = `{group: "", kind: Service, name: db, namespace: bank}`
 
-// frontend is a Gateway whose clients are validated by a ConfigMap.
+// frontend returns a Gateway that validates clients by a ConfigMap.
 func frontend(authority string) string {
 	return `
 kind: Gateway
@@ -45,7 +46,8 @@ spec:
 {apiVersion: v1, kind: ConfigMap, metadata: {name: ca, namespace: infra}, data: {ca.crt: "` + authority + `"}}`
 }
 
-// tenantDecisions are about what one tenant's objects do to others, and about texts that are taken literally.
+// tenantDecisions are cases about the effects of one tenant's objects on others, and about literal
+// texts.
 var tenantDecisions = []decision{
 	{
 		"G58 values of headers are literal",

@@ -9,13 +9,13 @@ import (
 	"strings"
 )
 
-// nodeKind is a kind of results. They are in the order in which they are computed: each reads
-// inputs and results of earlier kinds.
+// nodeKind is a kind of results. The kinds are in the order of computation: each reads inputs and
+// results of earlier kinds.
 type nodeKind uint8
 
 const (
 	nodeGateway           nodeKind = iota // the listeners of a Gateway and its ListenerSets, and their configs
-	nodeRoute                             // a route: what it contributes to hosts, and its status
+	nodeRoute                             // the contributions to hosts, and the status of a route
 	nodePolicies                          // the DestinationRules of a Service or ServiceEntry
 	nodeClassStatus                       // a GatewayClass
 	nodeGatewayStatus                     // a Gateway
@@ -24,10 +24,10 @@ const (
 	nodeKinds
 )
 
-// node is one result.
+// node identifies one result.
 type node struct {
 	kind  nodeKind
-	route Kind // of nodeRoute; of nodePolicies the kind of the target
+	route Kind // for nodeRoute, and for nodePolicies the kind of the target
 	key   Key
 }
 
@@ -35,7 +35,7 @@ func (n node) compare(m node) int {
 	return cmp.Or(strings.Compare(string(n.route), string(m.route)), n.key.Compare(m.key))
 }
 
-// topicKind is a kind of things that can be read.
+// topicKind is a kind of inputs.
 type topicKind uint8
 
 const (
@@ -50,22 +50,23 @@ const (
 	aServiceEntry
 	aHost     // the ServiceEntries of a host
 	grantsOf  // the ReferenceGrants of a namespace
-	aProvided // what a Gateway runs on
+	aProvided // the infrastructure of a Gateway
 
-	// What of results is read by later ones.
-	listenersOfGateway // what routes see of a Gateway's listeners
-	listenersOfSet     // of a ListenerSet's
-	usersOf            // the Gateways whose routes name a Service, or a ServiceEntry, of a key
+	// Results that later results read.
+	listenersOfGateway // the views of a Gateway's listeners
+	listenersOfSet     // the views of a ListenerSet's listeners
+	usersOf            // the Gateways whose routes reference a Service, or a ServiceEntry, of a key
 )
 
-// topic is one thing that can be read, whether it is there or not.
+// topic is one input, which may be absent.
 type topic struct {
 	kind topicKind
 	key  Key
 }
 
-// tracker knows which result has read what, and which have to be computed again. A result is
-// a function of what it has read: so it is up to date as long as none of that is touched.
+// tracker records which result has read which topics, and which results have to be recomputed. A
+// result is a function of the topics that it has read, so it is up to date until one of them is
+// touched.
 type tracker struct {
 	readers map[topic]map[node]struct{}
 	reads   map[node][]topic
@@ -80,17 +81,17 @@ func newTracker() tracker {
 	return t
 }
 
-// mark has a result computed again.
+// mark schedules the recomputation of a result.
 func (t *tracker) mark(n node) { t.dirty[n.kind][n] = struct{}{} }
 
-// touch says that a topic has changed.
+// touch records that a topic has changed.
 func (t *tracker) touch(at topic) {
 	for n := range t.readers[at] {
 		t.mark(n)
 	}
 }
 
-// read notes that a result depends on a topic.
+// read records that a result depends on a topic.
 func (t *tracker) read(n node, at topic) {
 	readers := t.readers[at]
 	if readers == nil {
@@ -103,7 +104,7 @@ func (t *tracker) read(n node, at topic) {
 	}
 }
 
-// forget drops what a result has read, before it is computed again.
+// forget drops the dependencies of a result before it is recomputed.
 func (t *tracker) forget(n node) {
 	for _, at := range t.reads[n] {
 		delete(t.readers[at], n)
@@ -114,15 +115,15 @@ func (t *tracker) forget(n node) {
 	delete(t.reads, n)
 }
 
-// take returns the results of a kind that have to be computed again, in a fixed order.
+// take returns the results of a kind that have to be recomputed, in a fixed order.
 func (t *tracker) take(kind nodeKind) []node {
 	nodes := slices.SortedFunc(maps.Keys(t.dirty[kind]), node.compare)
 	empty(&t.dirty[kind])
 	return nodes
 }
 
-// empty removes everything from a map. One that has been large is not kept: to go through it
-// would cost as much as when it was full.
+// empty removes everything from a map. It replaces a map that has been large, because iterating
+// over it would remain as expensive as when it was full.
 func empty[K comparable, V any](m *map[K]V) {
 	if len(*m) > 64 {
 		*m = map[K]V{}
@@ -147,10 +148,10 @@ func (x index[K, V]) remove(k K, v V) {
 	}
 }
 
-// counts is a map of numbers above zero.
+// counts is a map of positive numbers.
 type counts[K, V comparable] map[K]map[V]int
 
-// add changes a number and reports whether it has become zero or was zero.
+// add changes a number and reports whether it was zero or has become zero.
 func (x counts[K, V]) add(k K, v V, by int) (turned bool) {
 	if x[k] == nil {
 		x[k] = map[V]int{}

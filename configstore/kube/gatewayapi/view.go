@@ -11,7 +11,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
-// view is how one result reads: what it reads, it depends on.
+// view reads inputs for one result, and records each read as a dependency.
 type view struct {
 	c *Converter
 	n node
@@ -29,8 +29,9 @@ func (v view) gateway(key Key) *gatewayv1.Gateway {
 	return v.c.gateways[key]
 }
 
-// namespaceLabels returns the labels of a namespace. An API server gives each one the label of its name, so that one
-// that is not known, as in a directory, has this one at least; of its others nothing is known, and ok is false.
+// namespaceLabels returns the labels of a namespace. An API server sets the label of the name on
+// each Namespace, so that a namespace without a Namespace object, as in a directory, has at least
+// this label. Its other labels are unknown, and ok is false.
 func (v view) namespaceLabels(name string) (labels map[string]string, ok bool) {
 	v.read(aNamespace, Key{Name: name})
 	ns := v.c.namespaces[Key{Name: name}]
@@ -46,7 +47,7 @@ func (v view) selects(s *metav1.LabelSelector, name string) bool {
 	return (known || onlyOfName(s)) && selects(s)(labels)
 }
 
-// onlyOfName reports whether a selector asks for no other label than that of the name of a namespace.
+// onlyOfName reports whether a selector uses only the label of the namespace's name.
 func onlyOfName(s *metav1.LabelSelector) bool {
 	for label := range s.MatchLabels {
 		if label != corev1.LabelMetadataName {
@@ -56,8 +57,8 @@ func onlyOfName(s *metav1.LabelSelector) bool {
 	return !slices.ContainsFunc(s.MatchExpressions, func(r metav1.LabelSelectorRequirement) bool { return r.Key != corev1.LabelMetadataName })
 }
 
-// namespacesWhere returns the names of the namespaces that a selector selects, sorted: of those that are known, and of
-// those of routes.
+// namespacesWhere returns the names of the namespaces that a selector matches, sorted, among the
+// known namespaces and the namespaces of routes.
 func (v view) namespacesWhere(s *metav1.LabelSelector) []string {
 	v.read(allNamespaces, Key{})
 	matches := selects(s)
@@ -81,7 +82,7 @@ func (v view) service(key Key) *service {
 	return v.c.services[key]
 }
 
-// endpointPorts returns the names of the ports at which a Service has endpoints.
+// endpointPorts returns the names of the ports with endpoints of a Service.
 func (v view) endpointPorts(key Key) map[string]bool {
 	v.read(endpointsOf, key)
 	ports := map[string]bool{}
@@ -108,7 +109,8 @@ func (v view) serviceEntry(key Key) *ServiceEntry {
 	return v.c.serviceEntries[key]
 }
 
-// entriesSeen returns the ServiceEntries of a host that a namespace sees, and whether there are others.
+// entriesSeen returns the ServiceEntries of a host that a namespace sees, and whether there are
+// others.
 func (v view) entriesSeen(ns, host string) (seen []Key, hidden bool) {
 	v.read(aHost, Key{Name: host})
 	for key := range v.c.entriesOf[host] {
@@ -121,8 +123,8 @@ func (v view) entriesSeen(ns, host string) (seen []Key, hidden bool) {
 	return seen, hidden
 }
 
-// granted reports whether an object of a kind and namespace may refer to a name of another
-// kind in another namespace.
+// granted reports whether an object of a kind and namespace may reference an object of another
+// namespace.
 func (v view) granted(from, to reference) bool {
 	if from.namespace == to.namespace {
 		return true
@@ -136,7 +138,7 @@ func (v view) granted(from, to reference) bool {
 	return false
 }
 
-// usersOf returns the Gateways whose routes name a Service or a ServiceEntry, sorted.
+// usersOf returns the Gateways whose routes reference a Service or a ServiceEntry, sorted.
 func (v view) usersOf(of target) []Key {
 	v.read(usersOf, of.Key)
 	return slices.SortedFunc(maps.Keys(v.c.users[of]), Key.Compare)

@@ -11,7 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-// locate finds the addresses of the gateways, which are the status of all of ours.
+// locate determines the addresses of the gateways, which are the status of all our Ingresses.
 func (c *Converter) locate() {
 	next := loadBalancer(c.addresses())
 	if slices.EqualFunc(c.published.addresses, next, sameAddress) {
@@ -27,8 +27,8 @@ func sameAddress(a, b networkingv1.IngressLoadBalancerIngress) bool {
 	return a.IP == b.IP && a.Hostname == b.Hostname
 }
 
-// addresses returns those of the gateways' Service, or, without one, those of the node of
-// the first pod, by name, that runs and whose node has external addresses.
+// addresses returns the addresses of the gateways' Service. If Mesh has no Service, it returns
+// those of a node: the node of the first running pod, by name, whose node has external addresses.
 func (c *Converter) addresses() []string {
 	if c.mesh.Service != "" {
 		if s := c.services[Key{c.opts.Namespace, c.mesh.Service}]; s != nil {
@@ -47,8 +47,8 @@ func (c *Converter) addresses() []string {
 	return out
 }
 
-// loadBalancer returns addresses as a status has them: first IPs, then host names, both as
-// sorted texts, each once.
+// loadBalancer returns the distinct addresses in the form of a status: first IPs, then host names,
+// both sorted as texts.
 func loadBalancer(addresses []string) []networkingv1.IngressLoadBalancerIngress {
 	var out []networkingv1.IngressLoadBalancerIngress
 	for _, a := range addresses {
@@ -61,7 +61,7 @@ func loadBalancer(addresses []string) []networkingv1.IngressLoadBalancerIngress 
 		}
 	}
 	slices.SortFunc(out, func(a, b networkingv1.IngressLoadBalancerIngress) int {
-		return cmp.Or(strings.Compare(a.Hostname, b.Hostname), strings.Compare(a.IP, b.IP)) // IPs have no host name.
+		return cmp.Or(strings.Compare(a.Hostname, b.Hostname), strings.Compare(a.IP, b.IP)) // IPs have no host name
 	})
 	return slices.CompactFunc(out, sameAddress)
 }

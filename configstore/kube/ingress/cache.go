@@ -26,17 +26,17 @@ import (
 // CacheOptions are the options of a Cache. The zero value works.
 type CacheOptions struct {
 	Options
-	// Mesh is what the configuration of the mesh says at first; Cache.UpdateMesh replaces it.
-	// Default, nil: DefaultMesh.
+	// Mesh contains the initial settings of the mesh; Cache.UpdateMesh replaces them. Default: nil,
+	// DefaultMesh.
 	Mesh *Mesh
-	// Optional are kinds of objects that the API server may refuse, as SourceError.Kind names
-	// them: one that it forbids, or does not know, counts as listed, without objects, until it
-	// gives them. Pods and nodes are needed only for statuses without Mesh.Service. Default:
-	// none; HasSynced waits until everything may be read.
+	// Optional lists kinds of objects that the API server may reject, named as in SourceError.Kind:
+	// a kind that it forbids or does not know counts as synced, without objects, until it can be
+	// listed. Pods and nodes are needed only for statuses without Mesh.Service. Default: none;
+	// HasSynced waits until every kind may be listed.
 	Optional []string
-	// MaxBackoff is the longest time between two attempts to reach the API server; the first
-	// follow faster, and each is late by up to half of its time, by chance. Default, for values
-	// below 1: 5 seconds.
+	// MaxBackoff is the maximum backoff between two attempts to reach the API server, before
+	// jitter, which adds up to half of the backoff. The first retries follow faster. Default, for
+	// values below 1: 5 seconds.
 	MaxBackoff time.Duration
 	// Logger gets each error once, when it appears. Default: nil, which discards.
 	Logger *slog.Logger
@@ -45,14 +45,15 @@ type CacheOptions struct {
 // defaultMaxBackoff is the default of CacheOptions.MaxBackoff.
 const defaultMaxBackoff = 5 * time.Second
 
-// readOnly shows what is published.
+// readOnly contains the read methods of a Cache.
 type readOnly = derived.Cache
 
-// Cache is a ConfigStoreCache of what a Converter makes of the Ingresses of an API server.
-// It takes no writes (ErrReadOnly); put it beside others with aggregate.MakeCache. Create it with New.
+// Cache is a ConfigStoreCache of the configs that a Converter makes from the Ingresses of an API
+// server. It rejects writes (ErrReadOnly); combine it with other stores by aggregate.MakeCache.
+// Create it with New.
 //
-// It is empty until all kinds have been read once, and then has everything at once. What
-// the API server does not give any more stays as it was, and Errors says so.
+// It is empty until all kinds have been read once, and then publishes everything at once. While the
+// API server does not return a kind, its last good state stays, and Errors reports it.
 type Cache struct {
 	readOnly
 	opts      CacheOptions
@@ -63,24 +64,24 @@ type Cache struct {
 
 	mu        sync.Mutex
 	converter *Converter
-	// ready: what the converter has is published.
+	// ready is set once the converter's result is published.
 	ready bool
-	// shown are the statuses of the Ingresses.
+	// shown are the present statuses of the Ingresses.
 	shown map[Key]shownStatus
-	// changed are the Ingresses whose own status has come since the last batch.
+	// changed are the Ingresses whose present status was received since the last batch.
 	changed []Key
-	// look is called with Ingresses whose status may not be what it should.
+	// look is called with Ingresses whose status may differ from the wanted one.
 	look func(...Key)
 }
 
-// shownStatus is the status that an Ingress has.
+// shownStatus is the present status of an Ingress.
 type shownStatus struct {
 	addresses []networkingv1.IngressLoadBalancerIngress
 	deleting  bool
 }
 
-// New returns the cache of an API server's Ingresses. It connects to nothing yet: Run does.
-// The error is that of an unusable config, which New copies. Requests are limited only if
+// New returns a cache of the configs for an API server's Ingresses. It does not connect: Run does.
+// New copies config and returns an error if it is unusable. Requests are rate limited only if
 // config says so.
 func New(config *rest.Config, opts ...CacheOptions) (*Cache, error) {
 	client, err := follow.NewClient(config)
@@ -107,20 +108,20 @@ func newCache(client kubernetes.Interface, o CacheOptions) *Cache {
 	return c
 }
 
-// Snapshot returns what the converter has made of what was read so far, also before the
-// cache has synced.
+// Snapshot returns the converter's result for the objects read so far, even before the cache has
+// synced.
 func (c *Cache) Snapshot() *Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.converter.Snapshot()
 }
 
-// UpdateMesh replaces what the configuration of the mesh says.
+// UpdateMesh replaces the settings of the mesh.
 func (c *Cache) UpdateMesh(m Mesh) { c.apply(SetMesh(m)) }
 
-// Run reads from the API server and delivers events, until stop is closed. While the server
-// cannot be reached it goes on trying, and the state stays. When it returns, all that it
-// started has ended. A second call panics.
+// Run reads from the API server and delivers events until stop is closed. While the server cannot
+// be reached, Run retries and the cache keeps its state. All goroutines that Run started have ended
+// when it returns. A second call panics.
 func (c *Cache) Run(stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
 	var following sync.WaitGroup
@@ -134,8 +135,8 @@ func (c *Cache) Run(stop <-chan struct{}) {
 	c.published.Run(stop)
 }
 
-// SourceError says why a kind of objects cannot be read at present, or a config not be published. What was read or
-// published of it before stays.
+// SourceError is the reason why a kind of objects cannot be read at present, or a config cannot be
+// published. The last good state stays.
 type SourceError struct {
 	// Kind is the resource: "ingresses", "ingressclasses", "services", "pods" or "nodes"; empty for a config.
 	Kind string
@@ -155,9 +156,9 @@ func (e SourceError) Error() string {
 // Unwrap returns Err.
 func (e SourceError) Unwrap() error { return e.Err }
 
-// Errors returns the kinds of objects that cannot be read at present, because the API server
-// is not reached or refuses, and configs that cannot be published; none if all is well. What is wrong with Ingresses is
-// in Snapshot.
+// Errors returns the present errors: kinds of objects that cannot be read, because the API server
+// cannot be reached or rejects the request, and configs that cannot be published. It returns none
+// if everything works. The problems of Ingresses are in Snapshot.
 func (c *Cache) Errors() []SourceError {
 	var out []SourceError
 	for _, s := range c.sources {
@@ -189,8 +190,8 @@ func (c *Cache) listed() bool {
 	return c.ready
 }
 
-// apply converts changes and publishes what comes of them, as one batch; at first all, when
-// everything has been read.
+// apply converts changes and publishes the result as one batch. The first batch contains
+// everything, once all kinds have been read.
 func (c *Cache) apply(changes ...Change) {
 	c.mu.Lock()
 	update := c.converter.Apply(changes...)
@@ -215,7 +216,7 @@ func (c *Cache) apply(changes ...Change) {
 	}
 }
 
-// show notes the status that an Ingress has.
+// show records the present status of an Ingress.
 func (c *Cache) show(object metav1.Object, gone bool) {
 	key := Key{object.GetNamespace(), object.GetName()}
 	c.changed = append(c.changed, key)
@@ -226,7 +227,7 @@ func (c *Cache) show(object metav1.Object, gone bool) {
 	}
 }
 
-// wanted returns the addresses that the status of an Ingress should have, if it has others.
+// wanted returns the wanted addresses of an Ingress's status, and whether the present ones differ.
 func (c *Cache) wanted(key Key) (addresses []networkingv1.IngressLoadBalancerIngress, differs bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -235,7 +236,7 @@ func (c *Cache) wanted(key Key) (addresses []networkingv1.IngressLoadBalancerIng
 	return status.Ingress, exists && ours && !shown.deleting && !sameAddresses(shown.addresses, status.Ingress)
 }
 
-// sameAddresses compares two sets.
+// sameAddresses compares a and b as sets.
 func sameAddresses(a, b []networkingv1.IngressLoadBalancerIngress) bool {
 	within := func(a, b []networkingv1.IngressLoadBalancerIngress) bool {
 		return !slices.ContainsFunc(a, func(x networkingv1.IngressLoadBalancerIngress) bool {

@@ -37,7 +37,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is the maximum time that a test waits for an expected event.
 const patience = time.Minute
 
 func eventually(tb testing.TB, what string, holds func() bool) {
@@ -55,7 +55,7 @@ func eventually(tb testing.TB, what string, holds func() bool) {
 	}
 }
 
-// TestReadSide: the cache keeps what configstore promises of stores that take no writes.
+// TestReadSide: the cache keeps the guarantees of configstore for read-only stores.
 func TestReadSide(t *testing.T) {
 	factory := func(_ testing.TB, schemas configstore.Schemas) storetest.Subject {
 		c, published := ingress.NewReadSide(schemas)
@@ -72,7 +72,7 @@ func restConfig(c kubetest.Config) *rest.Config {
 	}
 }
 
-// site is a cluster with a namespace for gateways and a class of its own.
+// site is a cluster with a namespace for gateways and its own class.
 type site struct {
 	*testing.T
 	server    *kubetest.Server
@@ -109,7 +109,7 @@ func (s *site) must(err error) {
 	}
 }
 
-// options are those of a cache to which only the site's Ingresses belong.
+// options returns the options of a cache that handles only the site's Ingresses.
 func (s *site) options() ingress.CacheOptions {
 	return ingress.CacheOptions{
 		Options: ingress.Options{Namespace: s.namespace},
@@ -117,7 +117,7 @@ func (s *site) options() ingress.CacheOptions {
 	}
 }
 
-// run runs something until the test ends, or the returned function is called.
+// run runs a function until the test ends, or the returned function is called.
 func (s *site) run(run func(stop <-chan struct{})) (end func()) {
 	stop := make(chan struct{})
 	var running sync.WaitGroup
@@ -163,7 +163,7 @@ func (s *site) publish(ips ...string) {
 	s.must(err)
 }
 
-// stored is an Ingress as the API server has it.
+// stored returns an Ingress from the API server.
 func (s *site) stored(name string) *networkingv1.Ingress {
 	s.Helper()
 	o, err := s.client.NetworkingV1().Ingresses(s.namespace).Get(s.Context(), name, metav1.GetOptions{})
@@ -180,7 +180,7 @@ func (s *site) expectStatus(name string, want ...string) {
 	})
 }
 
-// counted counts the writes of statuses, and has the first one fail as one that is too late.
+// counted counts the writes of statuses, and makes the first ones fail with a conflict.
 type counted struct {
 	http.RoundTripper
 	writes    *atomic.Int32
@@ -202,8 +202,8 @@ func (c counted) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// startWriter starts a writer, which has some conflicts, and returns the number of its
-// writes and what ends it.
+// startWriter starts a writer with some conflicts. It returns the number of its writes and a
+// function that ends it.
 func (s *site) startWriter(c *ingress.Cache, identity string, conflicts int32) (*ingress.StatusWriter, *atomic.Int32, func()) {
 	s.Helper()
 	config, writes := restConfig(s.server.Config()), atomic.NewInt32(0)
@@ -216,8 +216,8 @@ func (s *site) startWriter(c *ingress.Cache, identity string, conflicts int32) (
 	return w, writes, s.run(w.Run)
 }
 
-// TestCluster: Ingresses of a cluster are configs beside others, and have a status, which one
-// of two processes writes, once, and repairs.
+// TestCluster: Ingresses of a cluster are configs among others. One of two processes writes their
+// statuses, once, and repairs them.
 func TestCluster(t *testing.T) {
 	s := newSite(t)
 	gateway := service(s.namespace, "gateway", map[string]int32{"http": 80})
@@ -321,7 +321,7 @@ func (s *site) moveService() {
 	s.must(err)
 }
 
-// vandalise writes another status.
+// vandalise writes a wrong status.
 func (s *site) vandalise(name string) {
 	s.Helper()
 	for {
@@ -335,8 +335,8 @@ func (s *site) vandalise(name string) {
 	}
 }
 
-// TestRelist: what went unseen while the API server was away is gone afterwards, and what came
-// is there; until then everything stays.
+// TestRelist: objects that were deleted or created while the API server was unavailable are removed
+// or added afterwards; until then the state stays.
 func TestRelist(t *testing.T) {
 	s := newSite(t)
 	s.create(s.ingress("a", "a.relist.test", "80"))
@@ -379,8 +379,8 @@ func TestRelist(t *testing.T) {
 	eventually(t, "there is no error any more", func() bool { return len(c.Errors()) == 0 })
 }
 
-// TestForbidden: kinds that may not be read keep the cache from having synced, and empty,
-// unless they are optional; then the others count.
+// TestForbidden: forbidden kinds keep the cache empty and not synced, unless they are optional;
+// then the other kinds are published.
 func TestForbidden(t *testing.T) {
 	s := newSite(t)
 	s.create(s.ingress("a", "a.example.com", "80"))

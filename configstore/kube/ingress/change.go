@@ -11,7 +11,7 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 )
 
-// Key names an object of a kind with namespaces.
+// Key identifies an object of a namespaced kind.
 type Key struct{ Namespace, Name string }
 
 // String returns "namespace/name".
@@ -27,15 +27,15 @@ type Object interface {
 	*networkingv1.Ingress | *networkingv1.IngressClass | *corev1.Service | *corev1.Pod | *corev1.Node
 }
 
-// Change is the new state of one object, or of the mesh. Make it with Set, Delete or
-// SetMesh; the zero value changes nothing.
+// Change is the new state of one object, or of the mesh. Create it with Set, Delete or SetMesh; the
+// zero value changes nothing.
 type Change struct {
 	apply func(*Converter)
 }
 
-// Set returns the change of an object to its present state, also if it is new. The
-// object must not be modified any more. Of its metadata the name, the namespace, the
-// creation time, the annotation kubernetes.io/ingress.class and the label istio are read.
+// Set returns the change of an object to its present state, which may be its first. The object must
+// not be modified afterwards. The Converter reads only these parts of its metadata: the name, the
+// namespace, the creation time, the annotation kubernetes.io/ingress.class and the label istio.
 func Set[T Object](object T) Change {
 	switch o := any(object).(type) {
 	case *networkingv1.Ingress:
@@ -52,8 +52,8 @@ func Set[T Object](object T) Change {
 	return Change{}
 }
 
-// Delete returns the change of an object's absence, also if it was never there. The
-// namespace of what has none does not count.
+// Delete returns the deletion of an object, which need not exist. The namespace is ignored for
+// cluster-scoped kinds.
 func Delete[T Object](namespace, name string) Change {
 	var object T
 	switch any(object).(type) {
@@ -74,18 +74,18 @@ func Delete[T Object](namespace, name string) Change {
 // SetMesh returns the change of the mesh's settings.
 func SetMesh(m Mesh) Change { return Change{func(c *Converter) { c.setMesh(m) }} }
 
-// class is what counts of an IngressClass.
+// class contains the relevant fields of an IngressClass.
 type class struct{ ours bool }
 
-// service is what counts of a Service.
+// service contains the relevant fields of a Service.
 type service struct {
-	// ports are those that have names.
+	// ports contains the numbers of the named ports.
 	ports map[string]uint32
-	// addresses are those by which it is reached from outside.
+	// addresses are the external addresses.
 	addresses []string
 }
 
-// namedPorts returns the ports that have names; none of a Service that does not exist.
+// namedPorts returns the named ports, or none if the Service does not exist.
 func (s *service) namedPorts() map[string]uint32 {
 	if s == nil {
 		return nil
@@ -114,7 +114,7 @@ func serviceOf(o *corev1.Service) *service {
 	return s
 }
 
-// pod is what counts of a Pod.
+// pod contains the relevant fields of a Pod.
 type pod struct {
 	label   string // the value of gatewayLabel
 	node    string
@@ -125,7 +125,7 @@ func podOf(o *corev1.Pod) *pod {
 	return &pod{o.Labels[gatewayLabel], o.Spec.NodeName, o.Status.Phase == corev1.PodRunning}
 }
 
-// externalAddresses returns those of a node, which are not nil.
+// externalAddresses returns the external addresses of a node, never nil.
 func externalAddresses(o *corev1.Node) []string {
 	out := []string{}
 	for _, a := range o.Status.Addresses {

@@ -18,12 +18,12 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/ingress"
 )
 
-// observed is what counts of an observation: VirtualServices by their host, for their names
-// are incidental, and with the list of the hosts of servers sorted.
+// observed contains the relevant parts of an observation: VirtualServices by host, because their
+// names are incidental, and the sorted hosts of servers.
 type observed struct {
 	gateways map[string]*networking.Gateway
 	hosts    map[string]observedHost
-	// statuses are the addresses of each Ingress that has some, sorted.
+	// statuses contains the sorted addresses of each Ingress that has addresses.
 	statuses map[string][]string
 }
 
@@ -71,8 +71,9 @@ func addressesOf(all []networkingv1.IngressLoadBalancerIngress) []string {
 	return out
 }
 
-// compare returns how an observation differs from the model. Names that two hosts had in the
-// recording at any time of a scenario are in clashed: there one is lost, any of them (I6).
+// compare returns the differences between an observation and the model. clashed contains the names
+// that two hosts had at any time of a scenario in the recording: one of the two is lost there, any
+// of them (I6).
 func (m model) compare(o *observed, clashed map[string]bool) (wrong []string) {
 	want := m.gateways()
 	if !maps.EqualFunc(want, o.gateways, func(a, b *networking.Gateway) bool { return proto.Equal(a, b) }) {
@@ -111,7 +112,8 @@ func (m model) compare(o *observed, clashed map[string]bool) (wrong []string) {
 	return append(wrong, m.compareStatuses(o)...)
 }
 
-// compareStatuses compares those of our Ingresses: what others keep is free (I13).
+// compareStatuses compares the statuses of our Ingresses. Other Ingresses may have any status
+// (I13).
 func (m model) compareStatuses(o *observed) (wrong []string) {
 	may := m.addresses()
 	for _, i := range m.sorted() {

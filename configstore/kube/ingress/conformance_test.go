@@ -14,14 +14,13 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
 )
 
-// corpusVariable names the environment variable of another corpus of the same format.
+// corpusVariable is the environment variable with the folder of another corpus of the same format.
 const corpusVariable = "PILOTKIT_CONFORMANCE_GATEWAYAPI"
 
-// TestConformanceIngress replays every scenario in which there are Ingresses: the recording
-// must be what the model of the recorded rules says, and the Converter's state what the
-// model of the right ones does, at first and after each step. So the rows of DECISIONS.md
-// are in the model, and no file is exempt. A relative directory is one of the
-// repository's root.
+// TestConformanceIngress replays every scenario with Ingresses. At first and after each step, the
+// recording must equal the model of the recorded rules, and the Converter's state the model of the
+// right rules. The rows of DECISIONS.md are therefore in the model, and no file is exempt. A
+// relative folder is below the repository's root.
 func TestConformanceIngress(t *testing.T) {
 	dir := os.Getenv(corpusVariable)
 	switch {
@@ -69,8 +68,8 @@ func TestConformanceIngress(t *testing.T) {
 	}
 }
 
-// replay returns what is wrong with a scenario. What is wrong with what updates say of
-// themselves is an error of the test. The names that two hosts had are added to clashed.
+// replay returns the differences in a scenario. Inconsistencies of updates are errors of the test.
+// It adds the names that two hosts had to clashed.
 func replay(t *testing.T, s *scenario, r *recording, clashed map[string]bool) (wrong []string, err error) {
 	t.Helper()
 	if len(r.observations) != len(s.Steps)+1 {

@@ -15,22 +15,22 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// ingress is an Ingress and what comes of it.
+// ingress is an Ingress and its result.
 type ingress struct {
 	key Key
-	// object is shared and read-only; nil once the Ingress is gone.
+	// object is shared and read-only. It is nil after the Ingress was deleted.
 	object *networkingv1.Ingress
-	// hosts has the routes of each host that it names, in its order; nil if it is not ours.
+	// hosts contains the routes of each of its hosts, in order, or is nil if it is not ours.
 	hosts map[string][]route
 }
 
-// classAnnotation is older than IngressClasses, and comes before them.
+// classAnnotation is older than IngressClasses and takes precedence over them.
 const classAnnotation = "kubernetes.io/ingress.class"
 
-// everyHost is the host of rules that name none.
+// everyHost is the host of rules without a host.
 const everyHost = "*"
 
-// backendsOf yields the backends that an Ingress names.
+// backendsOf yields the backends that an Ingress references.
 func backendsOf(o *networkingv1.Ingress) func(func(*networkingv1.IngressBackend) bool) {
 	return func(yield func(*networkingv1.IngressBackend) bool) {
 		if o.Spec.DefaultBackend != nil && !yield(o.Spec.DefaultBackend) {
@@ -54,7 +54,7 @@ func pathsOf(http *networkingv1.HTTPIngressRuleValue) []networkingv1.HTTPIngress
 	return http.Paths
 }
 
-// usesChanged reports whether a port of a Service that the Ingress names has another number.
+// usesChanged reports whether the number of a referenced Service port has changed.
 func (i *ingress) usesChanged(service string, before, after map[string]uint32) bool {
 	if i.object == nil {
 		return false
@@ -67,7 +67,7 @@ func (i *ingress) usesChanged(service string, before, after map[string]uint32) b
 	return false
 }
 
-// isOurs says whose an Ingress is. Nobody's is one of an IngressClass that does not exist.
+// isOurs reports whether an Ingress is ours. An Ingress whose IngressClass does not exist is not.
 func (c *Converter) isOurs(o *networkingv1.Ingress) (ours bool, found []Problem) {
 	if c.mesh.Mode == meshconfig.MeshConfig_OFF {
 		return false, nil
@@ -86,7 +86,7 @@ func (c *Converter) isOurs(o *networkingv1.Ingress) (ours bool, found []Problem)
 	return class.ours, nil
 }
 
-// convert makes anew what comes of an Ingress alone, and marks its hosts.
+// convert recomputes the Gateway and the routes of an Ingress, and marks its hosts.
 func (c *Converter) convert(key Key) {
 	i := c.ingresses[key]
 	for host := range i.hosts {
@@ -117,7 +117,7 @@ func (c *Converter) convert(key Key) {
 	c.report(key, problems)
 }
 
-// claim makes an Ingress one of ours, or none.
+// claim records whether an Ingress is ours.
 func (c *Converter) claim(key Key, ours bool) {
 	if _, were := c.published.ours.Get(key); were == ours {
 		return
@@ -179,8 +179,8 @@ func (c *Converter) gateway(i *ingress, found *findings) *configstore.Config {
 	return config
 }
 
-// config returns a config without a spec, of which others of its kind with a lower rank come
-// first.
+// config returns a config without a spec. Of several configs of a kind the one with the lowest rank
+// comes first.
 func (c *Converter) config(kind configstore.GroupVersionKind, key Key, rank int64) *configstore.Config {
 	return &configstore.Config{Meta: configstore.Meta{
 		GroupVersionKind: kind, Name: key.Name, Namespace: key.Namespace, Domain: c.opts.Domain,

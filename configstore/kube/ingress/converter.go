@@ -14,9 +14,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// Converter keeps the Gateways, VirtualServices and statuses of a set of objects up to
-// date. Create it with NewConverter. Its methods must not be called at the same time; the
-// snapshots that it gives may be read by any goroutine.
+// Converter maintains the Gateways, VirtualServices and statuses for a set of objects. Create it
+// with NewConverter. Its methods must not be called concurrently; any goroutine may read its
+// snapshots.
 type Converter struct {
 	opts      Options
 	schemas   configstore.Schemas
@@ -27,39 +27,39 @@ type Converter struct {
 	pods      map[Key]*pod // in Options.Namespace
 	nodes     map[string][]string
 
-	// Who is to be converted again if something changes.
+	// The Ingresses that depend on an IngressClass or a Service.
 	byClass   index[string]
 	byService index[Key]
-	// hosts are the Ingresses of ours that have something to say about a host.
+	// hosts are our Ingresses with routes for a host, by host.
 	hosts index[string]
-	// served are the VirtualServices that there are.
+	// served are the existing VirtualServices, by host.
 	served map[string]Key
 
-	// What has changed and is to be converted again.
+	// The outdated results.
 	dirty          map[Key]bool
 	dirtyHosts     map[string]bool
 	dirtyAddresses bool
 
 	published *Snapshot
-	touched   bool // published differs from what it was before Apply
+	touched   bool // published has changed since Apply began
 	changes   []configstore.Change
 	statuses  map[Key]bool
 }
 
-// Update is what a call of Apply has changed.
+// Update is the result of a call of Apply.
 type Update struct {
-	// Before and After are the snapshots before and after it; the same one if the changes were
-	// of no consequence.
+	// Before and After are the snapshots before and after the call. They are identical if nothing
+	// has changed.
 	Before, After *Snapshot
-	// Changes are those of configs, by kind, namespace and name: first of Gateways, then of
-	// VirtualServices. Revision is 0.
+	// Changes contains one change for each changed config, by kind, namespace and name: first the
+	// Gateways, then the VirtualServices. The Revision is 0.
 	Changes []configstore.Change
-	// Statuses are the Ingresses whose status is not what it was: that have another one,
-	// have become ours, or are ours no more. They are sorted.
+	// Statuses are the Ingresses whose wanted status has changed, or that have become ours or are
+	// not ours any more, sorted.
 	Statuses []Key
 }
 
-// NewConverter returns the converter of no objects, with DefaultMesh.
+// NewConverter returns a converter without objects, with DefaultMesh.
 func NewConverter(opts ...Options) *Converter {
 	c := &Converter{
 		opts: options.One("ingress.NewConverter", opts).withDefaults(), mesh: DefaultMesh(), published: &Snapshot{},
@@ -72,8 +72,7 @@ func NewConverter(opts ...Options) *Converter {
 	return c
 }
 
-// Apply makes changes, of which the last one of an object counts, and returns what has
-// come of them all together.
+// Apply applies changes and returns their combined result. The last change of an object counts.
 func (c *Converter) Apply(changes ...Change) Update {
 	before := c.published
 	for _, change := range changes {
@@ -102,14 +101,14 @@ func (c *Converter) Apply(changes ...Change) Update {
 	return update
 }
 
-// settled forgets what was changed. To clear a map that was large once would cost as much
-// each time.
+// settled resets the recorded changes. It allocates new maps, because clearing a map that was large
+// once would remain expensive.
 func (c *Converter) settled() {
 	c.dirty, c.dirtyHosts, c.statuses = map[Key]bool{}, map[string]bool{}, map[Key]bool{}
 	c.dirtyAddresses, c.touched, c.changes = false, false, nil
 }
 
-// Snapshot returns the present state.
+// Snapshot returns the present snapshot.
 func (c *Converter) Snapshot() *Snapshot { return c.published }
 
 func (c *Converter) setIngress(key Key, o *networkingv1.Ingress) {
@@ -122,7 +121,7 @@ func (c *Converter) setIngress(key Key, o *networkingv1.Ingress) {
 		c.index(old, index[string].remove, index[Key].remove)
 	}
 	if o == nil {
-		old.object = nil // convert removes it.
+		old.object = nil // convert deletes it
 		return
 	}
 	i := &ingress{key: key}
@@ -134,7 +133,7 @@ func (c *Converter) setIngress(key Key, o *networkingv1.Ingress) {
 	c.index(i, index[string].add, index[Key].add)
 }
 
-// sameInput reports whether two states of an Ingress are converted alike.
+// sameInput reports whether two states of an Ingress have the same result.
 func sameInput(a, b *networkingv1.Ingress) bool {
 	if a == nil || a == b {
 		return a == b
@@ -145,7 +144,7 @@ func sameInput(a, b *networkingv1.Ingress) bool {
 		apiequality.Semantic.DeepEqual(a.Spec, b.Spec)
 }
 
-// index enters in the indices of what an Ingress is converted with.
+// index adds an Ingress to, or removes it from, the indices by IngressClass and by Service.
 func (c *Converter) index(i *ingress, byClass func(index[string], string, Key), byService func(index[Key], Key, Key)) {
 	if i.object == nil {
 		return
@@ -210,7 +209,7 @@ func (c *Converter) setMesh(m Mesh) {
 	}
 }
 
-// put sets what is there, and deletes what is not.
+// put sets a key if there is true, and deletes it otherwise.
 func put[K comparable, V any](m map[K]V, k K, v V, there bool) {
 	if there {
 		m[k] = v
@@ -219,7 +218,7 @@ func put[K comparable, V any](m map[K]V, k K, v V, there bool) {
 	}
 }
 
-// publish makes a config the present one of its key; nil: there is none any more.
+// publish sets the config of a key; nil removes it.
 func (c *Converter) publish(kind configstore.GroupVersionKind, key Key, next *configstore.Config) {
 	configs := &c.published.gateways
 	if kind == istio.VirtualService {
@@ -243,7 +242,7 @@ func (c *Converter) publish(kind configstore.GroupVersionKind, key Key, next *co
 	}
 }
 
-// settle sorts changes. Each is of another config.
+// settle sorts changes. Each change belongs to a different config.
 func settle(changes []configstore.Change) []configstore.Change {
 	slices.SortFunc(changes, func(a, b configstore.Change) int { return a.Curr.Key().Compare(b.Curr.Key()) })
 	return changes

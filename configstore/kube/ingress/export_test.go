@@ -11,7 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-// NewReadSide returns a cache of other kinds, which follows nothing, and what its readers
+// NewReadSide returns a cache of other kinds without sources, and the controller that its readers
 // see.
 func NewReadSide(schemas configstore.Schemas) (*Cache, *memory.Controller) {
 	client, err := kubernetes.NewForConfig(&rest.Config{})

@@ -20,9 +20,8 @@ import (
 
 var historySteps = flag.Int("history-steps", 120, "steps of each random history")
 
-// TestRandomHistories: after each batch of random changes the state is that of a new
-// conversion, and what the model makes of the objects; updates say what has changed, and
-// earlier snapshots are as they were.
+// TestRandomHistories: after each batch of random changes the state equals that of a new
+// conversion, and the model's; updates report the changes, and earlier snapshots are unchanged.
 func TestRandomHistories(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -13,13 +13,13 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// semanticsAnnotation says how a VirtualService matches paths.
+// semanticsAnnotation selects how a VirtualService matches paths.
 const (
 	semanticsAnnotation = "internal.istio.io/route-semantics"
 	ingressSemantics    = "ingress"
 )
 
-// serve makes the VirtualService of a host anew.
+// serve recomputes the VirtualService of a host.
 func (c *Converter) serve(host string) {
 	key, config := c.virtualService(host)
 	old, existed := c.served[host]
@@ -32,7 +32,7 @@ func (c *Converter) serve(host string) {
 	}
 }
 
-// virtualService returns the VirtualService of a host and its key; nil without routes.
+// virtualService returns the VirtualService of a host and its key, or nil without routes.
 func (c *Converter) virtualService(host string) (Key, *configstore.Config) {
 	sharers := make([]*ingress, 0, len(c.hosts[host]))
 	for key := range c.hosts[host] {
@@ -58,11 +58,11 @@ func (c *Converter) virtualService(host string) (Key, *configstore.Config) {
 	return key, config
 }
 
-// maxHost is the length of the longest name of a host.
+// maxHost is the maximum length of a host name.
 const maxHost = 253
 
-// rankOf orders hosts that may cover the same request: first those without a wildcard, then
-// longer ones.
+// rankOf orders hosts that may match the same request: first hosts without a wildcard, then longer
+// ones.
 func rankOf(host string) int64 {
 	if !strings.HasPrefix(host, "*") {
 		return 0
@@ -70,7 +70,7 @@ func rankOf(host string) int64 {
 	return int64(max(1, maxHost+1-len(host)))
 }
 
-// byAge is the order of Ingresses: the oldest first, then by name, then by namespace.
+// byAge orders Ingresses: the oldest first, then by name, then by namespace.
 func byAge(a, b *ingress) int {
 	return cmp.Or(
 		a.object.CreationTimestamp.Compare(b.object.CreationTimestamp.Time),

@@ -16,13 +16,12 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/ingress"
 )
 
-// model converts a whole world in the plainest way, by one of two sets of rules: those of
-// the recording, and those that the rows I1 to I7 of DECISIONS.md make of them. The first
-// must give the recording, and the second what the Converter makes: so the rows, and
-// nothing else, are where we differ.
+// model converts a whole world in the simplest way, by one of two sets of rules: the recording's,
+// and the rules that follow from the rows I1 to I7 of DECISIONS.md. The first must reproduce the
+// recording, and the second the Converter's result. The rows are therefore the only differences.
 type model struct {
 	*world
-	// recorded: as Istio did it. Where it is asked, a row is named.
+	// recorded selects Istio's rules. Each use of it refers to a row.
 	recorded bool
 }
 
@@ -98,12 +97,12 @@ func gatewayName(i *networkingv1.Ingress) string {
 // hostConfig is the VirtualService of a host.
 type hostConfig struct {
 	namespace string
-	// name is that of the recording; two hosts may have the same one.
+	// name is the name in the recording; two hosts may have the same one.
 	name string
 	spec *networking.VirtualService
 }
 
-// modelRoute is a route with what it is ordered by.
+// modelRoute is a route with its sort key.
 type modelRoute struct {
 	rank [2]int
 	rule *networking.HTTPRoute
@@ -185,7 +184,7 @@ func (m model) route(i *networkingv1.Ingress, p networkingv1.HTTPIngressPath) []
 	return []modelRoute{r}
 }
 
-// routeTo returns the route to a backend without a match, nil if it cannot be resolved.
+// routeTo returns the route to a backend without a match, or nil if it cannot be resolved.
 func (m model) routeTo(i *networkingv1.Ingress, b *networkingv1.IngressBackend) *networking.HTTPRoute {
 	if b.Service == nil {
 		return nil
@@ -208,7 +207,7 @@ func (m model) routeTo(i *networkingv1.Ingress, b *networkingv1.IngressBackend) 
 	}}}
 }
 
-// addresses returns which sets of addresses an Ingress of ours may have as its status, each
+// addresses returns the sets of addresses that the status of our Ingresses may contain, each
 // sorted: I14 and I15.
 func (m model) addresses() [][]string {
 	set := func(in []string) []string {

@@ -14,14 +14,14 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/internal/follow"
 )
 
-// object is a type of objects that an API server has.
+// object is a type of objects of an API server.
 type object interface {
 	Object
 	runtime.Object
 	metav1.Object
 }
 
-// newSources returns the kinds that are read: of Pods those that may be gateways.
+// newSources returns the sources of the kinds that the cache reads. Of Pods it reads only gateways.
 func (c *Cache) newSources(client kubernetes.Interface) []*follow.Source {
 	networking, core, all := client.NetworkingV1(), client.CoreV1(), metav1.NamespaceAll
 	return []*follow.Source{
@@ -52,7 +52,7 @@ func newSource[T object, L runtime.Object](
 	return follow.New(client, from, example, o)
 }
 
-// changeOf returns the change of an object that an API server has, or has no more.
+// changeOf returns the change of an object that was set or deleted in the API server.
 func changeOf[T object](c *Cache, change follow.Change) Change {
 	object, ok := change.Object.(T)
 	convert := Delete[T](change.Object.GetNamespace(), change.Object.GetName())
@@ -68,7 +68,7 @@ func changeOf[T object](c *Cache, change follow.Change) Change {
 	}}
 }
 
-// What is read of objects: the rest, which is most of them, is dropped.
+// The trim functions drop all fields that are not read, which are most of them.
 
 func trimMeta(m *metav1.ObjectMeta) {
 	*m = metav1.ObjectMeta{

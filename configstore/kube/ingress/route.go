@@ -16,16 +16,16 @@ import (
 // route is one path of a host.
 type route struct {
 	rule *networking.HTTPRoute
-	// length is that of the path: 0 for everything, and fallback for a default backend.
+	// length is the length of the path: 0 for everything, and fallback for a default backend.
 	length int
 	exact  bool
 }
 
-// fallback is the length of the path of a default backend: it comes after everything else.
+// fallback is the length of the path of a default backend, which comes last.
 const fallback = -1
 
-// compare is the order of the routes of a host: longer paths first, and of equal ones exact
-// paths. What it finds equal stays in the order of the Ingresses and in their own.
+// compare orders the routes of a host: longer paths first, and of equal lengths exact paths first.
+// Equal routes stay in the order of the Ingresses and of their rules.
 func (r route) compare(s route) int {
 	rank := func(exact bool) int {
 		if exact {
@@ -36,8 +36,7 @@ func (r route) compare(s route) int {
 	return cmp.Or(cmp.Compare(s.length, r.length), cmp.Compare(rank(r.exact), rank(s.exact)))
 }
 
-// routes returns the routes of an Ingress by host. A host of which nothing can be routed has
-// none.
+// routes returns the routes of an Ingress by host. A host without valid routes has none.
 func (c *Converter) routes(i *ingress, found *findings) map[string][]route {
 	out := map[string][]route{}
 	spec := &i.object.Spec
@@ -80,15 +79,15 @@ func (c *Converter) routes(i *ingress, found *findings) map[string][]route {
 	return out
 }
 
-// routable reports whether a VirtualService with a route may exist, so that one route that
-// may not takes no others with it.
+// routable reports whether a VirtualService with this route is valid, so that an invalid route does
+// not invalidate the others.
 func routable(host string, rule *networking.HTTPRoute, field string, found *findings) bool {
 	return found.valid(field, istio.VirtualService, &networking.VirtualService{
 		Hosts: []string{host}, Gateways: []string{"gateway"}, Http: []*networking.HTTPRoute{rule},
 	})
 }
 
-// routeTo returns the route to a destination; a nil match is everything.
+// routeTo returns the route to a destination; a nil match matches everything.
 func routeTo(d *networking.Destination, match *networking.StringMatch) *networking.HTTPRoute {
 	out := &networking.HTTPRoute{Route: []*networking.HTTPRouteDestination{{Destination: d, Weight: 100}}}
 	if match != nil {
@@ -97,7 +96,7 @@ func routeTo(d *networking.Destination, match *networking.StringMatch) *networki
 	return out
 }
 
-// destination returns where a backend is; nil if that cannot be said.
+// destination returns the destination of a backend, or nil if it cannot be resolved.
 func (c *Converter) destination(namespace string, b *networkingv1.IngressBackend, field string, found *findings) *networking.Destination {
 	if b.Service == nil {
 		found.add(field+".service", "is required: other backends are not supported")
@@ -122,7 +121,7 @@ func (c *Converter) destination(namespace string, b *networkingv1.IngressBackend
 	}
 }
 
-// matchOf returns what a path matches; nil: everything.
+// matchOf returns the match of a path; nil matches everything.
 func matchOf(p *networkingv1.HTTPIngressPath) *networking.StringMatch {
 	kind := networkingv1.PathTypeImplementationSpecific
 	if p.PathType != nil {

@@ -58,7 +58,7 @@ func newCluster() *cluster { return &cluster{world: newWorld(), created: map[str
 
 var epoch = time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// apply stores the documents of a text, and returns what changes.
+// apply stores the documents of a text, and returns the changes.
 func (c *cluster) apply(text string) ([]ingress.Change, error) {
 	var out []ingress.Change
 	for document := range strings.SplitSeq("\n"+text, "\n---") {
@@ -159,10 +159,10 @@ func (c *cluster) batches(s step) ([][]ingress.Change, error) {
 	}
 }
 
-// recording is a golden file, with "same" replaced by what it means.
+// recording is a golden file, with "same" replaced by its meaning.
 type recording struct{ observations []observation }
 
-// observation has the variants that were seen of each section.
+// observation contains the observed variants of each section.
 type observation map[string][]json.RawMessage
 
 func loadRecording(path string) (*recording, error) {
@@ -213,7 +213,7 @@ type recordedObject struct {
 	} `json:"status"`
 }
 
-// variants returns the combinations of what was seen, as far as it comes of Ingresses.
+// variants returns the combinations of the observed variants, as far as they concern Ingresses.
 func (o observation) variants() ([]*observed, error) {
 	out := []*observed{{map[string]*networking.Gateway{}, map[string]observedHost{}, map[string][]string{}}}
 	for _, section := range []string{"gateways", "virtualServices", "status"} {

@@ -6,15 +6,15 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// ControllerName is the controller of the IngressClasses that are ours.
+// ControllerName is the controller of the IngressClasses that this package handles.
 const ControllerName = "istio.io/ingress-controller"
 
 // Options of a Converter. The zero value works.
 type Options struct {
-	// Namespace is that of the Gateways that are made, of the Service Mesh.Service and of the
+	// Namespace is the namespace of the resulting Gateways, of the Service Mesh.Service and of the
 	// gateway pods. Default: "istio-system".
 	Namespace string
-	// Domain ends the host names of Services: "name.namespace.svc.domain". Default:
+	// Domain is the DNS suffix of the Services' host names: "name.namespace.svc.domain". Default:
 	// "cluster.local".
 	Domain string
 }
@@ -29,20 +29,19 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Mesh is what the configuration of the mesh says about Ingresses.
+// Mesh contains the mesh configuration's settings for Ingresses.
 type Mesh struct {
-	// Mode says which Ingresses are ours that have no class: with DEFAULT all of them. With
-	// OFF none is ours, whatever its class. Other values mean STRICT.
+	// Mode decides about Ingresses without a class: with DEFAULT all of them are ours. With OFF no
+	// Ingress is ours, with or without a class. Other values mean STRICT.
 	Mode meshconfig.MeshConfig_IngressControllerMode
-	// Class is the value of the annotation kubernetes.io/ingress.class of our Ingresses. No
-	// Ingress is ours by its annotation if it is empty.
+	// Class is the value of the annotation kubernetes.io/ingress.class of our Ingresses. If it is
+	// empty, no Ingress is ours by its annotation.
 	Class string
-	// Service is the name of the gateways' Service, whose addresses the statuses have. If it
-	// is empty they have those of a gateway pod's node.
+	// Service is the name of the gateways' Service, whose addresses the statuses contain. If it is
+	// empty, they contain the addresses of a gateway pod's node.
 	Service string
-	// Selector is the value of the label istio of gateway pods. If it is empty, that is the
-	// name of the Service, and "ingressgateway" if that is empty, too, or
-	// "istio-ingressgateway".
+	// Selector is the value of the label istio of gateway pods. If it is empty, the value is the
+	// name of the Service, or "ingressgateway" if Service is empty or "istio-ingressgateway".
 	Selector string
 }
 
@@ -51,8 +50,8 @@ func DefaultMesh() Mesh {
 	return Mesh{Mode: meshconfig.MeshConfig_STRICT, Class: "istio", Service: "istio-ingressgateway"}
 }
 
-// MeshOf returns what a MeshConfig says, in which the defaults have been filled in as in
-// DefaultMesh. Nil: DefaultMesh.
+// MeshOf returns the settings of a MeshConfig whose defaults have been filled in as in DefaultMesh.
+// For nil it returns DefaultMesh.
 func MeshOf(m *meshconfig.MeshConfig) Mesh {
 	if m == nil {
 		return DefaultMesh()
@@ -66,7 +65,7 @@ func MeshOf(m *meshconfig.MeshConfig) Mesh {
 // gatewayLabel is the label of gateway pods.
 const gatewayLabel = "istio"
 
-// gatewayPods returns the value of gatewayLabel that pods must have.
+// gatewayPods returns the required value of the pods' gatewayLabel.
 func (m Mesh) gatewayPods() string {
 	switch {
 	case m.Selector != "":

@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
-// Snapshot is what a Converter had made at one moment. It never changes, and any goroutine
-// may read it. What it gives is shared and read-only. The zero value is that of no objects.
+// Snapshot is a result of a Converter. It never changes, and any goroutine may read it. Its
+// contents are shared and read-only. The zero value is the result without objects.
 type Snapshot struct {
 	gateways, virtualServices pmap.Map[Key, *configstore.Config]
 	ours                      pmap.Map[Key, struct{}]
@@ -41,8 +41,8 @@ func (s *Snapshot) of(kind configstore.GroupVersionKind) pmap.Map[Key, *configst
 	}
 }
 
-// Configs returns all configs of a kind, istio.Gateway or istio.VirtualService, sorted by
-// namespace and name. It sorts them anew each time.
+// Configs returns all configs of a kind, istio.Gateway or istio.VirtualService, sorted by namespace
+// and name. Each call sorts them.
 func (s *Snapshot) Configs(kind configstore.GroupVersionKind) []*configstore.Config {
 	configs := s.of(kind)
 	out := make([]*configstore.Config, 0, configs.Len())
@@ -59,8 +59,8 @@ func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string
 	return c
 }
 
-// Status returns what the status of an Ingress has to say, and whether it is ours: the
-// statuses of others are none of our business. Without addresses it is empty.
+// Status returns the wanted status of an Ingress, and whether the Ingress is ours: the statuses of
+// other Ingresses must not be changed. Without addresses the status is empty.
 func (s *Snapshot) Status(of Key) (status networkingv1.IngressLoadBalancerStatus, ours bool) {
 	if _, ours = s.ours.Get(of); !ours {
 		return status, false
@@ -68,32 +68,32 @@ func (s *Snapshot) Status(of Key) (status networkingv1.IngressLoadBalancerStatus
 	return networkingv1.IngressLoadBalancerStatus{Ingress: s.addresses}, true
 }
 
-// Ours yields the Ingresses that are ours, in no order.
+// Ours yields the Ingresses that are ours, in unspecified order.
 func (s *Snapshot) Ours() iter.Seq[Key] {
 	return func(yield func(Key) bool) {
 		s.ours.Entries(func(e *pmap.Entry[Key, struct{}]) bool { return yield(e.Key) })
 	}
 }
 
-// Problem is something in an Ingress that has no effect.
+// Problem is a part of an Ingress that has no effect.
 type Problem struct {
-	// Field is its path, for example "spec.rules[0].http.paths[1].backend.service.port.name".
+	// Field is the path of the part, for example
+	// "spec.rules[0].http.paths[1].backend.service.port.name".
 	Field string
-	// Message says what is wrong.
+	// Message is the reason.
 	Message string
 }
 
 // String returns "field: message".
 func (p Problem) String() string { return p.Field + ": " + p.Message }
 
-// Problems returns what is wrong with an Ingress, in the order of its fields as they are
-// read; nil if nothing is.
+// Problems returns the problems of an Ingress, in the order of its fields, or nil.
 func (s *Snapshot) Problems(of Key) []Problem {
 	found, _ := s.problems.Get(of)
 	return found
 }
 
-// AllProblems returns the Ingresses with which something is wrong, sorted.
+// AllProblems returns the Ingresses with problems, sorted.
 func (s *Snapshot) AllProblems() []Key {
 	var out []Key
 	for key := range s.problems.All() {
@@ -113,9 +113,9 @@ func (f *findings) add(field, message string) {
 	f.problems = append(f.problems, Problem{field, message})
 }
 
-// valid reports whether a spec is, which has nothing but what a field of an Ingress has
-// given it, and adds what is wrong with it. Names do not count: those of Ingresses may have
-// dots, which those of Gateways should not.
+// valid reports whether a spec is valid, and adds its problems, which belong to a field of an
+// Ingress. It does not validate names, because the names of Ingresses may have dots, unlike those
+// of Gateways.
 func (f *findings) valid(field string, kind configstore.GroupVersionKind, spec proto.Message) bool {
 	schema, _ := f.schemas.Find(kind)
 	_, violations := schema.Validate(configstore.Config{

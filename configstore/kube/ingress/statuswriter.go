@@ -19,20 +19,18 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// StatusWriter writes the addresses of the gateways into status.loadBalancer of the
-// Ingresses that are ours, by one of many processes: that which has the Lease. A status that
-// is right as the cache shows it takes no request, whoever has written it; one that somebody
-// else has changed is repaired, at the rate of Options. What an Ingress has that is not ours,
-// or not ours any more, is left alone. Create it with NewStatusWriter; a Cache has at most
-// one.
+// StatusWriter writes the addresses of the gateways into status.loadBalancer of our Ingresses. A
+// Lease elects the one process that writes. A correct cached status takes no request, and foreign
+// changes are repaired at the rate of the options. The status of an Ingress that is not ours, or
+// not ours any more, is left alone. Create it with NewStatusWriter; a Cache has at most one.
 type StatusWriter struct {
 	cache  *Cache
 	client kubernetes.Interface
 	writer *statuswriter.Writer[Key]
 }
 
-// NewStatusWriter returns the writer of the statuses of a cache's Ingresses, which uses config
-// for them and for the Lease. The error is that of an unusable config. It needs get of
+// NewStatusWriter returns a writer for the statuses of a cache's Ingresses. It uses config for them
+// and for the Lease, and returns an error if config is unusable. It needs get of
 // ingresses.networking.k8s.io, update of their status, and get, create and update of
 // leases.coordination.k8s.io.
 func NewStatusWriter(cache *Cache, config *rest.Config, opts ...kube.StatusOptions) (*StatusWriter, error) {
@@ -63,7 +61,7 @@ func (w *StatusWriter) pending(key Key) (bool, error) {
 	return differs, nil
 }
 
-// write reads an Ingress, decides anew, and writes.
+// write reads an Ingress and writes its status if it still differs.
 func (w *StatusWriter) write(ctx context.Context, key Key) error {
 	client := w.client.NetworkingV1().Ingresses(key.Namespace)
 	o, err := client.Get(ctx, key.Name, metav1.GetOptions{})
@@ -75,15 +73,15 @@ func (w *StatusWriter) write(ctx context.Context, key Key) error {
 	}
 	addresses, differs := w.cache.wanted(key)
 	if !differs || sameAddresses(o.Status.LoadBalancer.Ingress, addresses) {
-		return nil // The cache has learnt of it meanwhile, or will.
+		return nil // The cache has received the change meanwhile, or will.
 	}
 	o.Status.LoadBalancer = networkingv1.IngressLoadBalancerStatus{Ingress: addresses}
 	_, err = client.UpdateStatus(ctx, o, metav1.UpdateOptions{})
 	return err
 }
 
-// onStatus has look called with Ingresses whose status, as it is or should be, has changed;
-// nil: nobody is called any more.
+// onStatus sets the function that is called with Ingresses whose present or wanted status has
+// changed; nil removes it.
 func (c *Cache) onStatus(look func(...Key)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -12,14 +12,14 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
 )
 
-// tampering is a wrong recording, which the comparison must find. apply changes a section if
-// it can, and reports whether it did.
+// tampering is a wrong recording that the comparison must detect. apply changes a section if it
+// can, and reports whether it did.
 type tampering struct {
 	name, section string
 	apply         func(objects []any) ([]any, bool)
 }
 
-// at returns what is at a path of names and indices, nil if nothing is.
+// at returns the value at a path of names and indices, or nil.
 func at(value any, path ...any) any {
 	for _, p := range path {
 		switch p := p.(type) {
@@ -109,7 +109,7 @@ func tamperings() []tampering {
 	return out
 }
 
-// TestRunnerHasTeeth: a recording in which one thing is wrong is found to be wrong.
+// TestRunnerHasTeeth: a recording with one error is detected.
 func TestRunnerHasTeeth(t *testing.T) {
 	dir := filepath.Join("testdata", "conformance", "ingress")
 	names, err := corpus.Names(dir)

@@ -19,7 +19,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/ingress"
 )
 
-// world is a set of objects, as a cluster has them.
+// world is the set of objects of a cluster.
 type world struct {
 	mesh      ingress.Mesh
 	ingresses map[ingress.Key]*networkingv1.Ingress
@@ -89,7 +89,7 @@ func (w *world) remove(kind, namespace, name string) ingress.Change {
 	}
 }
 
-// all returns the changes that make an empty converter have everything.
+// all returns the changes that add everything to an empty converter.
 func (w *world) all() []ingress.Change {
 	changes := []ingress.Change{ingress.SetMesh(w.mesh)}
 	for _, o := range w.ingresses {
@@ -110,12 +110,12 @@ func (w *world) all() []ingress.Change {
 	return changes
 }
 
-// fresh returns what a new converter makes of the world.
+// fresh returns the result of a new converter for the world.
 func (w *world) fresh() *ingress.Snapshot {
 	return ingress.NewConverter().Apply(w.all()...).After
 }
 
-// state is everything that a snapshot says.
+// state contains all results of a snapshot.
 type state struct {
 	Configs  []*configstore.Config
 	Statuses map[string][]networkingv1.IngressLoadBalancerIngress
@@ -139,7 +139,7 @@ func stateOf(s *ingress.Snapshot) state {
 
 func diff(a, b *ingress.Snapshot) string { return diffStates(stateOf(a), stateOf(b)) }
 
-// diffStates is cmp.Diff, which is slow, only for states that differ.
+// diffStates is cmp.Diff, only for states that differ, because cmp.Diff is slow.
 func diffStates(a, b state) string {
 	if slices.EqualFunc(a.Configs, b.Configs, func(c, d *configstore.Config) bool { return c.Equal(*d) }) {
 		a.Configs, b.Configs = nil, nil
@@ -147,7 +147,7 @@ func diffStates(a, b state) string {
 	return cmp.Diff(a, b, protocmp.Transform())
 }
 
-// checkUpdate compares what an update says with its snapshots.
+// checkUpdate compares an update with its snapshots.
 func checkUpdate(t *testing.T, u ingress.Update) {
 	t.Helper()
 	var want []string
@@ -203,7 +203,7 @@ func checkUpdate(t *testing.T, u ingress.Update) {
 	}
 }
 
-// meshOf reads the settings of a mesh config, merged over the defaults.
+// meshOf parses the settings of a mesh config, merged over the defaults.
 func meshOf(fields map[string]string) (ingress.Mesh, error) {
 	m := ingress.DefaultMesh()
 	for name, value := range fields {

@@ -28,15 +28,15 @@ const defaultMaxBackoff = 3 * time.Second
 type Options struct {
 	gatewayapi.CacheOptions
 
-	// Revision, unless empty, restricts the cache to objects of the Gateway API whose label
-	// istio.io/rev is Revision, and those that have no such label.
+	// Revision, unless empty, restricts the cache to Gateway API objects whose label istio.io/rev
+	// is Revision, and to objects without that label.
 	Revision string
-	// Optional are kinds that the API server may refuse, as SourceError.Kind names them: one
-	// that it forbids, or does not know, counts as read, without objects, until it gives them.
-	// A kind of the Gateway API that has no CRD counts so in any case. Default: none; HasSynced
-	// waits until everything may be read.
+	// Optional lists kinds that the API server may reject, named as in SourceError.Kind: a kind
+	// that it forbids or does not know counts as synced, without objects, until it can be listed. A
+	// Gateway API kind without a CRD is always optional. Default: none; HasSynced waits until every
+	// kind may be listed.
 	Optional []string
-	// MaxBackoff is the longest time between two attempts to reach the API server. Default, for
+	// MaxBackoff is the maximum backoff between two attempts to reach the API server. Default, for
 	// values below 1: 3 seconds.
 	MaxBackoff time.Duration
 }
@@ -51,9 +51,9 @@ type Cache struct {
 	ran     atomic.Bool
 }
 
-// New returns the cache of what becomes of an API server's objects of the Gateway API. It
-// connects to nothing yet: Run does. The error is that of an unusable config, which New copies.
-// Requests are limited only if config says so.
+// New returns a cache of the configs for an API server's Gateway API objects. It does not connect:
+// Run does. New copies config and returns an error if it is unusable. Requests are rate limited
+// only if config says so.
 func New(config *rest.Config, opts ...Options) (*Cache, error) {
 	o := options.One("cluster.New", opts)
 	o.MaxBackoff = cmp.Or(max(o.MaxBackoff, 0), defaultMaxBackoff)
@@ -80,7 +80,7 @@ func New(config *rest.Config, opts ...Options) (*Cache, error) {
 	return c, nil
 }
 
-// optionalKinds returns the kinds of the Gateway API whose resources are named.
+// optionalKinds returns the Gateway API kinds whose resources are listed.
 func optionalKinds(schemas configstore.Schemas, resources []string) []configstore.GroupVersionKind {
 	var out []configstore.GroupVersionKind
 	for _, s := range schemas.All() {
@@ -91,12 +91,12 @@ func optionalKinds(schemas configstore.Schemas, resources []string) []configstor
 	return out
 }
 
-// Objects returns the objects of the Gateway API as they are in the API server; writes go there.
+// Objects returns the Gateway API objects of the API server. Writes go to the API server.
 func (c *Cache) Objects() *kube.Cache { return c.objects }
 
-// Run reads from the API server and delivers events, until stop is closed. While the server
-// cannot be reached it goes on trying, and the state stays. When it returns, all that it
-// started has ended. A second call panics.
+// Run reads from the API server and delivers events until stop is closed. While the server cannot
+// be reached, Run retries and the cache keeps its state. All goroutines that Run started have ended
+// when it returns. A second call panics.
 func (c *Cache) Run(stop <-chan struct{}) {
 	if c.ran.Swap(true) {
 		panic("cluster: Cache.Run was called twice")
@@ -112,10 +112,10 @@ func (c *Cache) Run(stop <-chan struct{}) {
 	c.Cache.Run(stop)
 }
 
-// SourceError says why a kind of objects cannot be read at present, or that an object cannot.
-// What was read of it before stays.
+// SourceError is the reason why a kind of objects, or an object, cannot be read at present. Its
+// last good state stays.
 type SourceError struct {
-	// Kind is the resource: "services", "httproutes".
+	// Kind is the resource, for instance "services" or "httproutes".
 	Kind string
 	Err  error
 }
@@ -126,8 +126,8 @@ func (e SourceError) Error() string { return "list " + e.Kind + ": " + e.Err.Err
 // Unwrap returns Err.
 func (e SourceError) Unwrap() error { return e.Err }
 
-// Errors returns what cannot be read at present: kinds of Kubernetes as a SourceError, of
-// the Gateway API what kube.Cache.Errors says, and what gatewayapi.Cache.Errors says. What else is wrong with objects is in
+// Errors returns the present errors: for Kubernetes kinds a SourceError, for the Gateway API the
+// errors of kube.Cache.Errors, and of gatewayapi.Cache.Errors. All other problems of objects are in
 // their statuses.
 func (c *Cache) Errors() []error {
 	var out []error
@@ -145,7 +145,7 @@ func (c *Cache) Errors() []error {
 	return out
 }
 
-// SourceState implements configstore.SourceStater: that of Objects, with all Errors.
+// SourceState implements configstore.SourceStater: the state of Objects, with all Errors.
 func (c *Cache) SourceState() configstore.SourceState {
 	s := c.objects.SourceState()
 	s.Synced = c.HasSynced()

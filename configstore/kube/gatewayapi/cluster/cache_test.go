@@ -58,7 +58,7 @@ func ready(addresses ...string) func(gatewayapi.Desired) (gatewayapi.Provided, e
 	}
 }
 
-// TestCluster: objects become configs and statuses, and an Infrastructure gives addresses.
+// TestCluster: objects become configs and statuses, with the addresses of an Infrastructure.
 func TestCluster(t *testing.T) {
 	s := newSite(t)
 	s.apply(class + "---" + edge + "---" + cart)

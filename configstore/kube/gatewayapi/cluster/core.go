@@ -20,7 +20,7 @@ const (
 	kindConfigMaps = "configmaps"
 )
 
-// coreObject is a kind of Kubernetes itself that a Converter reads.
+// coreObject is a Kubernetes kind that a Converter reads.
 type coreObject interface {
 	*corev1.Namespace | *corev1.Service | *corev1.Secret | *corev1.ConfigMap | *discoveryv1.EndpointSlice
 	gatewayapi.Object
@@ -28,7 +28,7 @@ type coreObject interface {
 	runtime.Object
 }
 
-// newSources returns what follows the kinds of Kubernetes that the cache needs.
+// newSources returns the sources of the Kubernetes kinds that the cache needs.
 func (c *Cache) newSources(client kubernetes.Interface, o *Options) []*follow.Source {
 	core, all := client.CoreV1(), metav1.NamespaceAll
 	out := []*follow.Source{
@@ -37,7 +37,7 @@ func (c *Cache) newSources(client kubernetes.Interface, o *Options) []*follow.So
 		coreSource(c, o, kindSecrets, client, core.Secrets(all), &corev1.Secret{}, trimSecret),
 		coreSource(c, o, kindConfigMaps, client, core.ConfigMaps(all), &corev1.ConfigMap{}, trimConfigMap),
 	}
-	if !o.Provided && o.Infrastructure == nil { // Whether a Gateway has proxies is what their Service says.
+	if !o.Provided && o.Infrastructure == nil { // The endpoints of its Service show whether a Gateway has proxies.
 		out = append(out, coreSource(c, o, "endpointslices", client, client.DiscoveryV1().EndpointSlices(all), &discoveryv1.EndpointSlice{}, nil))
 	}
 	return out
@@ -77,13 +77,13 @@ func coreSource[P coreObject, L runtime.Object](
 	})
 }
 
-// usedKeys are those of Secrets and ConfigMaps that certificates are in: the names of Kubernetes,
-// and Istio's own.
+// usedKeys returns the fields of Secrets and ConfigMaps that contain certificates: the names of
+// Kubernetes, and Istio's own.
 func usedKeys() []string {
 	return []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt", "cert", "key", "cacert"}
 }
 
-// trimSecret drops everything but certificates, their keys and authorities.
+// trimSecret drops everything except certificates, their keys and CA certificates.
 func trimSecret(object runtime.Object) {
 	o, ok := object.(*corev1.Secret)
 	if !ok {
@@ -96,7 +96,7 @@ func trimSecret(object runtime.Object) {
 	}
 }
 
-// trimConfigMap drops everything but authorities.
+// trimConfigMap drops everything except CA certificates.
 func trimConfigMap(object runtime.Object) {
 	o, ok := object.(*corev1.ConfigMap)
 	if !ok {

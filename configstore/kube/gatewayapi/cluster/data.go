@@ -13,21 +13,20 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/internal/follow"
 )
 
-// data keeps the certificates, keys and authorities of Secrets and ConfigMaps. It has no String:
-// nothing of it is ever shown.
+// data contains the certificates, keys and CA certificates of Secrets and ConfigMaps. It has no
+// String method, because its contents must never be printed.
 type data struct {
 	mu         sync.Mutex
 	secrets    map[gatewayapi.Key]map[string][]byte
 	configMaps map[gatewayapi.Key]map[string]string
-	changed    func() // nil: nobody is called
+	changed    func() // nil without a subscriber
 }
 
 func newData() *data {
 	return &data{secrets: map[gatewayapi.Key]map[string][]byte{}, configMaps: map[gatewayapi.Key]map[string]string{}}
 }
 
-// keep takes the present state of an object of a kind, and reports whether it is another one than
-// before.
+// keep records the present state of an object of a kind, and reports whether it has changed.
 func (d *data) keep(kind string, change follow.Change) (changed bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,24 +58,26 @@ func put[V any](in map[gatewayapi.Key]map[string]V, key gatewayapi.Key, of map[s
 	}
 }
 
-// Secret returns the certificate, key and authorities of a Secret under the names of its fields,
-// "tls.crt" for instance; nil: it has none, or does not exist. They are shared and read-only.
+// Secret returns the certificate, key and CA certificates of a Secret under the names of its
+// fields, for instance "tls.crt". It returns nil if the Secret does not exist or has no such
+// fields. The result is shared and read-only.
 func (c *Cache) Secret(key gatewayapi.Key) map[string][]byte {
 	c.data.mu.Lock()
 	defer c.data.mu.Unlock()
 	return c.data.secrets[key]
 }
 
-// ConfigMap returns the authorities of a ConfigMap under the names of its fields, "ca.crt" or
-// "cacert"; nil: it has none, or does not exist. They are shared and read-only.
+// ConfigMap returns the CA certificates of a ConfigMap under the names of its fields, "ca.crt" or
+// "cacert". It returns nil if the ConfigMap does not exist or has no such fields. The result is
+// shared and read-only.
 func (c *Cache) ConfigMap(key gatewayapi.Key) map[string]string {
 	c.data.mu.Lock()
 	defer c.data.mu.Unlock()
 	return c.data.configMaps[key]
 }
 
-// OnData has changed called when Secret or ConfigMap would answer otherwise than before, with no
-// lock held; it must not block. There is one at most; nil: nobody is called any more.
+// OnData sets the function that is called when the result of Secret or ConfigMap has changed. It is
+// called without locks held and must not block. There is at most one; nil removes it.
 func (c *Cache) OnData(changed func()) {
 	c.data.mu.Lock()
 	defer c.data.mu.Unlock()

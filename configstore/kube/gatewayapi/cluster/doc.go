@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster follows the Gateway API's objects of a Kubernetes API server, shows what becomes of
-// them as a ConfigStoreCache, and writes their statuses.
+// Package cluster watches the Gateway API objects of a Kubernetes API server, publishes the
+// resulting configs as a ConfigStoreCache, and writes the statuses of the objects.
 //
 //	gateways, err := cluster.New(restConfig, cluster.Options{CacheOptions: gatewayapi.CacheOptions{Infrastructure: host}})
 //	statuses, err := cluster.NewStatusWriter(gateways, restConfig, kube.StatusOptions{Lease: "gateways", LeaseNamespace: "istio-system"})
@@ -9,16 +9,17 @@
 //	go statuses.Run(stop)
 //	go configs.Run(stop) // and with it the caches
 //
-// # What is read
+// # Watched kinds
 //
-// The kinds of gatewayapi.Schemas as configstore/kube says: a kind whose CRD comes later is
-// followed from then on, under version v1 or else an older one that the server serves, and one
-// without a CRD has no objects. Beside them Namespaces, Services, Secrets and ConfigMaps; and,
-// without an Infrastructure, EndpointSlices, which say whether Gateways have proxies. A kind
-// that is forbidden has no objects, or keeps those that it had, and is one of Cache.Errors; nothing
-// else changes by that. HasSynced waits until everything may be read, but for Options.Optional.
+// The kinds of gatewayapi.Schemas are watched as in configstore/kube: a kind whose CRD is created
+// later is watched from then on, under version v1 or else under an older one that the server
+// serves, and a kind without a CRD has no objects. In addition the Cache watches Namespaces,
+// Services, Secrets and ConfigMaps, and, without an Infrastructure, the EndpointSlices, which show
+// whether Gateways have proxies. A kind that is forbidden has no objects, or keeps its last
+// objects, and Cache.Errors reports it; the other kinds are not affected. HasSynced waits until
+// everything may be read, except for Options.Optional.
 //
-// Of Secrets and ConfigMaps nothing is kept but certificates, their keys and authorities.
+// Of Secrets and ConfigMaps the Cache stores only certificates, their keys and CA certificates.
 // Package credentials serves them.
 //
 // # Access

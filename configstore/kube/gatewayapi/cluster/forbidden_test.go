@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/cluster"
 )
 
-// TestForbidden: kinds that RBAC does not let it read, of the Gateway API or not, cost what is made
-// of them and nothing else, are named by Errors, and work as soon as they may be read.
+// TestForbidden: forbidden kinds, of the Gateway API or others, affect only the configs that depend
+// on them, are reported by Errors, and work as soon as they may be read.
 func TestForbidden(t *testing.T) {
 	s := newSite(t)
 	user := "limited-" + s.namespace
@@ -67,7 +67,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[1]s}]
 	if !errors.As(errors.Join(p.cache.Errors()...), &core) || core.Kind != "secrets" {
 		t.Errorf("no SourceError of secrets: %v", p.cache.Errors())
 	}
-	// What follows changes goes on beside them.
+	// Other changes are still processed.
 	s.remove(cart)
 	eventually(t, "the route has gone", func() bool { return hosts() == "" })
 	s.apply(cart)

@@ -32,7 +32,7 @@ var apiserver kubetest.Shared
 
 func TestMain(m *testing.M) { apiserver.Main(m) }
 
-// patience is how long a test waits for what must happen.
+// patience is the maximum time that a test waits for an expected event.
 const patience = time.Minute
 
 func eventually(tb testing.TB, what string, holds func() bool) {
@@ -57,7 +57,7 @@ func restConfig(c kubetest.Config) *rest.Config {
 	}
 }
 
-// site is a namespace of an API server, and what a test does with it as an administrator.
+// site is a namespace of an API server, with the actions of a test as an administrator.
 type site struct {
 	testing.TB
 	server    *kubetest.Server
@@ -97,7 +97,7 @@ func (s *site) resource(o *unstructured.Unstructured) dynamic.ResourceInterface 
 	return s.client.Resource(plural).Namespace(o.GetNamespace())
 }
 
-// objects returns the objects of a YAML text.
+// objects parses the objects of a YAML text.
 func (s *site) objects(text string) (out []*unstructured.Unstructured) {
 	s.Helper()
 	for decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096); ; {
@@ -115,7 +115,7 @@ func (s *site) objects(text string) (out []*unstructured.Unstructured) {
 	}
 }
 
-// apply creates the objects of a YAML text, or replaces them but for their status.
+// apply creates the objects of a YAML text, or replaces them except for their status.
 func (s *site) apply(text string) {
 	s.Helper()
 	for _, o := range s.objects(text) {
@@ -134,7 +134,7 @@ func (s *site) apply(text string) {
 	}
 }
 
-// remove deletes the objects of a YAML text, which need no more than a name.
+// remove deletes the objects of a YAML text, which need only a name.
 func (s *site) remove(text string) {
 	s.Helper()
 	for _, o := range s.objects(text) {
@@ -155,8 +155,8 @@ func (s *site) get(plural, name string) *unstructured.Unstructured {
 	return o
 }
 
-// condition returns the status, reason and message of a condition, which is found at a path of an
-// object: "status", or "status", "parents", "0".
+// condition returns the status, reason and message of a condition at a path of an object: "status",
+// or "status", "parents", "0".
 func condition(o *unstructured.Unstructured, of string, path ...string) (status, reason, message string) {
 	var at any = o.Object
 	for _, step := range append(path, "conditions") {
@@ -183,14 +183,14 @@ func condition(o *unstructured.Unstructured, of string, path ...string) (status,
 	return status, reason, message
 }
 
-// process is what one process runs.
+// process is the cache and the writer of one process.
 type process struct {
 	cache    *cluster.Cache
 	statuses *cluster.StatusWriter
 	stop     func()
 }
 
-// start runs a cache and a writer until the test or stop ends it.
+// start runs a cache and a writer until the test ends or stop is called.
 func (s *site) start(config *rest.Config, opts cluster.Options, statuses kube.StatusOptions) *process {
 	s.Helper()
 	opts.Logger = slog.New(slog.NewTextHandler(output{s}, nil))
@@ -215,7 +215,7 @@ func (s *site) start(config *rest.Config, opts cluster.Options, statuses kube.St
 	return p
 }
 
-// follow runs a cache alone.
+// follow runs a cache without a writer.
 func (s *site) follow(config *rest.Config, opts cluster.Options) *process {
 	s.Helper()
 	opts.Logger = slog.New(slog.NewTextHandler(output{s}, nil))
@@ -254,7 +254,7 @@ func (o output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// host is an Infrastructure whose answers a test sets.
+// host is an Infrastructure whose results a test sets.
 type host struct {
 	mu      sync.Mutex
 	desired map[gatewayapi.Key]gatewayapi.Desired

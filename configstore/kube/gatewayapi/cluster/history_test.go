@@ -23,8 +23,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// history is random changes of the objects of a namespace, of which two replicas make configs and
-// statuses.
+// history makes random changes of the objects of a namespace, which two replicas convert to configs
+// and statuses.
 type history struct {
 	*site
 	random      *rand.Rand
@@ -32,14 +32,14 @@ type history struct {
 	opts        cluster.Options
 	lease       kube.StatusOptions
 	replicas    [2]*process
-	written     [2]uint64 // by those that did not lead
-	// foreign are the routes to which another controller has added an entry.
+	written     [2]uint64 // by replicas that did not lead
+	// foreign are the routes with an entry of another controller.
 	foreign map[string]bool
 }
 
-// TestHistories: after random histories at an API server, in which replicas are restarted and
-// follow each other as the leader, configs and statuses are those of a fresh start, which would
-// write nothing; only the leader has written, and the entries of another controller are there.
+// TestHistories: after random histories at an API server, with restarts and changes of the leader,
+// the configs and statuses equal those of a fresh start, which would write nothing. Only the leader
+// has written, and the entries of another controller are still present.
 func TestHistories(t *testing.T) {
 	steps, interval := tier.Share(300), 50
 	s := newSite(t)
@@ -153,7 +153,7 @@ func (h *history) parent() string {
 
 func (h *history) oneOf(texts ...string) string { return texts[h.random.IntN(len(texts))] }
 
-// addForeign adds an entry of another controller to the status of a route, if there is that route.
+// addForeign adds an entry of another controller to the status of a route, if the route exists.
 func (h *history) addForeign(name string) {
 	h.Helper()
 	routes := h.resource(h.objects(h.route(name))[0])
@@ -170,7 +170,7 @@ func (h *history) addForeign(name string) {
 	}
 }
 
-// foreignPatch adds the entry, if the route is still as it was.
+// foreignPatch adds the entry, if the route has not changed.
 func (h *history) foreignPatch(version string, route map[string]any) string {
 	const entry = `{"parentRef": {"name": "theirs"}, "controllerName": "example.com/other", "conditions": [
 		{"type": "Accepted", "status": "True", "reason": "Accepted", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}`
@@ -208,7 +208,7 @@ func (h *history) check(when string) {
 	}
 }
 
-// configs are what a cache has of the namespace, as texts by their keys.
+// configs returns a cache's configs in the namespace, as texts by key.
 func (h *history) configs(of *cluster.Cache) map[string]string {
 	out := map[string]string{}
 	for _, kind := range []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService, istio.DestinationRule} {

@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
-// TestLateKinds: a server without the kinds has synced at once; kinds that come later, and under an
-// older version only, are followed from then on, and lose their objects with their CRD.
+// TestLateKinds: a server without the kinds has synced at once. Kinds that are created later, in an
+// older version only, are watched from then on, and lose their objects with their CRD.
 func TestLateKinds(t *testing.T) {
 	kubetest.Require(t)
 	s := siteOf(t, kubetest.Start(t))

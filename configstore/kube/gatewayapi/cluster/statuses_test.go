@@ -20,7 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/cluster"
 )
 
-// settled reports whether no object of a namespace has a status to be written.
+// settled reports whether no status of a namespace is pending.
 func (p *process) settled(tb testing.TB, namespace string) bool {
 	tb.Helper()
 	for key := range p.cache.Snapshot().Statuses() {
@@ -34,8 +34,8 @@ func (p *process) settled(tb testing.TB, namespace string) bool {
 	return true
 }
 
-// TestLeadership: one of two processes writes, its successor finds nothing to write, entries of other
-// controllers stay, and own writes change no config.
+// TestLeadership: one of two processes writes, its successor has nothing to write, entries of other
+// controllers stay, and the writer's own writes change no config.
 func TestLeadership(t *testing.T) {
 	s := newSite(t)
 	lease := kube.StatusOptions{Lease: "gateways", LeaseNamespace: s.namespace, LeaseDuration: 3 * time.Second}
@@ -79,7 +79,7 @@ spec:
 		t.Errorf("%d changes of %d VirtualServices", n, routes)
 	}
 
-	// Another controller adds its entry, and somebody spoils ours.
+	// Another controller adds its entry, and a foreign write changes ours.
 	routesOf := s.client.Resource(schema.GroupVersionResource{Group: "gateway.networking.k8s.io", Version: "v1", Resource: "httproutes"}).Namespace(s.namespace)
 	_, err := routesOf.Patch(t.Context(), "cart-0", types.MergePatchType, []byte(`{"status": {"parents": [{
 		"parentRef": {"name": "edge"}, "controllerName": "example.com/other",
@@ -107,7 +107,7 @@ spec:
 `)
 	eventually(t, "the second one writes", func() bool {
 		_, reason, _ := condition(s.get("httproutes", "cart-1"), "ResolvedRefs", "status", "parents", "0")
-		// A status is there before its writer has counted it.
+		// A status is visible before its writer has counted it.
 		return reason == "BackendNotFound" && second.settled(t, s.namespace) && second.statuses.Written() > 0
 	})
 	if n := second.statuses.Written(); n != 1 {

@@ -19,12 +19,12 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// StatusWriter writes the statuses of a Cache's objects, by one of many processes: that which has
-// the Lease. A status that is right as the cache shows it takes no request, whoever has
-// written it; one that somebody else has changed is repaired. A write is one request, for the state
-// that the status was made of: after a conflict it is made anew of the next one, so that entries
-// of other controllers are never lost. What has changed comes before what a new leader looks at.
-// Create it with NewStatusWriter; a Cache has at most one.
+// StatusWriter writes the statuses of a Cache's objects. A Lease elects the one process that
+// writes. A correct cached status takes no request, and foreign changes are repaired. Each write is
+// one request, conditional on the version of the object that it was computed from. After a conflict
+// the status is computed again from the new object, so that entries of other controllers are never
+// lost. New changes have priority over the objects that a new leader checks. Create it with
+// NewStatusWriter; a Cache has at most one.
 type StatusWriter struct {
 	cache   *Cache
 	writer  *statuswriter.Writer[gatewayapi.ObjectKey]
@@ -32,9 +32,9 @@ type StatusWriter struct {
 	written atomic.Uint64
 }
 
-// NewStatusWriter returns the writer of the statuses of a cache's objects, which uses config for
-// the Lease. The error is that of an unusable config. It needs patch of the statuses of the kinds
-// of gateway.networking.k8s.io, and get, create and update of leases.coordination.k8s.io.
+// NewStatusWriter returns a writer for the statuses of a cache's objects. It uses config for the
+// Lease, and returns an error if config is unusable. It needs patch of the statuses of the kinds of
+// gateway.networking.k8s.io, and get, create and update of leases.coordination.k8s.io.
 func NewStatusWriter(cache *Cache, config *rest.Config, opts ...kube.StatusOptions) (*StatusWriter, error) {
 	w := &StatusWriter{cache: cache, now: time.Now}
 	var err error
@@ -51,7 +51,7 @@ func NewStatusWriter(cache *Cache, config *rest.Config, opts ...kube.StatusOptio
 // Leading reports whether this process is the one that writes.
 func (w *StatusWriter) Leading() bool { return w.writer.Leading() }
 
-// Written is how many statuses this process has written.
+// Written returns the number of statuses that this process has written.
 func (w *StatusWriter) Written() uint64 { return w.written.Load() }
 
 // Run writes statuses once the cache has synced, until stop is closed, while this process
@@ -66,7 +66,7 @@ func (w *StatusWriter) subscribe(look func(...gatewayapi.ObjectKey)) {
 	w.cache.SubscribeStatuses(func(keys []gatewayapi.ObjectKey) { look(keys...) })
 }
 
-// ours returns all objects that have a status of ours.
+// ours returns all objects with a wanted status.
 func (w *StatusWriter) ours() iter.Seq[gatewayapi.ObjectKey] {
 	return func(yield func(gatewayapi.ObjectKey) bool) {
 		for key := range w.cache.Snapshot().Statuses() {
@@ -82,8 +82,8 @@ func (w *StatusWriter) pending(key gatewayapi.ObjectKey) (bool, error) {
 	return pending, err
 }
 
-// write writes the status of an object if it is still not as it should be: what there is to say may
-// have changed while it waited.
+// write writes the status of an object if it still differs from the wanted one, which may have
+// changed since the object was enqueued.
 func (w *StatusWriter) write(ctx context.Context, key gatewayapi.ObjectKey) error {
 	config, pending, err := w.cache.PendingStatus(key, w.now())
 	if !pending {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package credentials serves the certificates, keys and authorities that Gateway API objects name,
-// by xdsupdate/secrets.
+// Package credentials serves the certificates, keys and CA certificates that Gateway API objects
+// reference, by xdsupdate/secrets.
 //
 //	gateways, err := cluster.New(restConfig)
 //	source := credentials.New(gateways.Cache, gateways)
@@ -9,21 +9,22 @@
 //	gateways.OnData(generator.Changed)
 //	source.OnChange(generator.Changed)
 //
-// # Who may have what
+// # Access control
 //
-// Of "kubernetes-gateway://NAMESPACE/NAME", the name that the listener of a Gateway gives a Secret,
-// proxies of the namespace of that Gateway have the certificate with its key. A listener has the name
-// only if the Secret is in the namespace of its own object, or a ReferenceGrant allows it: when the
-// last grant goes, so does the listener, and with it the Secret of its proxies. So it is with
-// the certificate that they show to backends. Proxies of the
-// namespace of the Secret itself have it only if a Gateway there names it.
+// The name "kubernetes-gateway://NAMESPACE/NAME" is the reference of a Gateway's listener to a
+// Secret. Proxies in the namespace of that Gateway get the certificate with its key. A listener has
+// the reference only if the Secret is in the namespace of its own object, or a ReferenceGrant
+// permits it. When the last grant is deleted, the listener and its proxies' access to the Secret
+// go, too. The same rules apply to the client certificate for backends. Proxies in the namespace of
+// the Secret itself get it only if a Gateway there references it.
 //
-// Of the authorities ("…-cacert" of the same names, and "configmap://NAMESPACE/NAME-cacert") that a
-// listener validates clients with, the proxies of that Gateway have ca.crt, and of those that
-// a BackendTLSPolicy validates backends with, all proxies: they are no secret.
+// CA certificates have the same names with the suffix -cacert, and
+// "configmap://NAMESPACE/NAME-cacert". The ca.crt that a listener uses to validate clients is
+// served to the proxies in the namespace of its Gateway. A ca.crt that a BackendTLSPolicy uses to
+// validate backends is served to all proxies, because it is not secret.
 //
-// "kubernetes://NAME", as Gateways of Istio name credentials, is the Secret of the proxy's own
-// namespace. Which namespace a proxy has is what ads.Options.Proxy has found out: a host with
+// The name "kubernetes://NAME", as Istio Gateways reference credentials, is the Secret of the
+// proxy's own namespace. ads.Options.Proxy determines the namespace of a proxy: a host that serves
 // secrets authenticates its proxies there.
 package credentials
 
@@ -48,41 +49,41 @@ const (
 	rootsSuffix     = "-cacert"
 )
 
-// Data has the fields of Secrets and ConfigMaps; nil: there is no such object. A cluster.Cache is
-// one. What it returns is read-only.
+// Data returns the fields of Secrets and ConfigMaps, or nil if the object does not exist. A
+// cluster.Cache implements it. The results are read-only.
 type Data interface {
 	Secret(key gatewayapi.Key) map[string][]byte
 	ConfigMap(key gatewayapi.Key) map[string]string
 }
 
-// Source finds secrets by their names. Create it with New. All methods may be called from any
+// Source resolves secrets by name. Create it with New. All methods may be called from any
 // goroutine.
 type Source struct {
 	data Data
 
 	mu sync.Mutex
-	// of are the names of secrets in configs, and uses in which namespaces proxies may have
-	// them: those of Gateways, or "*" for all.
+	// of contains the names of secrets by config, and uses counts them by the namespace whose
+	// proxies may have them: a Gateway's namespace, or "*" for all.
 	of      map[configstore.ConfigKey][]use
 	uses    map[use]int
 	changed func()
 }
 
-// use is a name that proxies of a namespace may have; "*": of all.
+// use is the permission for the proxies of a namespace, or of all for "*", to have a secret.
 type use struct{ name, namespace string }
 
 const everyNamespace = "*"
 
-// New returns the source of what the configs of a cache name. It follows the cache from now on,
-// and must be made before that runs.
+// New returns a source of the secrets that the configs of a cache reference. It subscribes to the
+// cache, and must be called before the cache runs.
 func New(cache *gatewayapi.Cache, data Data) *Source {
 	s := &Source{data: data, of: map[configstore.ConfigKey][]use{}, uses: map[use]int{}}
 	cache.SubscribeBatch([]configstore.GroupVersionKind{istio.Gateway, istio.DestinationRule}, s.follow)
 	return s
 }
 
-// OnChange has changed called when proxies of a namespace may have other secrets than before. It must
-// not block. There is one at most; nil: nobody is called any more.
+// OnChange sets the function that is called when proxies of a namespace may have other secrets than
+// before. It must not block. There is at most one; nil removes it.
 func (s *Source) OnChange(changed func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +120,7 @@ func (s *Source) replace(key configstore.ConfigKey, next []use) {
 	}
 }
 
-// usesOf returns what proxies may have because of a config.
+// usesOf returns the permissions that a config implies.
 func usesOf(c *configstore.Config) (out []use) {
 	switch spec := c.Spec.(type) {
 	case *networking.Gateway:
@@ -152,14 +153,14 @@ func (s *Source) allowed(name, namespace string) bool {
 	return s.uses[use{name, namespace}] > 0 || strings.HasSuffix(name, rootsSuffix) && s.uses[use{name, everyNamespace}] > 0
 }
 
-// Find returns a secret, for secrets.Options.Function; secrets.ErrNotFound if there is none, or the
-// proxies of the namespace may not have it.
+// Find returns a secret, for secrets.Options.Function. It returns secrets.ErrNotFound if the secret
+// does not exist, or if the proxies of the namespace may not have it.
 func (s *Source) Find(n secrets.Name) (*secrets.Secret, error) {
 	name, roots := strings.CutSuffix(n.Name, rootsSuffix)
 	var out secrets.Secret
 	switch {
 	case strings.HasPrefix(name, ownScheme):
-		// "NAME-cacert" is a Secret of its own, which the generator asks for first.
+		// "NAME-cacert" is a separate Secret, which the generator requests first.
 		data := s.data.Secret(gatewayapi.Key{Namespace: n.Namespace, Name: strings.TrimPrefix(n.Name, ownScheme)})
 		out = secrets.Secret{Certificate: certificateIn(data), Key: keyIn(data), Authorities: authoritiesIn(data)}
 	case !s.allowed(n.Name, n.Namespace):
@@ -181,7 +182,7 @@ func (s *Source) Find(n secrets.Name) (*secrets.Secret, error) {
 	return &out, nil
 }
 
-// keyOf reads "NAMESPACE/NAME".
+// keyOf parses "NAMESPACE/NAME".
 func keyOf(text string) gatewayapi.Key {
 	namespace, name, _ := strings.Cut(text, "/")
 	return gatewayapi.Key{Namespace: namespace, Name: name}

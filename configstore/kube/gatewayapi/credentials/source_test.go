@@ -27,7 +27,7 @@ import (
 
 func TestMain(m *testing.M) { testmain.Verify(m) }
 
-// data are Secrets and ConfigMaps.
+// data contains Secrets and ConfigMaps.
 type data struct {
 	secrets    map[gatewayapi.Key]map[string][]byte
 	configMaps map[gatewayapi.Key]map[string]string
@@ -95,8 +95,8 @@ spec:
   validation: {hostname: cart.example.com, caCertificateRefs: [{group: "", kind: ConfigMap, name: roots}]}
 `
 
-// TestAccess: a certificate of another namespace is for the proxies of a Gateway that names it, as
-// long as a ReferenceGrant allows that, and for nobody else.
+// TestAccess: a certificate of another namespace is served to the proxies of a Gateway that
+// references it, as long as a ReferenceGrant permits that, and to no other proxy.
 func TestAccess(t *testing.T) {
 	chain, key := certificate(t)
 	shop, clients := gatewayapi.Key{Namespace: "certs", Name: "shop"}, gatewayapi.Key{Namespace: "infra", Name: "clients"}
@@ -160,7 +160,7 @@ func TestAccess(t *testing.T) {
 	check("infra", name, nil)
 	apply(grant, false)
 	check("infra", name, pair)
-	check("infra", "kubernetes-gateway://infra/client", pair) // What the Gateway shows to backends.
+	check("infra", "kubernetes-gateway://infra/client", pair) // the client certificate of the Gateway
 	check("certs", "kubernetes-gateway://infra/client", nil)
 	check("certs", name, nil) // The Secret's own namespace has no Gateway.
 	check("shop", name, nil)

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package refusals has the statuses of Gateway API objects say what proxies refuse of what was
-// made of them.
+// Package refusals reports the proxies' NACKs in the statuses of the Gateway API objects that
+// caused them.
 //
 //	go refusals.Run(server, gateways, stop)
 //
-// An ads.Server leaves an object out for a proxy that refuses it, and serves the rest. Then the route
-// that the object was made of is not accepted, with the reason RefusedByProxy and what the proxy
-// said, until the proxy has accepted a later state of it, or has left; a listener is not programmed.
-// So it is with what the server leaves out for all proxies, because it cannot be made. Of a
-// VirtualService that several routes have a part in, all of them say so.
+// An ads.Server excludes an object for a proxy that rejects it, and serves the others. The route of
+// a rejected object is then not accepted, with the reason RefusedByProxy and the proxy's message,
+// until the proxy has accepted a later version of it or has disconnected; a rejected listener is
+// not programmed. The same applies to objects that the server excludes for all proxies because it
+// cannot generate their resources. If several routes contribute to a rejected VirtualService, all
+// of them are rejected.
 //
-// Of several replicas that serve proxies each knows what its own ones refuse, and the one that
-// writes statuses writes that.
+// Each replica that serves proxies knows the NACKs of its own proxies. The replica that writes
+// statuses reports only its own.
 package refusals
 
 import (
@@ -23,23 +24,23 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// interval is the time between two looks at the server at least: what is refused is written to an
-// API server, and not every answer of a proxy is worth a look at all of them.
+// interval is the minimum time between two reads of the server. The NACKs are written to an API
+// server, and not every response of a proxy justifies reading all of them.
 const interval = 100 * time.Millisecond
 
-// Server says what is left out for its proxies: an ads.Server does.
+// Server returns the objects that are excluded for its proxies. An ads.Server implements it.
 type Server interface {
 	LeftOut() (refused, unmade []ads.LeftOut)
 	Progress() <-chan struct{}
 }
 
-// Statuses are told what is refused: a gatewayapi.Cache, or a cluster.Cache.
+// Statuses receives the NACKs: a gatewayapi.Cache, or a cluster.Cache.
 type Statuses interface {
 	Apply(changes ...gatewayapi.Change)
 }
 
-// Run tells statuses what proxies of a server refuse, within 100 ms of their answers, until stop
-// is closed. What was said last stays then. It costs nothing while no proxy answers.
+// Run applies the NACKs of a server's proxies to statuses, within 100 ms of their responses, until
+// stop is closed; the last NACKs remain after that. It costs nothing while no proxy responds.
 func Run(server Server, statuses Statuses, stop <-chan struct{}) {
 	again := time.NewTimer(interval)
 	defer again.Stop()
@@ -47,7 +48,7 @@ func Run(server Server, statuses Statuses, stop <-chan struct{}) {
 	for {
 		progress := server.Progress()
 		texts := textsOf(server.LeftOut())
-		if len(texts) > 0 || said { // Also if they are the same: the objects may have others in them now.
+		if len(texts) > 0 || said { // also if they are unchanged, because other objects may contribute now
 			statuses.Apply(gatewayapi.SetRefusals(texts))
 			said = len(texts) > 0
 		}
@@ -58,7 +59,7 @@ func Run(server Server, statuses Statuses, stop <-chan struct{}) {
 	}
 }
 
-// await returns when there is something to receive, or false: it was stopped.
+// await returns true when it has received from the channel, or false when stop is closed.
 func await[T any](from <-chan T, stop <-chan struct{}) bool {
 	select {
 	case <-from:
@@ -68,7 +69,7 @@ func await[T any](from <-chan T, stop <-chan struct{}) bool {
 	}
 }
 
-// textsOf are the messages of conditions.
+// textsOf returns the messages for the conditions.
 func textsOf(refused, unmade []ads.LeftOut) map[configstore.ConfigKey]string {
 	texts := make(map[configstore.ConfigKey]string, len(refused)+len(unmade))
 	for _, l := range refused {

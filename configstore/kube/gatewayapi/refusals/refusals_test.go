@@ -29,7 +29,7 @@ var (
 	_ refusals.Statuses = (*cluster.Cache)(nil)
 )
 
-// server is one whose proxies refuse what a test says.
+// server is a Server whose proxies reject the objects that a test sets.
 type server struct {
 	mu              sync.Mutex
 	refused, unmade []ads.LeftOut
@@ -53,7 +53,7 @@ func (s *server) Progress() <-chan struct{} {
 	return s.progress
 }
 
-// answers has proxies answer, and refuse some objects from then on.
+// answers makes the proxies respond, and reject some objects from then on.
 func (s *server) answers(refused, unmade []ads.LeftOut) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,7 +64,7 @@ func (s *server) answers(refused, unmade []ads.LeftOut) {
 	}
 }
 
-// converter is a Converter for two goroutines.
+// converter is a Converter that is safe for two goroutines.
 type converter struct {
 	mu sync.Mutex
 	*gatewayapi.Converter
@@ -100,7 +100,7 @@ func route(name string) gatewayapi.Change {
 	})
 }
 
-// newConverter returns one with two routes, and the VirtualServices of these.
+// newConverter returns a converter with two routes, and their VirtualServices.
 func newConverter() (c *converter, cart, other configstore.ConfigKey) {
 	c = &converter{Converter: gatewayapi.NewConverter()}
 	c.Apply(
@@ -121,8 +121,8 @@ func newConverter() (c *converter, cart, other configstore.ConfigKey) {
 	return c, cart, other
 }
 
-// TestRun: what a proxy refuses is in the status of its route, and of no other, until the proxy has
-// accepted it; and not each of many answers is looked at.
+// TestRun: the NACK of a route is in the status of that route only, until the proxy has accepted
+// the route. The server is not read after each of many responses.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, cart, other := newConverter()
@@ -171,8 +171,8 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestRefusedAgain: a VirtualService that has another route in it now, and is refused with the same
-// words, is a refusal of that one, too.
+// TestRefusedAgain: if another route contributes to a rejected VirtualService, an identical NACK
+// rejects that route, too.
 func TestRefusedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, cart, _ := newConverter()

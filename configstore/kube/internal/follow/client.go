@@ -7,8 +7,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// NewClient returns the client of a config, which it copies. Requests are limited only if config
-// says so: the API server is fair to its clients, and five requests per second are too few.
+// NewClient returns a client for a copy of config. Requests are rate limited only if config says
+// so, because API servers limit clients fairly, and client-go's default of five requests per second
+// is too low.
 func NewClient(config *rest.Config) (kubernetes.Interface, error) {
 	config = rest.CopyConfig(config)
 	if config.QPS == 0 && config.RateLimiter == nil {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package follow keeps up with one kind of objects of an API server, and hands on what changes.
+// Package follow watches one kind of objects of an API server, and delivers their changes.
 package follow
 
 import (
@@ -25,9 +25,9 @@ import (
 )
 
 const (
-	// firstBackoff is the time until the second attempt to reach the API server.
+	// firstBackoff is the delay before the second attempt to reach the API server.
 	firstBackoff = 200 * time.Millisecond
-	// answerTime is how long a request may be without an answer until Err says so.
+	// answerTime is the time after which Err reports a pending request.
 	answerTime = 5 * time.Second
 )
 
@@ -36,38 +36,39 @@ var (
 	errClosed   = errors.New("the connection to the API server was closed before it answered")
 )
 
-// Change is the present state of an object, or its absence.
+// Change is the present state of an object, or its deletion.
 type Change struct {
 	Object metav1.Object
 	Gone   bool
 }
 
-// Options are what a Source does.
+// Options configure a Source.
 type Options struct {
-	// Kind is the resource, as in messages: "services".
+	// Kind is the resource for messages, for instance "services".
 	Kind string
-	// Labels is the selector of the objects; empty: all.
+	// Labels is the label selector of the objects; empty selects all.
 	Labels string
-	// Apply takes changes, all together; of a list those that make of what there was what
-	// there is. It is called without any when HasSynced has become true. Calls follow each other.
+	// Apply receives a batch of changes. After a list the batch leads from the previous objects to
+	// the listed ones. Apply is called with an empty batch when HasSynced has become true. Calls
+	// are sequential.
 	Apply func([]Change)
-	// Trim drops what is not read of an object; nil: nothing.
+	// Trim drops the unused fields of an object. If nil, objects are not trimmed.
 	Trim func(runtime.Object)
-	// Optional: what the server does not give counts as listed, without objects.
+	// Optional makes a kind that the server rejects count as synced, without objects.
 	Optional bool
-	// MaxBackoff is the longest time between two attempts.
+	// MaxBackoff is the maximum backoff between two attempts, before jitter.
 	MaxBackoff time.Duration
-	// Logger gets an error when it appears.
+	// Logger gets an error when it first occurs.
 	Logger *slog.Logger
 }
 
-// Source is one kind of objects, which a reflector lists and watches. It keeps no objects but
-// their names. Create it with New.
+// Source is one kind of objects, which a reflector lists and watches. It stores only the names of
+// the objects. Create it with New.
 type Source struct {
 	opts    Options
 	example runtime.Object
 	from    cache.ListerWatcher
-	// known are the names of the objects that were handed on. Only the reflector uses it.
+	// known are the names of the delivered objects. Only the reflector uses it.
 	known    map[name]struct{}
 	answered atomic.Bool
 
@@ -77,25 +78,24 @@ type Source struct {
 
 type name struct{ namespace, name string }
 
-// Resource is what a client of one kind of objects can do.
+// Resource is a typed client of one kind of objects.
 type Resource[L runtime.Object] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// New returns the source of the objects that a resource of a client has, which have the type
-// of example.
+// New returns a source of the objects of a client's resource. The objects have the type of example.
 func New[L runtime.Object](client any, from Resource[L], example runtime.Object, opts Options) *Source {
 	s := &Source{opts: opts, example: example, known: map[name]struct{}{}}
 	s.from = listWatch(client, from, s)
 	return s
 }
 
-// listWatch returns what a reflector lists and watches with.
+// listWatch returns the reflector's ListerWatcher.
 //
-// Every list is consistent: a reflector would take its first one from whatever the server
-// has in its cache. An error at the beginning makes a reflector list, and wait after that
-// if it fails as well: of some errors of a watch it would wait without a look at ctx.
+// Every list is consistent, while a reflector would accept its first list from the server's watch
+// cache. An error at the beginning of a watch makes the reflector list, and back off if the list
+// fails as well. For some watch errors a reflector would otherwise wait without looking at ctx.
 func listWatch[L runtime.Object](client any, from Resource[L], s *Source) cache.ListerWatcher {
 	return cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (list runtime.Object, err error) {
@@ -111,14 +111,14 @@ func listWatch[L runtime.Object](client any, from Resource[L], s *Source) cache.
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (w watch.Interface, err error) {
 			o.LabelSelector = s.opts.Labels
 			err = s.do(ctx, func() error {
-				// A connection that breaks is no error to client-go, but a watch that ends at once.
+				// client-go returns a refused or broken connection as a watch that ends at once.
 				if w, err = from.Watch(ctx, o); err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
 					return errClosed
 				}
 				return err
 			})
 			if err != nil && o.SendInitialEvents != nil {
-				return nil, errors.New(err.Error()) // without the errors that it wraps
+				return nil, errors.New(err.Error()) // drops the wrapped errors
 			}
 			return w, err
 		},
@@ -128,18 +128,18 @@ func listWatch[L runtime.Object](client any, from Resource[L], s *Source) cache.
 // Kind returns Options.Kind.
 func (s *Source) Kind() string { return s.opts.Kind }
 
-// HasSynced reports whether a complete list was handed on, or the kind counts as empty.
+// HasSynced reports whether a complete list was delivered, or the kind counts as empty.
 func (s *Source) HasSynced() bool { return s.answered.Load() }
 
-// Err returns why the kind cannot be read at present; nil: it can.
+// Err returns the reason why the kind cannot be read at present, or nil.
 func (s *Source) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.err
 }
 
-// Run lists and watches until ctx ends. client-go logs nothing: what it would write is in Err, or
-// noise.
+// Run lists and watches until ctx ends. The log of client-go is discarded, because Err returns its
+// errors and the rest is noise.
 func (s *Source) Run(ctx context.Context) {
 	logger := logr.FromSlogHandler(slog.DiscardHandler)
 	cache.NewReflectorWithOptions(s.from, s.example, (*store)(s), cache.ReflectorOptions{
@@ -150,12 +150,12 @@ func (s *Source) Run(ctx context.Context) {
 	}).RunWithContext(klog.NewContext(ctx, logger))
 }
 
-// do makes a request, and remembers how it ended, or that it takes long.
+// do makes a request, and records its outcome, and also when it takes longer than answerTime.
 func (s *Source) do(ctx context.Context, request func() error) error {
 	late := time.AfterFunc(answerTime, func() { s.note(ctx, errNoAnswer) })
 	err := request()
 	late.Stop()
-	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) { // The beginning of a list.
+	if !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) { // Otherwise the reflector lists next.
 		s.note(ctx, err)
 	}
 	if s.opts.Optional && ctx.Err() == nil && (apierrors.IsForbidden(err) || apierrors.IsNotFound(err)) {
@@ -164,14 +164,14 @@ func (s *Source) do(ctx context.Context, request func() error) error {
 	return err
 }
 
-// finish makes the kind one that has been read.
+// finish marks the kind as synced.
 func (s *Source) finish() {
 	if !s.answered.Swap(true) {
 		s.opts.Apply(nil)
 	}
 }
 
-// note remembers an error, or nil. What stays wrong is logged once.
+// note records an error, or nil. A lasting error is logged once.
 func (s *Source) note(ctx context.Context, err error) {
 	if ctx.Err() != nil {
 		return

@@ -17,7 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/internal/follow"
 )
 
-// forbidden are objects that nobody may read.
+// forbidden is a resource without read permission.
 type forbidden struct{}
 
 func (forbidden) List(context.Context, metav1.ListOptions) (*corev1.NodeList, error) {
@@ -28,8 +28,8 @@ func (forbidden) Watch(context.Context, metav1.ListOptions) (watch.Interface, er
 	return nil, apierrors.NewForbidden(schema.GroupResource{Resource: "nodes"}, "", nil)
 }
 
-// TestOptionalKindCountsAsRead: of a kind that may not be read it is said that it counts as read, so that nobody
-// waits for it.
+// TestOptionalKindCountsAsRead: a forbidden optional kind counts as synced, and Apply is called, so
+// that its users do not wait for it.
 func TestOptionalKindCountsAsRead(t *testing.T) {
 	applied := make(chan []follow.Change, 10)
 	s := follow.New(nil, forbidden{}, &corev1.Node{}, follow.Options{

@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// store is what the reflector of a Source stores into.
+// store is the store of a Source's reflector.
 type store Source
 
 var _ cache.TransformingStore = (*store)(nil)
@@ -33,7 +33,7 @@ func (s *store) Delete(object any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore. The list is handed on as one.
+// Replace implements cache.ReflectorStore. It passes the list on as one batch.
 func (s *store) Replace(objects []any, _ string) error {
 	gone := s.known
 	s.known = make(map[name]struct{}, len(objects))

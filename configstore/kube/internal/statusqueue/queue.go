@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statusqueue is the order in which statuses of objects are looked at, and who writes them
-// at what rate.
+// Package statusqueue schedules the status writes of a StatusWriter: it queues objects by priority
+// and writes their statuses with a limited rate.
 package statusqueue
 
 import (
@@ -11,15 +11,15 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Queue holds the objects whose status is to be looked at: those of which there is something
-// new to say before all others.
+// Queue contains the objects whose status is to be checked. Objects whose wanted status has changed
+// come first.
 type Queue[K comparable] struct {
 	workqueue.TypedRateLimitingInterface[K]
 
 	order *urgentFirst[K]
 }
 
-// New returns an empty queue. What fails comes again after 1, 2, 4 seconds up to a minute.
+// New returns an empty queue. A failed object is retried after 1, 2, 4 seconds up to a minute.
 func New[K comparable]() *Queue[K] {
 	order := &urgentFirst[K]{urgent: map[K]bool{}, queued: map[K]bool{}}
 	return &Queue[K]{
@@ -33,17 +33,17 @@ func New[K comparable]() *Queue[K] {
 	}
 }
 
-// AddUrgent adds an object before those that are not urgent.
+// AddUrgent adds an object with priority over the objects of Add.
 func (q *Queue[K]) AddUrgent(key K) {
 	q.order.mark(key)
 	q.Add(key)
 }
 
-// urgentFirst is the order of a workqueue. An object may be in both of its lists, if it
-// has become urgent while it was queued; it is handed out once.
+// urgentFirst is the order of a workqueue. An object is in both of its lists if it has become
+// urgent while it was queued; it is returned once.
 type urgentFirst[K comparable] struct {
 	mu     sync.Mutex
-	urgent map[K]bool // until they are handed out
+	urgent map[K]bool // until Pop returns them
 	queued map[K]bool
 	first  []K
 	second []K
@@ -85,7 +85,7 @@ func (u *urgentFirst[K]) Len() int {
 	return len(u.queued)
 }
 
-// Pop implements workqueue.Queue. It is called if Len is not 0.
+// Pop implements workqueue.Queue. It must only be called if Len is not 0.
 func (u *urgentFirst[K]) Pop() K {
 	u.mu.Lock()
 	defer u.mu.Unlock()

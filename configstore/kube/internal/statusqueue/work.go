@@ -17,36 +17,36 @@ import (
 )
 
 const (
-	// DefaultRate is how many statuses are written per second if nobody says otherwise.
+	// DefaultRate is the default number of status writes per second.
 	DefaultRate = 100
-	// DefaultWorkers is how many are written at the same time.
+	// DefaultWorkers is the default number of concurrent writes.
 	DefaultWorkers = 4
 )
 
-// errNotLeading is what ends a write when another process may write.
+// errNotLeading ends a write because another process may write.
 var errNotLeading = errors.New("this process does not lead any more")
 
-// Work is what is done with the objects of a queue.
+// Work processes the objects of a queue.
 type Work[K comparable] struct {
-	// Rate is the largest number of writes per second, Workers how many there are at the
-	// same time. Both are positive.
+	// Rate is the maximum number of writes per second, and Workers the number of concurrent writes.
+	// Both are positive.
 	Rate    float64
 	Workers int
-	// Logger gets each status that could not be written, and will be tried again; not
-	// those for which somebody else was faster.
+	// Logger gets each failed write, which will be retried, except for conflicts.
 	Logger *slog.Logger
-	// Object is how the log names an object.
+	// Object returns the name of an object for the log.
 	Object func(K) string
-	// Remaining is how long this process may write; not positive: it may not.
+	// Remaining returns how long this process may write. It may not write if the result is not
+	// positive.
 	Remaining func() time.Duration
 	// Pending reports whether the status of an object has to be written.
 	Pending func(K) (bool, error)
-	// Write writes it. The context ends when this process may not write any more.
+	// Write writes the status. The context ends when this process may not write any more.
 	Write func(ctx context.Context, key K) error
 }
 
-// Start has workers look at what is queued until the queue is shut down. What is being
-// written then ends with ctx. The returned function waits for the workers.
+// Start starts workers that process the queue until it is shut down. Writes in progress end with
+// ctx. The returned function waits for the workers.
 func (q *Queue[K]) Start(ctx context.Context, w Work[K]) (wait func()) {
 	limiter := rate.NewLimiter(rate.Limit(w.Rate), int(w.Rate)+1)
 	var workers sync.WaitGroup
@@ -64,7 +64,7 @@ func (q *Queue[K]) Start(ctx context.Context, w Work[K]) (wait func()) {
 	return workers.Wait
 }
 
-// finish looks at an object, and queues it again if that fails.
+// finish processes an object, and enqueues it again if that fails.
 func (q *Queue[K]) finish(ctx context.Context, w *Work[K], key K, look func() error) {
 	var err error
 	p := guard.Call(func() { err = look() })
@@ -82,8 +82,8 @@ func (q *Queue[K]) finish(ctx context.Context, w *Work[K], key K, look func() er
 	q.AddRateLimited(key)
 }
 
-// look writes the status of an object if that is not what it should be, and if this process
-// leads: whoever becomes the leader looks at everything.
+// look writes the status of an object if it differs from the wanted one and if this process leads.
+// A new leader checks all objects.
 func (w *Work[K]) look(ctx context.Context, key K, limiter *rate.Limiter) error {
 	if w.Remaining() <= 0 {
 		return nil

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statuswriter writes the statuses of objects that a converter reads, by one of many
-// processes: what is the same whatever the objects are.
+// Package statuswriter writes the statuses of the objects of a converter, from the one process that
+// a Lease elects. It contains the logic that is independent of the kind of objects.
 package statuswriter
 
 import (
@@ -18,36 +18,36 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/internal/statusqueue"
 )
 
-// Statuses are those that a Writer writes.
+// Statuses provides the statuses that a Writer writes.
 type Statuses[K comparable] struct {
-	// Package is that of the exported writer.
+	// Package is the package of the exported writer, for messages.
 	Package string
-	// Cache has synced before anything is written.
+	// Cache must have synced before the first write.
 	Cache configstore.Syncer
-	// Subscribe has look called with objects whose status, as it is or should be, has changed;
-	// nil: nobody is called any more.
+	// Subscribe sets the function that is called with objects whose present or wanted status has
+	// changed; nil removes it.
 	Subscribe func(look func(keys ...K))
-	// Ours returns all objects that have a status of ours.
+	// Ours returns all objects with a wanted status.
 	Ours func() iter.Seq[K]
-	// Object is how the log names an object.
+	// Object returns the name of an object for the log.
 	Object func(K) string
 	// Pending reports whether the status of an object has to be written.
 	Pending func(K) (bool, error)
-	// Write writes it, if it still has to be. The context ends when this process may not write
-	// any more.
+	// Write writes the status if it still has to be written. The context ends when this process may
+	// not write any more.
 	Write func(ctx context.Context, key K) error
 }
 
-// Writer writes statuses. What has changed comes before what a new leader looks at.
+// Writer writes statuses. New changes have priority over the objects that a new leader checks.
 type Writer[K comparable] struct {
 	statuses Statuses[K]
 	opts     kube.StatusOptions
 	election *kube.Election
 	ran      atomic.Bool
-	queue    *statusqueue.Queue[K] // since Run
+	queue    *statusqueue.Queue[K] // set by Run
 }
 
-// New returns a writer that uses config for the Lease. The error is that of an unusable config.
+// New returns a writer that uses config for the Lease. It returns an error if config is unusable.
 func New[K comparable](config *rest.Config, o kube.StatusOptions, s Statuses[K]) (*Writer[K], error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
@@ -87,11 +87,11 @@ func (w *Writer[K]) Run(stop <-chan struct{}) {
 
 func (w *Writer[K]) run(ctx context.Context) {
 	if configstore.WaitForSync(ctx, w.statuses.Cache) != nil {
-		return // It was stopped.
+		return // stopped before the sync
 	}
 	w.statuses.Subscribe(func(keys ...K) {
 		if !w.Leading() {
-			return // Whoever becomes the leader looks at everything.
+			return // A new leader checks all objects.
 		}
 		for _, key := range keys {
 			w.queue.AddUrgent(key)
@@ -105,7 +105,7 @@ func (w *Writer[K]) run(ctx context.Context) {
 	w.election.Run(ctx.Done(), w.sweep) //nolint:contextcheck // It ends with ctx.
 }
 
-// sweep has all objects looked at that have a status of ours.
+// sweep enqueues all objects with a wanted status.
 func (w *Writer[K]) sweep() {
 	for key := range w.statuses.Ours() {
 		w.queue.Add(key)
