@@ -83,7 +83,7 @@ func TestServe(t *testing.T) {
 		`  no effect VirtualService demo/a: spec\.http\[0\]\.route\[0\]\.destination\.host: no service has the host name a\.test: requests fail`,
 		`  no effect VirtualService demo/b: spec\.hosts.*`,
 		`  no effect VirtualService demo/b: spec\.http.*`,
-		`  Telemetry: loaded, not served by this program`,
+		`  no effect Telemetry demo/t: nothing is made of this kind: .*`,
 		`  serving   1 DestinationRule, 2 VirtualService, 1 WorkloadEntry; passed over 2 objects of other kinds and 2 documents that are no objects`,
 	}
 	for _, w := range want {

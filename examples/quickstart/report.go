@@ -5,26 +5,14 @@ package main
 import (
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// served returns the kinds that the pipeline makes resources of. The others are
-// read and stored for generators, of which this program has none.
-func served() []configstore.GroupVersionKind {
-	return []configstore.GroupVersionKind{
-		istio.ServiceEntry, istio.WorkloadEntry,
-		istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar,
-		istio.AuthorizationPolicy, istio.PeerAuthentication, istio.RequestAuthentication,
-	}
-}
-
 // report says what of the directory is not served as it is written there, or changes
-// nothing, and why, one line for each object, field or kind, and what is served, in
-// one line.
+// nothing, and why, one line for each object or field, and what is served, in one line.
 func (p *pipeline) report(out io.Writer) {
 	r := p.files.Report()
 	for _, e := range r.Errors {
@@ -40,12 +28,8 @@ func (p *pipeline) report(out io.Writer) {
 	for _, schema := range p.store.Schemas().All() {
 		kind := schema.GroupVersionKind
 		n := len(p.store.List(kind, configstore.NamespaceAll))
-		switch {
-		case n == 0:
-		case slices.Contains(served(), kind):
+		if n > 0 && traffic.WithoutEffect(kind) == "" {
 			loaded = append(loaded, fmt.Sprintf("%d %s", n, kind.Kind))
-		default:
-			fmt.Fprintf(out, "  %s: loaded, not served by this program\n", kind.Kind)
 		}
 	}
 	if len(loaded) == 0 {

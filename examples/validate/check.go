@@ -6,22 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
-
-// effective returns the kinds that packages serviceentry and traffic act on. All
-// others are for the generators of a program.
-func effective() []configstore.GroupVersionKind {
-	return []configstore.GroupVersionKind{
-		istio.ServiceEntry, istio.WorkloadEntry,
-		istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar,
-		istio.AuthorizationPolicy, istio.PeerAuthentication, istio.RequestAuthentication,
-	}
-}
 
 // checker checks one file after the other.
 type checker struct {
@@ -158,13 +148,12 @@ func (c *checker) object(doc manifest.Document, d definition) {
 		}
 		return
 	}
-	if !slices.Contains(effective(), doc.Key.Kind) {
+	if reason := traffic.WithoutEffect(doc.Key.Kind); reason != "" && !c.opts.complete {
 		f := about(doc.Key)
-		f.Severity, f.Reason = severityWarning, reasonNoEffect
-		f.Message = "nothing is made of this kind: only generators of a host act on it"
+		f.Severity, f.Reason, f.Message = severityWarning, reasonNoEffect, reason
 		c.add(f, d.location)
 	}
-	if c.opts.complete {
+	if c.opts.complete { // All objects without an effect are found together.
 		c.accepted = append(c.accepted, configstore.Mutation{Op: configstore.OpCreate, Config: config, Checked: checked})
 	}
 }

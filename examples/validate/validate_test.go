@@ -9,14 +9,11 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
@@ -190,34 +187,6 @@ func TestForgery(t *testing.T) {
 	_, out, _ := execute(t, text, "-")
 	if strings.Count(out, "\n") != 1 || strings.Contains(out, "\x1b") || !strings.Contains(out, `/default/a\n\x1b[31mb: `) {
 		t.Errorf("the output is %q", out)
-	}
-}
-
-// TestEffectiveKinds: the kinds that are said to have no effect are those of docs/kinds.md, and
-// the quickstart says the same.
-func TestEffectiveKinds(t *testing.T) {
-	page, err := os.ReadFile("../../docs/kinds.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	quickstart, err := os.ReadFile("../quickstart/report.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var row string
-	for line := range strings.Lines(string(page)) {
-		if strings.Contains(line, "| none, but for generators of your own |") {
-			row = line
-		}
-	}
-	for _, s := range istio.Schemas().All() {
-		kind := s.GroupVersionKind
-		if slices.Contains(effective(), kind) == strings.Contains(row, kind.Kind) {
-			t.Errorf("%s has an effect here: %t; docs/kinds.md says %q", kind.Kind, slices.Contains(effective(), kind), row)
-		}
-		if slices.Contains(effective(), kind) != regexp.MustCompile(`\bistio\.`+kind.Kind+`\b`).Match(quickstart) {
-			t.Errorf("%s has an effect here: %t; examples/quickstart/report.go says otherwise", kind.Kind, slices.Contains(effective(), kind))
-		}
 	}
 }
 

@@ -72,8 +72,8 @@ type findings struct {
 	measured, room bool
 	// proxies are routers of Gateways, see routerFor.
 	proxies map[string]*proxy
-	// workloadLabels are the labels of workloads, by namespace, that were looked at.
-	workloadLabels map[string][]registry.Labels
+	// labelSets are the workloads by their labels, of the namespaces that were looked at.
+	labelSets map[string][]labelled
 
 	kind configstore.GroupVersionKind // of the object that is looked at
 	name objectName
@@ -90,7 +90,7 @@ func newFindings(st *state) *findings {
 		state: st, fields: make(map[Ineffective]struct{}), services: maps.Collect(st.world.hosts()),
 		mesh: make(map[registry.Hostname][]*virtualService), byGateway: make(map[string][]*virtualService),
 		subsets: make(map[subsetName]struct{}), roots: make(map[*virtualService]bool),
-		shared: make(map[string]map[objectName][]error), workloadLabels: make(map[string][]registry.Labels),
+		shared: make(map[string]map[objectName][]error), labelSets: make(map[string][]labelled),
 		proxies: make(map[string]*proxy),
 	}
 	for _, v := range st.virtualServices {

@@ -21,17 +21,26 @@ func (f *findings) authorizationPolicy(a *authorizationPolicy) {
 	} else {
 		f.unread(a.unread, "the policy denies everything, because the field %s")
 	}
-	nobody := "only gateways and gRPC servers enforce it, and no Gateway is for routers that it selects, and no service has a workload that it does"
-	if f.forServers(a) {
-		nobody = ""
-	}
-	f.protects(&a.policyTarget, nobody)
+	f.protects(&a.policyTarget, f.nobodyEnforces(a))
 	f.tokens(a)
 	f.provider(a)
 	f.unverified(a)
 	f.unchecked(a, rbac.HTTP)
 	if slices.ContainsFunc(f.gateways, (*gateway).servesTCP) {
 		f.unchecked(a, rbac.TCP)
+	}
+}
+
+// nobodyEnforces says of a policy that is for no Gateway why nothing enforces it; "" if gRPC servers may.
+func (f *findings) nobodyEnforces(a *authorizationPolicy) string {
+	const noGateway = "only gateways and gRPC servers enforce it, and no Gateway is for routers that it selects, and "
+	switch {
+	case f.forServers(a):
+		return ""
+	case f.hasWorkload(f.reach(a.namespace), a.selector):
+		return noGateway + "no port of the workloads that it does has the protocol GRPC: sidecars do not enforce it"
+	default:
+		return noGateway + "no service has a workload that it does"
 	}
 }
 

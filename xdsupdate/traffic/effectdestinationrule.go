@@ -30,6 +30,7 @@ func (f *findings) destinationRule(r *destinationRule, of *hostRules) {
 		return
 	}
 	f.merged(r, of)
+	f.hiddenSubsets(r)
 	f.policyCredentials("spec.trafficPolicy", r.spec.GetTrafficPolicy())
 	f.unusedPolicy(r, "spec.trafficPolicy", r.spec.GetTrafficPolicy())
 	for i, s := range r.spec.GetSubsets() {

@@ -51,32 +51,7 @@ func (f *findings) permissive(a *peerAuthentication) {
 
 // hasWorkload reports whether a service of a namespace, "" for all, has a workload with some labels.
 func (f *findings) hasWorkload(namespace string, selector registry.Labels) bool {
-	return slices.ContainsFunc(f.labelSets(namespace), selector.SubsetOf)
-}
-
-// labelSets returns the different labels of the workloads of the services of a namespace, "" for all.
-func (f *findings) labelSets(namespace string) []registry.Labels {
-	if sets, known := f.workloadLabels[namespace]; known {
-		return sets
-	}
-	seen := make(map[string]struct{})
-	out := []registry.Labels{}
-	for _, services := range f.services {
-		for _, svc := range services {
-			if namespace != "" && svc.Attributes.Namespace != namespace {
-				continue
-			}
-			for e := range f.world.endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
-				labels := e.Attributes().Labels
-				if _, again := seen[labels.String()]; !again {
-					seen[labels.String()] = struct{}{}
-					out = append(out, labels)
-				}
-			}
-		}
-	}
-	f.workloadLabels[namespace] = out
-	return out
+	return slices.ContainsFunc(f.workloadsOf(namespace), func(w labelled) bool { return selector.SubsetOf(w.labels) })
 }
 
 // effectsOfPeerAuthentication says which servers and clients it is for.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
@@ -83,6 +84,7 @@ func TestTokensOfServers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			svc := testService("shop", cart, 80)
+			svc.Ports[0].Protocol = registry.ProtocolGRPC
 			services := populate(svc)
 			services.place(svc, "10.0.0.1 app="+tc.app)
 			s := stage(t, traffic.Options{}, objectsOf(t, gateway, fmt.Sprintf(tokens, "shop", tc.app), fmt.Sprintf(policy, "shop", tc.app)), services)

@@ -12,9 +12,12 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// forServers reports whether an AuthorizationPolicy can be for gRPC servers: a service has a workload that it selects.
+// forServers reports whether an AuthorizationPolicy can be for gRPC servers: a service has a workload that it selects, and
+// that may be one.
 func (f *findings) forServers(a *authorizationPolicy) bool {
-	return len(a.targets) == 0 && f.hasWorkload(f.reach(a.namespace), a.selector)
+	return len(a.targets) == 0 && slices.ContainsFunc(f.workloadsOf(f.reach(a.namespace)), func(w labelled) bool {
+		return w.grpc && a.selector.SubsetOf(w.labels)
+	})
 }
 
 // reach returns the namespace whose workloads policies of a namespace can be for; "": of all.
@@ -28,10 +31,10 @@ func (f *findings) reach(namespace string) string {
 // verifiesNothing reports whether a policy of a namespace about tokens can be for gRPC servers, which verify none (S9): a service has a workload that it
 // selects, and that is no router of a Gateway.
 func (f *findings) verifiesNothing(namespace string, t *policyTarget) bool {
-	return len(t.targets) == 0 && slices.ContainsFunc(f.labelSets(f.reach(namespace)), func(labels registry.Labels) bool {
-		return t.selector.SubsetOf(labels) && !slices.ContainsFunc(f.gateways, func(g *gateway) bool {
+	return len(t.targets) == 0 && slices.ContainsFunc(f.workloadsOf(f.reach(namespace)), func(w labelled) bool {
+		return t.selector.SubsetOf(w.labels) && !slices.ContainsFunc(f.gateways, func(g *gateway) bool {
 			router := g.router().labels
-			return len(router) > 0 && router.SubsetOf(labels)
+			return len(router) > 0 && router.SubsetOf(w.labels)
 		})
 	})
 }
@@ -76,8 +79,8 @@ func (f *findings) identitiesInPlainText(a *authorizationPolicy) {
 	if field == "" || a.namespace == f.settings.rootNamespace() {
 		return
 	}
-	for _, labels := range f.labelSets(a.namespace) {
-		if a.selects(labels) && !f.servesMutualTLS(a.namespace, []registry.Labels{labels}, 0) {
+	for _, w := range f.workloadsOf(a.namespace) {
+		if w.grpc && a.selects(w.labels) && !f.servesMutualTLS(a.namespace, []registry.Labels{w.labels}, 0) {
 			f.add(field, "gRPC servers among the workloads take plain text, in which clients have no identities: there it never matches")
 			return
 		}

@@ -3,6 +3,8 @@
 package traffic
 
 import (
+	"slices"
+
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
@@ -21,24 +23,37 @@ func (p *Policies) Explain(view ads.View, call Call) Explanation {
 }
 
 // Ineffective returns what of the policies changes nothing for any client, as of the
-// last push, and which objects are left out for some connected client because it refuses
-// them; nil before the first push. It is sorted by kind, namespace and name. It looks at
-// everything there is: it is for reports. It may be called from any goroutine.
+// last push, which objects are left out for some connected client because it refuses
+// them, which policies connected sidecars do not enforce, and the objects that the store has
+// now of kinds without an effect; nil before the first push. It is sorted by kind, namespace
+// and name. It looks at everything there is: it is for reports. It may be called from any
+// goroutine.
 func (p *Policies) Ineffective() []Ineffective {
 	last := p.last.Load()
 	if last == nil {
 		return nil
 	}
-	return sortedIneffective(append(last.state.ineffective(), p.quarantined()...))
+	connected := p.connected()
+	sidecars := last.sidecarsAmong(connected, p.Name())
+	found := slices.Concat(last.state.ineffective(), quarantined(connected), withoutEffect(p.store))
+	for key, o := range last.state.objects.All() {
+		found = append(found, last.state.unenforced(key, o, sidecars)...)
+	}
+	return sortedIneffective(found)
 }
 
-// Effects returns what an object of a traffic kind does, as of the last push, and
-// what of it changes nothing; both are nil for an object that is not known. It may be
+// Effects returns what an object does, as of the last push, and what of it changes
+// nothing, as Ineffective; both are nil for an object that is not known. It may be
 // called from any goroutine.
 func (p *Policies) Effects(key configstore.ConfigKey) ([]Effect, []Ineffective) {
 	last := p.last.Load()
 	if last == nil {
 		return nil, nil
 	}
-	return last.state.effects(key)
+	if WithoutEffect(key.Kind) != "" && p.store.Get(key.Kind, key.Name, key.Namespace) != nil {
+		return nil, []Ineffective{ofKind(key)}
+	}
+	does, not := last.state.effects(key)
+	o, _ := last.state.objects.Get(key)
+	return does, append(not, last.state.unenforced(key, o, last.sidecarsAmong(p.connected(), p.Name()))...)
 }

@@ -72,6 +72,8 @@ const defaultDomain = "cluster.local"
 // settings are the options with all defaults. They are immutable.
 type settings struct {
 	mesh *meshconfig.MeshConfig
+	// givenMesh is Options.Mesh: mesh without the defaults; nil if there is none.
+	givenMesh *meshconfig.MeshConfig
 	// domain is the DNS suffix of short names, in lower case.
 	domain                string
 	networks              *meshconfig.MeshNetworks
@@ -89,7 +91,7 @@ type settings struct {
 
 func newSettings(o Options) *settings {
 	s := &settings{
-		mesh: defaultMesh(), domain: cmp.Or(strings.ToLower(strings.Trim(o.Domain, ".")), defaultDomain), networks: o.Networks,
+		mesh: defaultMesh(), givenMesh: o.Mesh, domain: cmp.Or(strings.ToLower(strings.Trim(o.Domain, ".")), defaultDomain), networks: o.Networks,
 		filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC, http10: o.HTTP10, multipleProviders: o.MultipleCustomProviders, unixSockets: cleanDirectory(o.UnixSockets),
 		limits: o.Limits.withDefaults(),
 	}

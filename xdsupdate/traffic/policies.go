@@ -25,6 +25,7 @@ import (
 // Policies belong to one server.
 type Policies struct {
 	settings *settings
+	store    configstore.ConfigStore
 	configs  *configfeed.Feed
 	// taken are the configs that have changed until the last Capture; nil: none. captures:
 	// the server calls it; else Provide takes them. Only pushes use both.
@@ -62,7 +63,7 @@ var _ ads.Provider = (*Policies)(nil)
 //   - Neither: events count one by one.
 func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 	o := options.One("traffic.New", opts)
-	p := &Policies{settings: newSettings(o)}
+	p := &Policies{settings: newSettings(o), store: configs}
 	p.settings.keys = newTokenKeys(o, p.settings.limits.KeyBytes, p.requestPush)
 	p.keys.Store(&map[string]struct{}{})
 	p.configs = newConfigFeed(configs, p.requestPush)

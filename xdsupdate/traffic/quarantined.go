@@ -9,18 +9,23 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// quarantined returns the objects that are left out for clients that refuse them, and
-// those that resources cannot be made with, each once for each resource and text, with the
-// client that was found first.
-func (p *Policies) quarantined() []Ineffective {
+// connected returns what the server knows of the connected proxies; nil if it does not say.
+func (p *Policies) connected() []ads.ProxyStatus {
 	p.mu.Lock()
 	proxies := p.proxies
 	p.mu.Unlock()
 	if proxies == nil {
 		return nil
 	}
+	return proxies()
+}
+
+// quarantined returns the objects that are left out for clients that refuse them, and
+// those that resources cannot be made with, each once for each resource and text, with the
+// client that was found first.
+func quarantined(connected []ads.ProxyStatus) []Ineffective {
 	found := leftOutFindings{first: make(map[leftOutFinding]string), more: make(map[leftOutFinding]int)}
-	for _, proxy := range proxies() {
+	for _, proxy := range connected {
 		for _, status := range proxy.Types {
 			for _, r := range status.Refusals {
 				found.add(proxy.ID, r.Name, "which refuses it", r.LeftOut)

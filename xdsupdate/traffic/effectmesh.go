@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// meshKind stands for the mesh configuration among findings. It is no kind of a store.
+func meshKind() configstore.GroupVersionKind {
+	return configstore.GroupVersionKind{Group: "mesh.istio.io", Version: "v1alpha1", Kind: "MeshConfig"}
+}
+
+// effectiveMeshFields returns the fields of the mesh configuration that something acts on: this package, or what serviceentry
+// and ingress make of theirs by MeshOf. A field stands for all that is in it.
+func effectiveMeshFields() []string {
+	return []string{
+		"connectTimeout", "tcpKeepalive", "outboundTrafficPolicy", "enableAutoMtls", "trustDomain", "trustDomainAliases",
+		"defaultServiceExportTo", "defaultVirtualServiceExportTo", "defaultDestinationRuleExportTo", "rootNamespace",
+		"localityLbSetting", "dnsRefreshRate", "h2UpgradePolicy", "extensionProviders", "pathNormalization",
+		"defaultHttpRetryPolicy", "tlsDefaults.minProtocolVersion", "tlsDefaults.cipherSuites", "tlsDefaults.ecdhCurves",
+		"defaultTrafficPolicy.connectionPool", "defaultTrafficPolicy.outlierDetection",
+		"defaultConfig.gatewayTopology", "defaultConfig.proxyHeaders.attemptCount",
+		"serviceEntryVisibility",
+		"ingressClass", "ingressService", "ingressControllerMode", "ingressSelector",
+	}
+}
+
+// meshConfig finds what of the mesh configuration is not done as it says.
+func (f *findings) meshConfig() {
+	f.kind, f.name = meshKind(), objectName{f.settings.rootNamespace(), "mesh"}
+	f.outboundMode()
+	f.extensionProviders()
+	if f.settings.givenMesh != nil {
+		f.unusedMeshFields(f.settings.givenMesh.ProtoReflect(), "")
+	}
+}
+
+// unusedMeshFields finds the fields below a prefix that are set, and that nothing acts on.
+func (f *findings) unusedMeshFields(m protoreflect.Message, prefix string) {
+	used := effectiveMeshFields()
+	set := make(map[string]protoreflect.Value)
+	m.Range(func(field protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		set[prefix+field.JSONName()] = v
+		return true
+	})
+	for _, path := range slices.Sorted(maps.Keys(set)) {
+		partly := func(u string) bool { return strings.HasPrefix(u, path+".") }
+		switch {
+		case slices.Contains(used, path):
+		case slices.ContainsFunc(used, partly):
+			f.unusedMeshFields(set[path].Message(), path+".")
+		default:
+			f.add(path, "nothing acts on this field")
+		}
+	}
+}
+
+// extensionProviders finds providers that nothing asks.
+func (f *findings) extensionProviders() {
+	for i, e := range f.settings.mesh.GetExtensionProviders() {
+		if f.settings.authorizer(e.GetName()) == nil {
+			f.add(element("extensionProviders", i), "provider %q has no effect: only authorization services of Envoy (envoyExtAuthzGrpc, envoyExtAuthzHttp) are asked", e.GetName())
+		}
+	}
+}
+
+// outboundMode finds an outbound policy of the mesh that is another one than it says.
+func (f *findings) outboundMode() {
+	policy := f.settings.mesh.GetOutboundTrafficPolicy()
+	switch mode := policy.GetMode(); {
+	case mode == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS && policy.GetTls() != nil:
+		f.add("outboundTrafficPolicy.tls", "hosts are not looked up for each request, so that requests to unknown hosts cannot have TLS and are blocked")
+	case mode == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS:
+		f.add("outboundTrafficPolicy.mode", "hosts are not looked up for each request: requests to unknown hosts go to their original addresses, as by ALLOW_ANY")
+	case meshconfig.MeshConfig_OutboundTrafficPolicy_Mode_name[int32(mode)] == "":
+		f.add("outboundTrafficPolicy.mode", "%d is not known: requests to unknown hosts are blocked, as by REGISTRY_ONLY", mode)
+	}
+}

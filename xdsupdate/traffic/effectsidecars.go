@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+)
+
+// connectedSidecar stands for the connected sidecars of one view: policies select all of them or none.
+type connectedSidecar struct {
+	*proxy
+	id string // of the first
+	n  int
+}
+
+// sidecarsAmong returns the sidecars among connected proxies, by their view as the provider of a name sees it, in the order of
+// their first.
+func (x *provided) sidecarsAmong(connected []ads.ProxyStatus, provider string) (out []*connectedSidecar) {
+	byProxy := make(map[*proxy]*connectedSidecar)
+	for _, status := range connected {
+		p := x.proxy(status.View.SeenBy(provider))
+		if p.role != sidecarProxy {
+			continue
+		}
+		if byProxy[p] == nil {
+			byProxy[p] = &connectedSidecar{proxy: p, id: status.ID}
+			out = append(out, byProxy[p])
+		}
+		byProxy[p].n++
+	}
+	return out
+}
+
+// unenforced returns that connected sidecars do not enforce an object, if it is a policy for their inbound side, which is
+// not configured.
+func (st *state) unenforced(key configstore.ConfigKey, o object, sidecars []*connectedSidecar) []Ineffective {
+	selects := st.inboundPolicy(o)
+	if selects == nil {
+		return nil
+	}
+	first, n := "", 0
+	for _, s := range sidecars {
+		if !selects(s.proxy) {
+			continue
+		}
+		if n == 0 {
+			first = s.id
+		}
+		n += s.n
+	}
+	if n == 0 {
+		return nil
+	}
+	if n > 1 {
+		first = fmt.Sprintf("%s and %d more", first, n-1)
+	}
+	return []Ineffective{{
+		Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
+		Reason: "the inbound side of sidecars is not configured: connected sidecars do not enforce it: " + first,
+	}}
+}
+
+// inboundPolicy returns which sidecars would have to enforce an object on their inbound side; nil for none.
+func (st *state) inboundPolicy(o object) func(*proxy) bool {
+	within := func(namespace string, t *policyTarget) func(*proxy) bool {
+		if len(t.targets) > 0 {
+			return nil
+		}
+		return func(p *proxy) bool {
+			return (namespace == p.namespace || namespace == st.settings.rootNamespace()) && t.selector.SubsetOf(p.labels)
+		}
+	}
+	switch {
+	case o.authorization != nil:
+		return within(o.authorization.namespace, &o.authorization.policyTarget)
+	case o.requestAuthentication != nil:
+		return within(o.requestAuthentication.namespace, &o.requestAuthentication.policyTarget)
+	case o.peer != nil && o.peer.spec.GetMtls().GetMode() == strict:
+		selected := within(o.peer.namespace, &policyTarget{selector: o.peer.selector})
+		return func(p *proxy) bool { return selected(p) && st.peerMode(p.namespace, p.labels, 0).mode == strict }
+	default:
+		return nil
+	}
+}
