@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -22,6 +23,8 @@ type checker struct {
 	defined map[configstore.ConfigKey]*definition
 	// accepted are the valid ones of these, if they are needed.
 	accepted []configstore.Mutation
+	// kubernetes are the objects that are not checked and count, if they are needed.
+	kubernetes kubernetes
 	// files counts those that were looked at.
 	files int
 }
@@ -60,6 +63,9 @@ func (c *checker) input(in input, stdin io.Reader) {
 	for _, text := range texts {
 		// Only the tree of one document is held at a time.
 		docs, _ := text.Parse()
+		if c.opts.complete && slices.ContainsFunc(docs, func(doc manifest.Document) bool { return doc.Foreign }) {
+			c.kubernetes.read(text.Bytes, c.opts.manifest.DefaultNamespace)
+		}
 		for _, doc := range docs {
 			d := definition{location: location{File: in.name, Line: doc.Line + text.Lines, Column: doc.Column}, file: c.files, text: text, item: doc.Item}
 			c.document(doc, d)
@@ -103,8 +109,11 @@ func (c *checker) problems(doc manifest.Document, d definition) {
 		switch {
 		case doc.Foreign:
 			f.Severity, f.Reason, f.Message = severityNote, reasonNotChecked, "is not checked: "+p.Message
-			if !errors.Is(doc.Err, configstore.ErrUnknownKind) {
+			switch {
+			case !errors.Is(doc.Err, configstore.ErrUnknownKind):
 				f.Field, f.Message = "", "is not checked: the document is no object"
+			case counts(doc.Key.Kind):
+				f.Field, f.Message = "", "is not checked; -complete counts it"
 			}
 			c.add(f, at)
 			return

@@ -6,10 +6,13 @@ import (
 	"context"
 	"fmt"
 
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
+	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -25,10 +28,18 @@ func (c *checker) ineffective(ctx context.Context) error {
 	policies := traffic.New(configs, traffic.Options{Domain: c.opts.manifest.Domain})
 	server := ads.New(registries, ads.Options{Providers: []ads.Provider{policies}})
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
+		services := registrymemory.New(registrymemory.Options{Updater: updater, Provider: registry.Kubernetes})
+		c.kubernetes.fill(services, c.opts.manifest.Domain, c.subsets())
+		return services
+	})
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(configs, updater)
 	})
 	if _, err := store.Apply(c.accepted...); err != nil {
 		return fmt.Errorf("store what is valid: %w", err)
+	}
+	for _, m := range c.kubernetes.derived() {
+		_, _ = store.Apply(m) // No policy is for one with an invalid name.
 	}
 	configs.Drain()
 	if err := server.Flush(ctx); err != nil {
@@ -40,14 +51,28 @@ func (c *checker) ineffective(ctx context.Context) error {
 	return nil
 }
 
-// noEffect records a part of an object that changes nothing.
+// subsets returns the labels of all subsets.
+func (c *checker) subsets() (out []registry.Labels) {
+	for _, m := range c.accepted {
+		if rule, ok := m.Config.Spec.(*networking.DestinationRule); ok {
+			for _, s := range rule.GetSubsets() {
+				out = append(out, s.GetLabels())
+			}
+		}
+	}
+	return out
+}
+
+// noEffect records a part of an object of the input that changes nothing.
 func (c *checker) noEffect(found traffic.Ineffective) {
 	key := configstore.ConfigKey{Kind: found.Kind, Namespace: found.Namespace, Name: found.Name}
+	d, ours := c.defined[key]
+	if !ours {
+		return
+	}
 	f := about(key)
 	f.Severity, f.Reason, f.Field, f.Message = severityWarning, reasonNoEffect, found.Field, found.Reason
-	if d, ok := c.defined[key]; ok {
-		f.location, f.file = d.position(found.Field), d.file
-	}
+	f.location, f.file = d.position(found.Field), d.file
 	c.report.add(f)
 }
 

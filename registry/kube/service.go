@@ -84,7 +84,7 @@ func convertService(s *corev1.Service) *service {
 func convertServicePort(p *corev1.ServicePort) servicePort {
 	out := servicePort{
 		name: p.Name, number: uint32(p.Port), nodePort: uint32(p.NodePort), transport: transport(p.Protocol),
-		protocol: protocolOf(p),
+		protocol: registry.KubernetesPort{Transport: string(p.Protocol), Name: p.Name, AppProtocol: p.AppProtocol, Number: p.Port}.Protocol(),
 	}
 	if p.TargetPort.Type == intstr.String {
 		out.targetName = p.TargetPort.StrVal
@@ -132,37 +132,3 @@ func keep(all map[string]string, keys ...string) map[string]string {
 	}
 	return out
 }
-
-// protocolOf returns the application protocol of a port, by Istio's rules: UDP
-// stays UDP; else appProtocol decides, else the beginning of the name; a port that
-// neither says anything of and that is well known speaks TCP.
-func protocolOf(p *corev1.ServicePort) registry.Protocol {
-	if p.Protocol == corev1.ProtocolUDP {
-		return registry.ProtocolUDP
-	}
-	name := p.Name
-	if p.AppProtocol != nil {
-		name = *p.AppProtocol
-		switch name {
-		case "kubernetes.io/h2c":
-			return registry.ProtocolHTTP2
-		case "kubernetes.io/ws":
-			return registry.ProtocolHTTP
-		case "kubernetes.io/wss":
-			return registry.ProtocolHTTPS
-		}
-	}
-	if web := string(registry.ProtocolGRPCWeb); len(name) >= len(web) && strings.EqualFold(name[:len(web)], web) {
-		return registry.ProtocolGRPCWeb
-	}
-	prefix, _, _ := strings.Cut(name, "-")
-	protocol := registry.ParseProtocol(prefix)
-	if protocol == registry.ProtocolUnsupported && wellKnownTCP(p.Port) {
-		return registry.ProtocolTCP
-	}
-	return protocol
-}
-
-// wellKnownTCP: the ports of SMTP, DNS, MySQL and MongoDB, whose clients wait for
-// the server to speak first, so that a proxy cannot detect the protocol.
-func wellKnownTCP(port int32) bool { return port == 25 || port == 53 || port == 3306 || port == 27017 }
