@@ -64,7 +64,15 @@
 // everything; in delta with the versions of the objects that are good, so that the
 // server sends the difference, and names what is gone. Streams are tried again with
 // exponential back-off and jitter, which a response that was applied resets, and a
-// connection or a stream does not.
+// connection or a stream does not. In SotW everything is requested again from time to time:
+// see SourceOptions.AskAgain.
+//
+// # Behind an istiod
+//
+// An istiod sends its configs to clients whose identity is of its root namespace: the connection needs a client certificate
+// of a service account there ("spiffe://cluster.local/ns/istio-system/sa/NAME"), or a token of one as "authorization:
+// Bearer TOKEN" in the metadata of the stream. Without one the streams end with Unauthenticated, which Status has. The
+// objects have no domain: set SourceOptions.Domain, so that short host names are completed.
 //
 // # Ownership
 //
@@ -93,7 +101,9 @@
 //	go server.Run(stop)
 //
 // An istiod takes configs from it with configSources: [{address: xds://HOST:PORT}] in its
-// mesh config. For what serves proxies on the same port see [NewProvider].
+// mesh config. It completes short host names of these objects without a domain ("cart" becomes
+// "cart.shop.svc" and matches no service of a cluster): write full names in objects that a stock
+// istiod reads. It acknowledges what it does not take, so that its ACK proves arrival only. For what serves proxies on the same port see [NewProvider].
 //
 // A request without names, or for "*", is for all objects of a type. In SotW each response
 // has them all, and follows only a change of its kind; in delta it has what changed. A type

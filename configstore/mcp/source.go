@@ -45,6 +45,7 @@ type Source struct {
 	// retryAt.
 	refused bool
 	retryAt time.Time
+	asking asking
 
 	mu     sync.Mutex
 	status Status

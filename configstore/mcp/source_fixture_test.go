@@ -98,6 +98,9 @@ func (d *driver) init(tb testing.TB) {
 
 func (d *driver) run(store configstore.ConfigStore, o SourceOptions) (source *Source, end func()) {
 	d.tb.Helper()
+	if o.AskAgain == 0 {
+		o.AskAgain = -1 // what is not requested by the test does not wake it
+	}
 	conn, closed := serveADS(d.tb, d, d.options...)
 	source = NewSource(conn, store, o)
 	stop := run(source)

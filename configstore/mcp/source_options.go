@@ -29,14 +29,24 @@ type SourceOptions struct {
 	Revision string
 	// Domain is written to the Domain of every object. Default: empty.
 	Domain string
-	// Node is what the source says of itself. Default: a node with an ID of the form
-	// "sidecar~ip~name.namespace~namespace.svc.cluster.local" and the metadata that
-	// Istio's client sends: GENERATOR "api", which asks an istiod for configs,
-	// ISTIO_VERSION, and Revision as ISTIO_REVISION. It must not be modified.
+	// Node is what the source says of itself. Default: a waypoint of the namespace
+	// istio-system, to which an istiod sends the objects of all namespaces (to a sidecar only
+	// what that depends on), with the metadata that Istio's client sends: GENERATOR "api",
+	// which asks for configs, ISTIO_VERSION, and Revision as ISTIO_REVISION. An istiod with
+	// another root namespace needs a node of that one:
+	// "waypoint~127.0.0.1~NAME.NAMESPACE~NAMESPACE.svc.cluster.local". It must not be modified.
 	Node *core.Node
+	// AskAgain is how often everything is requested again on a stream of SotW, without a
+	// nonce: an istiod pushes no change of WorkloadGroups, WasmPlugins, WorkloadEntries that
+	// nothing selects, or of labels alone, and answers with them when it is asked. If a server
+	// that has answered so once does not until the next time, the stream ends with an error,
+	// and Status is stale. A Server pushes every change, and does not answer. Default: 1 minute;
+	// negative: never.
+	AskAgain time.Duration
 	// Delta makes the source speak the delta protocol, and SotW if a peer answers that it
-	// does not implement that. Do not use it with an istiod: up to 1.31 it does not tell
-	// which configs are removed in that protocol. Default: SotW, which every peer speaks.
+	// does not implement that. Do not use it with an istiod: before 1.32 it does not tell
+	// in that protocol which configs are removed, and the source does not ask again for
+	// what an istiod does not push. Default: SotW, which every peer speaks.
 	Delta bool
 	// EmptyHold is how long the first answer on a stream is held back if it leaves nothing
 	// of the objects of the kind; see the package comment. Default: 10 s;
@@ -65,6 +75,7 @@ func (o SourceOptions) withDefaults(schemas configstore.Schemas) SourceOptions {
 	if o.Node == nil {
 		o.Node = defaultNode(o.Revision)
 	}
+	o.AskAgain = cmp.Or(o.AskAgain, time.Minute)
 	o.EmptyHold = cmp.Or(o.EmptyHold, 10*time.Second)
 	o.MaxBackoff = cmp.Or(o.MaxBackoff, 30*time.Second)
 	o.RetryInterval = cmp.Or(o.RetryInterval, 15*time.Second)
@@ -72,7 +83,7 @@ func (o SourceOptions) withDefaults(schemas configstore.Schemas) SourceOptions {
 	return o
 }
 
-// defaultNode returns a node like that of Istio's client: a version that is higher than
+// defaultNode returns a node with the metadata of Istio's client: a version that is higher than
 // any keeps an istiod from leaving out what old proxies do not understand.
 func defaultNode(revision string) *core.Node {
 	fields := map[string]*structpb.Value{
@@ -83,7 +94,7 @@ func defaultNode(revision string) *core.Node {
 		fields["ISTIO_REVISION"] = structpb.NewStringValue(revision)
 	}
 	return &core.Node{
-		Id:       "sidecar~127.0.0.1~pilotkit.default~default.svc.cluster.local",
+		Id:       "waypoint~127.0.0.1~pilotkit.istio-system~istio-system.svc.cluster.local",
 		Metadata: &structpb.Struct{Fields: fields},
 	}
 }

@@ -33,6 +33,7 @@ func (s *Source) session(ctx context.Context) error {
 	running.Go(func() { receive(ctx, p, in) })
 	s.connected(s.delta)
 	s.subscribe(p, out)
+	s.ask(false)
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
 	for {
@@ -47,9 +48,13 @@ func (s *Source) session(ctx context.Context) error {
 			if m.err != nil {
 				return streamError(m.err)
 			}
+			s.hear(m.response)
 			s.handle(m.response)
 		case <-timer.C:
 			s.elapse(time.Now())
+			if err := s.askAgain(p, out); err != nil {
+				return streamError(err)
+			}
 		case <-ctx.Done():
 			return context.Cause(ctx) //nolint:wrapcheck // of Run
 		}
@@ -156,7 +161,7 @@ func (s *Source) reply(p peer, out *outbox) {
 	}
 }
 
-// deadline returns when elapse or reply has something to do next; zero: never.
+// deadline returns when elapse, reply or askAgain has something to do next; zero: never.
 func (s *Source) deadline() (next time.Time) {
 	at := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {
@@ -173,6 +178,9 @@ func (s *Source) deadline() (next time.Time) {
 	}
 	if s.refused {
 		at(s.retryAt)
+	}
+	if !s.asking.next.IsZero() {
+		at(s.asking.next)
 	}
 	return next
 }

@@ -39,7 +39,7 @@ func TestRequestsAreThoseOfIstio(t *testing.T) {
 			if node := r.GetNode(); node != nil {
 				nodes++
 				fields := node.GetMetadata().GetFields()
-				if parts := strings.Split(node.GetId(), "~"); len(parts) != 4 || parts[3] != "default.svc.cluster.local" {
+				if parts := strings.Split(node.GetId(), "~"); len(parts) != 4 || parts[0] != "waypoint" || parts[3] != "istio-system.svc.cluster.local" {
 					t.Errorf("node %q", node.GetId())
 				}
 				if fields["GENERATOR"].GetStringValue() != "api" || fields["ISTIO_REVISION"].GetStringValue() != "canary" {
