@@ -33,6 +33,7 @@
 //	xdsupdate/ads.maxRecalled                     16  TestLoweredSizes
 //	xdsupdate/ads.maxStarts                        8  TestLoweredSizes
 //	xdsupdate/ads.partSize                       256  TestLoweredSizes TestDivided
+//	xdsupdate/ads/internal/acks.maxUnanswered  32  xdsupdate/ads.TestLoweredSizes TestFull
 //	xdsupdate/ads/internal/pace.sweepAtLeast      64  xdsupdate/ads.TestLoweredSizes
 //	xdsupdate/ads/internal/shared.sweepAtLeast  1024  xdsupdate/ads.TestLoweredSizes TestSwept
 //	xdsupdate/traffic.fewChanges                  64  TestLoweredSizes TestServicesAfterManyObjects

@@ -56,7 +56,7 @@ func (s *subscription) namedBy(o *acks.Response, text string) []*resource.State 
 // divide has the resources of a refused response sent again: those that the text names
 // alone, the others in two halves, unless it accepts them.
 func (s *subscription) divide(o *acks.Response, named []*resource.State, text string) {
-	if s.saysAll(o, named, text) {
+	if s.saysAll(named, text) {
 		s.accept(o, named...)
 	}
 	rest := o.Listed
@@ -67,7 +67,7 @@ func (s *subscription) divide(o *acks.Response, named []*resource.State, text st
 		s.refusals.apart = append(s.refusals.apart, []*resource.State{r})
 	}
 	switch half := len(rest) / 2; {
-	case s.saysAll(o, named, text):
+	case s.saysAll(named, text):
 	case len(named) > 0:
 		s.refusals.apart = append(s.refusals.apart, rest)
 	default:

@@ -254,7 +254,7 @@ func (s *subscription) sendsUnanswered() {
 // takesUnanswered reports whether clusters may be sent beside others without an answer: not
 // to a client that does not read (connection.queue), nor while it is found out what it refuses.
 func (s *subscription) takesUnanswered() bool {
-	return len(s.conn.queue) == 0 && !s.acks.AwaitsParts() && !s.refusals.dividing()
+	return len(s.conn.queue) == 0 && !s.acks.Full() && !s.refusals.dividing()
 }
 
 // unusable returns which clusters of a response without an answer the client cannot use

@@ -107,9 +107,9 @@ func (r *refusals) accept(o *acks.Response, but ...*resource.State) {
 
 // saysAll reports whether a client that refuses the named resources of a response
 // accepts the others: Envoy does so of clusters and listeners, and names all that it
-// refuses. Of one of several responses that are remembered as one it is not known.
-func (s *subscription) saysAll(o *acks.Response, named []*resource.State, text string) bool {
-	return len(named) > 0 && o.Oldest == "" && !stopsAtRefused(s.typeURL) && len(text) < wire.MaxRefusal
+// refuses.
+func (s *subscription) saysAll(named []*resource.State, text string) bool {
+	return len(named) > 0 && !stopsAtRefused(s.typeURL) && len(text) < wire.MaxRefusal
 }
 
 func (r *refusals) empty() bool {
@@ -120,14 +120,14 @@ func (r *refusals) empty() bool {
 // that is known.
 func (s *subscription) refuse(o *acks.Response, text string) (fresh []Refusal) {
 	named := s.namedBy(o, text)
-	if s.saysAll(o, named, text) {
+	if s.saysAll(named, text) {
 		s.refusals.note(o, named, text)
 	} else {
 		s.refusals.note(o, o.Listed, text)
 	}
 	switch {
 	case o.Full:
-		if s.saysAll(o, named, text) {
+		if s.saysAll(named, text) {
 			s.accept(o, named...)
 		}
 		if len(named) == 0 {

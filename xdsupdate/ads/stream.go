@@ -271,7 +271,7 @@ func (s *stream) reply(sub *subscription) {
 // flush queues what is to be sent, of which the difference of a subscription may be
 // known ahead. It is called with the cache's mutex held.
 func (s *stream) flush(sub *subscription, a *ahead) {
-	sub.open = !sub.acks.AwaitsParts()
+	sub.open = !sub.acks.Full()
 	s.draining = true // what is queued from here on is sent by drain
 	s.conn.cache.flushAhead(sub, a)
 	s.conn.cache.progressed()

@@ -9,19 +9,18 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// maxUnanswered bounds how many responses are remembered apart of a client that never answers.
-// Delta clients may send requests, and be answered, without answering; SotW clients have one
-// response unanswered at most.
-const maxUnanswered = 32
+// maxUnanswered is how many responses a client may leave unanswered until it is sent no more of them. Delta clients may send
+// requests, and be answered, without answering; SotW clients have one response unanswered at most.
+const maxUnanswered limit.Size = 32
 
 // Tracker tracks what a subscription was sent and what the client said to it.
 type Tracker struct {
-	// Unanswered are the responses that the client has not answered, in their order. The
-	// first may stand for several.
+	// Unanswered are the responses that the client has not answered, in their order.
 	Unanswered []Response
 	// Pushed counts the responses, Refused those that the client has refused.
 	Pushed  uint64
@@ -38,8 +37,6 @@ type Tracker struct {
 type Response struct {
 	// Nonce is a number that grows with each response to the client.
 	Nonce, Version string
-	// Oldest is the nonce of the first response if this one stands for several, else "".
-	Oldest string
 	// Epoch: with this response the client has everything of that epoch; 0: there
 	// is more to come.
 	Epoch uint64
@@ -82,10 +79,6 @@ func (o *Response) TellsAbsence() bool {
 // Sent returns a record of one more response, which the caller fills in.
 func (a *Tracker) Sent(version string) *Response {
 	a.Pushed++
-	if len(a.Unanswered) > maxUnanswered {
-		a.Unanswered[1].join(&a.Unanswered[0])
-		a.Unanswered = append(a.Unanswered[:0], a.Unanswered[1:]...)
-	}
 	a.Unanswered = append(a.Unanswered, Response{})
 	o := &a.Unanswered[len(a.Unanswered)-1]
 	o.Version, a.SentVersion = version, version
@@ -103,6 +96,10 @@ func (a *Tracker) Moved() {
 
 // Apply notes that the client has what a response brings, or refuses it for good.
 func (a *Tracker) Apply(o *Response) { a.Applied = max(a.Applied, o.Epoch) }
+
+// Full reports whether no response is to be sent before the client answers: one of several that were sent at once is not
+// answered, or too many are not.
+func (a *Tracker) Full() bool { return len(a.Unanswered) >= maxUnanswered.Get() || a.AwaitsParts() }
 
 // AwaitsParts reports whether one of several responses that were sent at once is not
 // answered.
@@ -124,11 +121,10 @@ func (a *Tracker) Awaits(name string) bool {
 
 // Answer records the client's answer to the response with a nonce, and to
 // those before it, and sets that response. Without a nonce, or with a stale
-// one, it is no answer. The refusal of one of several responses that are remembered as
-// one is that of all of them; that it is accepted says nothing of the others.
+// one, it is no answer.
 func (a *Tracker) Answer(nonce string, refused bool, of *Response) bool {
 	for i := range a.Unanswered {
-		if o := &a.Unanswered[i]; nonce == "" || o.Nonce != nonce && (!refused || !o.standsFor(nonce)) {
+		if o := &a.Unanswered[i]; nonce == "" || o.Nonce != nonce {
 			continue
 		}
 		*of = a.Unanswered[i]
