@@ -17,9 +17,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestUnansweredResponsesOfAStreamAreBounded: of a client that asks and is answered
-// without ever answering the server remembers the oldest responses as one: the refusal of
-// one of them counts once, and that of a response before an answered one does not.
+// TestUnansweredResponsesOfAStreamAreBounded: a client that asks without ever answering is sent 32 responses. The refusal of
+// one of them counts once, that of a response before an answered one does not, and with the first answer comes the rest.
 func TestUnansweredResponsesOfAStreamAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{}, service("a", "shop"))
@@ -35,25 +34,37 @@ func TestUnansweredResponsesOfAStreamAreBounded(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		var nonces []string
 		for i := range 100 {
 			send(&discovery.DeltaDiscoveryRequest{ResourceNamesSubscribe: []string{fmt.Sprint("none-", i)}})
+			synctest.Wait() // for its own response
+		}
+		var nonces []string
+		names := 0
+		receive := func() {
+			t.Helper()
 			response, err := stream.Recv()
 			if err != nil {
 				t.Fatal(err)
 			}
 			nonces = append(nonces, response.GetNonce())
+			names += len(response.GetResources()) + len(response.GetRemovedResources())
 		}
+		for range 32 {
+			receive()
+		}
+		check(t, "names in the responses", names, 32)
 		refuse := func(nonce string) int {
 			t.Helper()
 			send(&discovery.DeltaDiscoveryRequest{ResponseNonce: nonce, ErrorDetail: &rpcstatus.Status{Message: "no"}})
 			synctest.Wait()
 			return f.Proxies()[0].Types[envoy.LoadAssignmentType].Rejections
 		}
-		check(t, "refusals after one of the first response", refuse(nonces[0]), 1)
-		check(t, "refusals after one of a late response", refuse(nonces[90]), 2)
-		check(t, "refusals after one of an earlier response", refuse(nonces[85]), 2)
-		check(t, "refusals after one of the last response", refuse(nonces[99]), 3)
+		check(t, "refusals after one of a late response", refuse(nonces[20]), 1)
+		for names < 100 {
+			receive()
+		}
+		check(t, "refusals after one of an earlier response", refuse(nonces[15]), 1)
+		check(t, "refusals after one of the last response", refuse(nonces[len(nonces)-1]), 2)
 	})
 }
 
