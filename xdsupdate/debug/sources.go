@@ -41,7 +41,7 @@ func (h *handler) sourceRows() []sourceRow {
 		row := sourceRow{Name: source.Name}
 		if panicked := guard.Call(func() { row.ask(source) }); panicked != nil {
 			panicked.Log(h.Logger, "debug source", slog.String("source", source.Name))
-			row = sourceRow{Name: source.Name, Error: panicked.Error()}
+			row = sourceRow{Name: source.Name, Error: panicked.Error(), Errors: 1}
 		}
 		out = append(out, row)
 	}

@@ -25,3 +25,6 @@ func NewReadSide(schemas configstore.Schemas) (*Cache, *memory.Controller) {
 	c.readOnly, c.sources, c.ready = derived.Of(c.published), nil, true
 	return c, published
 }
+
+// Follow converts and publishes changes, as a cache does with what it reads of a cluster.
+func (c *Cache) Follow(changes ...Change) { c.apply(changes...) }
