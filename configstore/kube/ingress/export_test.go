@@ -11,18 +11,25 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-// NewReadSide returns a cache of other kinds without sources, and the controller that its readers
-// see.
-func NewReadSide(schemas configstore.Schemas) (*Cache, *memory.Controller) {
+// NewOffline returns a cache that follows nothing.
+func NewOffline() *Cache {
 	client, err := kubernetes.NewForConfig(&rest.Config{})
 	if err != nil {
 		panic(err)
 	}
 	c := newCache(client, CacheOptions{})
+	c.sources, c.ready = nil, true
+	return c
+}
+
+// NewReadSide returns a cache of other kinds without sources, and the controller that its readers
+// see.
+func NewReadSide(schemas configstore.Schemas) (*Cache, *memory.Controller) {
+	c := NewOffline()
 	published := memory.NewController(memory.Make(schemas))
 	published.RegisterHasSyncedHandler(c.listed)
 	c.published = derived.NewPublished(published, c.opts.Logger)
-	c.readOnly, c.sources, c.ready = derived.Of(c.published), nil, true
+	c.readOnly = derived.Of(c.published)
 	return c, published
 }
 

@@ -54,7 +54,7 @@ func TestOneBadIngress(t *testing.T) {
 		ingress.Set(class), ingress.Set(service),
 		ingress.Set(ingressOf("a", "a.example.com", "/")), ingress.Set(ingressOf("z", "z.example.com", "/")),
 	}
-	without, _ := ingress.NewReadSide(istio.Schemas())
+	without := ingress.NewOffline()
 	without.Follow(good...)
 	want := derivedFor(without, "")
 	if len(want) != 4 {
@@ -75,7 +75,7 @@ func TestOneBadIngress(t *testing.T) {
 				"first":    {append(slices.Clone(good[:2]), ingress.Set(bad)), good[2:]},
 				"later":    {good, {ingress.Set(bad)}},
 			} {
-				c, _ := ingress.NewReadSide(istio.Schemas())
+				c := ingress.NewOffline()
 				for _, batch := range batches {
 					c.Follow(batch...)
 				}
