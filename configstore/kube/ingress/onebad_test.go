@@ -65,6 +65,9 @@ func TestOneBadIngress(t *testing.T) {
 		"host with a newline":   ingressOf("bad", "bad\n.example.com", "/"),
 		"host with a wildcard":  ingressOf("bad", "bad.*.example.com", "/"),
 		"path with a newline":   ingressOf("bad", "bad.example.com", "/\n"),
+		"host that is no text":  ingressOf("bad", "bad\xff.example.com", "/"),
+		"path that is no text":  ingressOf("bad", "bad.example.com", "/\xff"),
+		"name with a space":     ingressOf("bad name", "bad.example.com", "/"),
 		"long host":             ingressOf("bad", strings.Repeat("bad.", 100)+"com", "/"),
 		"name that is no label": ingressOf(strings.Repeat("bad", 90), "bad.example.com", "/"),
 	} {
