@@ -45,7 +45,7 @@ type Source struct {
 	// retryAt.
 	refused bool
 	retryAt time.Time
-	asking asking
+	asking  asking
 
 	mu     sync.Mutex
 	status Status
