@@ -5,6 +5,7 @@ package traffic_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -58,8 +59,6 @@ func hostileObjects(tb testing.TB, seed uint64) configList {
 	for i := range 1 + m.rand.IntN(20) {
 		kind, name, _, object := m.object()
 		text, created := protojson.Format(object), time.Unix(int64(i), 0)
-		// Endpoints with the address of a gateway move its ports (docs/security.md): not tried here.
-		text = strings.ReplaceAll(text, "10.9.9.1", "10.1.0.9")
 		if onceIn(m.rand, 2) {
 			victim := pick(m.rand, goodTenants) + ".good.test"
 			text = strings.NewReplacer("api.example.com", victim, "cart.shop.svc.cluster.local", victim, "*.example.com", "*.good.test").Replace(text)
@@ -70,6 +69,26 @@ func hostileObjects(tb testing.TB, seed uint64) configList {
 		out = append(out, c)
 	}
 	return out
+}
+
+// TestServiceAtTheGateway: an endpoint with the address of a gateway moves its ports if the service is of the gateway's own
+// namespace. A service of another one moves nothing, and no Gateway that is for the endpoints of the service is the gateway's.
+func TestServiceAtTheGateway(t *testing.T) {
+	entry := `ServiceEntry NAMESPACE/s {"hosts": ["s.NAMESPACE.test"], "location": "MESH_INTERNAL", "resolution": "STATIC",
+		"ports": [{"number": 80, "name": "http", "protocol": "HTTP", "targetPort": 9999}], "endpoints": [{"address": "10.9.9.1", "labels": {"app": "edge"}}]}`
+	for namespace, want := range map[string][]string{"evil": {"0.0.0.0_80"}, "ingress": {"0.0.0.0_81", "0.0.0.0_9999"}} {
+		configs := append(goodObjects(t), objectsOf(t, strings.ReplaceAll(entry, "NAMESPACE", namespace))...)
+		theirs := objectsOf(t, `Gateway evil/theirs {"servers": [{"port": {"number": 81, "name": "http", "protocol": "HTTP"}, "hosts": ["*"]}]}`)
+		theirs[0].Labels = map[string]string{"gateway.networking.k8s.io/gateway-name": "theirs"}
+		theirs[0].Annotations = map[string]string{
+			"internal.istio.io/gateway-semantics": "gateway", "internal.istio.io/gateway-service": "s." + namespace + ".test",
+			"internal.istio.io/parent-namespace": "ingress",
+		}
+		s := stage(t, traffic.Options{}, append(configs, theirs...), nil)
+		if got := s.ask(edge(), envoy.ListenerType).names; !slices.Equal(got, want) {
+			t.Errorf("with a service of namespace %s the listeners are %q, want %q", namespace, got, want)
+		}
+	}
 }
 
 // answersOf returns what clients of the good tenants are answered: by the gateway, and by their sidecars.
