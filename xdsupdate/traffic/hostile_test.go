@@ -11,17 +11,19 @@ import (
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// hostileSets is how many sets of objects of a hostile namespace are tried: 2,000 take some minutes.
-const hostileSets = 60
+// hostileSets is how many sets of objects of a hostile namespace are tried in the full tier.
+const hostileSets = 2000
 
 var goodTenants = []string{"shop", "billing", "ledger"}
 
@@ -95,18 +97,20 @@ func TestServiceAtTheGateway(t *testing.T) {
 func answersOf(s *scene) map[string]string {
 	s.t.Helper()
 	out := make(map[string]string)
-	clients := map[string]*core.Node{"http.80": edge()}
+	clients := map[string]*core.Node{"gateway": edge()}
 	for _, tenant := range goodTenants {
 		clients[tenant] = in("sidecar", tenant)
 	}
 	for client, n := range clients {
-		name := client
-		if client != "http.80" {
-			name = "80"
+		name := "80"
+		if client == "gateway" {
+			manager := s.connectionManager(s.listener(n, "0.0.0.0_80"))
+			name = manager.GetRds().GetRouteConfigName()
+			out["filters of the gateway"] = guards(manager)
 		}
 		routes, clusters, sent := s.routes(n, name), []string{}, s.ask(n, envoy.ClusterType).resources
 		for _, tenant := range goodTenants {
-			if client != "http.80" && client != tenant {
+			if client != "gateway" && client != tenant {
 				continue
 			}
 			for _, path := range []string{"/", "/v1/x"} {
@@ -127,6 +131,17 @@ func answersOf(s *scene) map[string]string {
 	return out
 }
 
+// guards returns the filters that let requests in.
+func guards(manager *hcm.HttpConnectionManager) string {
+	var out []string
+	for _, f := range manager.GetHttpFilters() {
+		if strings.Contains(f.GetName(), "rbac") || strings.Contains(f.GetName(), "jwt") || strings.Contains(f.GetName(), "authz") {
+			out = append(out, protojson.Format(f))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
 // TestHostileNamespace: whatever objects one namespace has, invalid ones too, and with limits that they exceed, what clients of
 // others are answered stays what it is without them.
 func TestHostileNamespace(t *testing.T) {
@@ -140,7 +155,7 @@ func TestHostileNamespace(t *testing.T) {
 				t.Fatalf("without them %s is %s", key, answer)
 			}
 		}
-		for seed := range uint64(hostileSets) {
+		for _, seed := range histories.Seeds(t, hostileSets) {
 			hostile := hostileObjects(t, seed)
 			s := stage(t, options, append(goodObjects(t), hostile...), nil)
 			for key, answer := range answersOf(s) {
