@@ -173,3 +173,19 @@ func TestHostileNamespace(t *testing.T) {
 		}
 	}
 }
+
+// TestExportTakesNothing: a younger VirtualService takes no host by its export to the namespace of the clients, neither from
+// sidecars nor at a gateway.
+func TestExportTakesNothing(t *testing.T) {
+	theirs := objectsOf(t, `VirtualService evil/v {"hosts": ["shop.good.test"], "gateways": ["mesh", "ingress/edge"], "exportTo": ["shop", "ingress"],
+		"http": [{"route": [{"destination": {"host": "billing.good.test"}}]}]}`)
+	theirs[0].CreationTimestamp = time.Unix(2000, 0)
+	objects := goodObjects(t)
+	objects[0].Spec = objectsOf(t, `Gateway a/a {"selector": {"app": "edge"}, "servers": [{"port": {"number": 80, "name": "http", "protocol": "HTTP"}, "hosts": ["*"]}]}`)[0].Spec
+	want, got := answersOf(stage(t, traffic.Options{}, objects, nil)), answersOf(stage(t, traffic.Options{}, append(objects, theirs...), nil))
+	for key, answer := range got {
+		if answer != want[key] {
+			t.Errorf("%s is\n%s\nwithout the VirtualService\n%s", key, answer, want[key])
+		}
+	}
+}
