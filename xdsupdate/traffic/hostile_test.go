@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
@@ -58,8 +59,8 @@ func goodObjects(tb testing.TB) configList {
 	return out
 }
 
-// hostileObjects are random objects of the namespace evil. Younger ones than those of the others name their hosts, too: of older
-// ones the threat model says that the oldest object with a name counts.
+// hostileObjects are random objects of the namespace evil. Younger ones than those of the others name their hosts and ports, too:
+// of older ones the threat model says that the oldest object with a name counts.
 func hostileObjects(tb testing.TB, seed uint64) configList {
 	tb.Helper()
 	m := &model{rand: rand.New(rand.NewPCG(seed, 39))}
@@ -72,8 +73,11 @@ func hostileObjects(tb testing.TB, seed uint64) configList {
 			text = strings.NewReplacer("api.example.com", victim, "cart.shop.svc.cluster.local", victim, "*.example.com", "*.good.test").Replace(text)
 			created = time.Unix(int64(2000+i), 0)
 		}
+		if kind == istio.Gateway {
+			created = time.Unix(int64(2000+i), 0)
+		}
 		if onceIn(m.rand, 3) {
-			text = garbled(m.rand, text)
+			text, created = garbled(m.rand, text), time.Unix(int64(2000+i), 0) // perhaps it names one of them now
 		}
 		c := &configstore.Config{Meta: configstore.Meta{GroupVersionKind: kind, Namespace: "evil", Name: fmt.Sprint(name, i), CreationTimestamp: created}}
 		if c.Spec = schemaOf(tb, kind.Kind).NewSpec(); protojson.Unmarshal([]byte(text), c.Spec) != nil {
