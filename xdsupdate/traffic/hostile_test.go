@@ -218,3 +218,14 @@ func TestExportTakesNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestServiceOfAllHosts: a service whose host is all hosts, which validation refuses, takes no requests of others from a sidecar,
+// which would refuse routes with two virtual hosts for them.
+func TestServiceOfAllHosts(t *testing.T) {
+	theirs := objectsOf(t, `ServiceEntry evil/s {"hosts": ["*"], "location": "MESH_EXTERNAL", "resolution": "NONE",
+		"ports": [{"number": 80, "name": "http", "protocol": "HTTP"}]}`)
+	s := stage(t, traffic.Options{}, append(goodObjects(t), theirs...), nil)
+	if got := hostOf(s.routes(in("sidecar", "shop"), "80"), "unknown.test").GetName(); got != "allow_any" {
+		t.Errorf("requests to unknown hosts are those of %q", got)
+	}
+}
