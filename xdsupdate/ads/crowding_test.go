@@ -105,6 +105,7 @@ func TestStreamsOfOthers(t *testing.T) {
 }
 
 func keepOthersOut(t *testing.T, limits ads.Limits, identity string) {
+	t.Helper()
 	f := serve(t, identifiedBy(limits), service("a", "shop"))
 	f.flush()
 	old := f.client(xdstest.ClientOptions{Delta: true, Node: identified("old")})
