@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -23,6 +24,10 @@ import (
 // which manifests do not hold. It is an error if the config has no name, kind or
 // spec, holds text that is not UTF-8, a creation time outside of the years 1 to
 // 9999, or a google.protobuf.Any of an unknown type.
+//
+// The parts of a spec that cannot be read (configstore.Unread) are lost, but not that there are any:
+// each is a field of the spec that no kind has, so that Parse refuses the config or, leniently, makes
+// one that is unread in the same places. A closed policy stays closed.
 func Marshal(c configstore.Config) ([]byte, error) {
 	tree, err := treeOf(c)
 	if err != nil {
@@ -72,12 +77,32 @@ func treeOf(c configstore.Config) (map[string]any, error) {
 	if tree[fieldSpec], err = messageTree(c.Spec); err != nil {
 		return nil, fmt.Errorf("spec: %w", err)
 	}
+	addUnread(tree[fieldSpec], c.Spec)
 	if c.Status != nil {
 		if tree[fieldStatus], err = messageTree(c.Status); err != nil {
 			return nil, fmt.Errorf("status: %w", err)
 		}
 	}
 	return tree, nil
+}
+
+// unreadSuffix makes a name of a field that no kind has.
+const unreadSuffix = "[unread]"
+
+// addUnread adds the parts of a spec that cannot be read to its tree: their places with what is wrong.
+func addUnread(tree any, spec proto.Message) {
+	fields, _ := tree.(map[string]any)
+	if fields == nil {
+		return // The spec is a well-known type, which has no fields in JSON.
+	}
+	known := spec.ProtoReflect().Descriptor().Fields()
+	for _, u := range configstore.Unread(spec) {
+		at := strings.TrimPrefix(strings.TrimPrefix(u.Field, fieldSpec), ".")
+		if at == "" || known.ByJSONName(at) != nil {
+			at += unreadSuffix
+		}
+		fields[at] = u.Message
+	}
 }
 
 // messageTree goes by protojson's bytes, whose white space is random by intent.

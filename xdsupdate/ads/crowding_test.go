@@ -16,6 +16,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/pilotkit/pilotkit/internal/test/memnet"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -72,6 +74,119 @@ func TestSilentStreams(t *testing.T) {
 			})
 		})
 	}
+}
+
+// identifiedBy returns options by which a client is who the cluster of its node says.
+func identifiedBy(limits ads.Limits) ads.Options {
+	return ads.Options{Limits: limits, Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
+		proxy := ads.ProxyOf(n)
+		proxy.Identity = n.GetCluster()
+		return proxy, nil
+	}}
+}
+
+// identified returns a node of an identity.
+func identified(identity string) *core.Node {
+	n := node(identity, "shop")
+	n.Cluster = identity
+	return n
+}
+
+// TestStreamsOfOthers: streams of one client keep no other client out, be the client an identity with many connections or a
+// connection without an identity, and those of clients that have fewer stay.
+func TestStreamsOfOthers(t *testing.T) {
+	for name, limits := range map[string]ads.Limits{"with an own pool": {Streams: 10}, "without": {Streams: 10, Unidentified: -1}} {
+		for client, identity := range map[string]string{"an identity": "bad", "a connection": ""} {
+			t.Run(name+"/"+client, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) { keepOthersOut(t, limits, identity) })
+			})
+		}
+	}
+}
+
+func keepOthersOut(t *testing.T, limits ads.Limits, identity string) {
+	t.Helper()
+	f := serve(t, identifiedBy(limits), service("a", "shop"))
+	f.flush()
+	old := f.client(xdstest.ClientOptions{Delta: true, Node: identified("old")})
+	f.subscribe(old, envoy.ClusterType, cluster("a"))
+	f.await(old, envoy.ClusterType, cluster("a"))
+	network := memnet.Listen()
+	f.serveOn(addressed{network})
+	shared := dialTo(t, network)
+	defer func() { _ = shared.Close() }()
+	ended := make(chan error, 20)
+	for i := range 20 {
+		conn := shared
+		if identity != "" {
+			conn = dialTo(t, network)
+			defer func() { _ = conn.Close() }()
+		}
+		stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := node(fmt.Sprint("bad", i), "shop")
+		bad.Cluster = identity
+		if err := stream.Send(&discovery.DeltaDiscoveryRequest{Node: bad, TypeUrl: envoy.ClusterType, ResourceNamesSubscribe: []string{"none"}}); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			for {
+				if _, err := stream.Recv(); err != nil {
+					ended <- err
+					return
+				}
+			}
+		}()
+		synctest.Wait()
+	}
+	check(t, "streams that were refused", len(ended), 11)
+	for i := range 4 {
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: identified(fmt.Sprint("good", i))})
+		f.subscribe(c, envoy.ClusterType, cluster("a"))
+		f.await(c, envoy.ClusterType, cluster("a"))
+	}
+	synctest.Wait()
+	check(t, "streams that have ended", len(ended), 15)
+	if err := old.Err(); err != nil {
+		t.Errorf("the stream of a client with one has ended with %v", err)
+	}
+	for range 15 {
+		if err := <-ended; status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "more than 10 streams") {
+			t.Errorf("a stream ended with %v", err)
+		}
+	}
+}
+
+// TestNamesThatExist: whatever names an identity invents, others may subscribe to what exists, and to other names within their
+// shares, which are those of identities: all clients are of one namespace.
+func TestNamesThatExist(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		services := make([]*registry.Service, 8)
+		for i := range services {
+			services[i] = service(fmt.Sprint("s", i), "shop")
+		}
+		f := serve(t, identifiedBy(ads.Limits{AllNames: 6}), services...)
+		f.flush()
+		subscribed := func(identity, typeURL string, names ...string) codes.Code {
+			c := f.client(xdstest.ClientOptions{Delta: true, Node: identified(identity)})
+			f.subscribe(c, typeURL, names...)
+			synctest.Wait()
+			return status.Code(c.Err())
+		}
+		existing := make([]string, len(services))
+		for i := range existing {
+			existing[i] = cluster(fmt.Sprint("s", i))
+		}
+		check(t, "six invented names", subscribed("bad", envoy.ClusterType, "1", "2", "3", "4", "5", "6"), codes.OK)
+		check(t, "one more", subscribed("bad", envoy.ClusterType, "7"), codes.ResourceExhausted)
+		check(t, "all that exist", subscribed("good", envoy.ClusterType, existing...), codes.OK)
+		check(t, "their endpoints", subscribed("good", envoy.LoadAssignmentType, existing...), codes.OK)
+		check(t, "two of another identity", subscribed("other", envoy.ClusterType, "8", "9"), codes.OK)
+		check(t, "four of another identity", subscribed("another", envoy.ClusterType, "8", "9", "10", "11"), codes.ResourceExhausted)
+		check(t, "one that exists beside many", subscribed("more", envoy.ClusterType, append([]string{"a", "b", "c"}, existing...)...), codes.ResourceExhausted)
+	})
 }
 
 // TestLargeNode: a node that is too large is refused, also where it comes in parts, and is not decoded.

@@ -42,7 +42,9 @@ func (s *stream) enter(r *received) error {
 	if err := s.identify(func() bool { return seen != c.proxyUpdates }); err != nil {
 		return err
 	}
-	s.server.streams.identified(s)
+	if err := s.server.streams.identified(s, s.owner, s.server.limits.Streams); err != nil {
+		return err
+	}
 	s.server.connected(s)
 	return nil
 }
@@ -143,7 +145,12 @@ func (s *stream) become(proxy *registry.Proxy, key View, again bool) (made []mov
 	if again {
 		return nil, false, nil
 	}
-	conn.asking = false
+	if conn.asking = false; s.owner == nil {
+		s.owner = s.allowance
+		if proxy.Identity != "" {
+			s.owner = proxy.Identity
+		}
+	}
 	if err := c.admit(conn, s.server.limits.StreamsPerNode); err != nil {
 		return nil, false, err
 	}

@@ -5,6 +5,7 @@ package ads
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -17,11 +18,15 @@ import (
 //
 // Without any of them clients still take turns: see the package comment.
 type Limits struct {
-	// Streams is how many streams there may be at a time. Default 50,000: with
-	// what gRPC needs a stream takes about 80 kB.
+	// Streams is how many streams there may be at a time of clients that have said who they are.
+	// Where they are more, the newest stream of the client with the most of them makes place for
+	// one of a client that has fewer. A client is an identity, registry.Proxy.Identity; without
+	// one it is a connection. Default 50,000: with what gRPC needs a stream takes about 80 kB.
 	Streams int
-	// Unidentified is how many streams there may be at a time of clients that have not said who they are, or of which it is not known
-	// yet. Where they are more, or Streams is reached, the oldest of the connection with the most of them makes place for a new one. Those that say nothing for 10 seconds are ended. Default 2,000.
+	// Unidentified is how many streams there may be at a time of clients that have not said who
+	// they are, or of which it is not known yet; they are never more than Streams. Where they are
+	// more, the oldest of the connection with the most of them makes place for a new one. Those
+	// that say nothing for 10 seconds are ended. Default 2,000.
 	Unidentified int
 	// StreamsPerNode is how many streams with one node ID there may be at a time.
 	// While a client reconnects its old stream may still be there: leave room. Default:
@@ -36,8 +41,9 @@ type Limits struct {
 	// AllNames is how many different names, of each type, all streams together may be
 	// subscribed to: those of resources that exist count once for however many clients,
 	// and those that clients invent have a bound. Those of a request count as new ones
-	// when it is checked. Where they are more, a client may still subscribe within the share of its namespace: the limit divided by the
-	// number of namespaces that clients have. Default 10,000,000.
+	// when it is checked. Where they are more, a client may still subscribe to what a wildcard
+	// subscription of its type covers, because nobody can invent that, and to other names within
+	// its share: the limit divided by the number of clients, as Streams counts them. Default 10,000,000.
 	AllNames int
 	// RequestBytes is the largest request. Default 4 MiB, which is gRPC's own limit too,
 	// unless the server has another.
@@ -113,13 +119,9 @@ func (s *stream) check(r *received) error {
 // checkNames refuses a request that subscribes to too much. It is called with the
 // cache's mutex held.
 func (s *stream) checkNames(sub *subscription, r *received) error {
-	limit, all := s.server.limits.Names, s.server.limits.AllNames
+	limit := s.server.limits.Names
 	if r.Same {
 		return nil
-	}
-	if come := r.Names.Count + r.Subscribe.Count; all > 0 && come > 0 && s.server.cache.index.Len()+come > all &&
-		!s.server.cache.withinShare(s.conn, come, all) {
-		return exceeds(LimitAllNames, "more than %d resources subscribed by name by all clients", all)
 	}
 	if limit == 0 {
 		return nil
@@ -136,17 +138,48 @@ func (s *stream) checkNames(sub *subscription, r *received) error {
 	return nil
 }
 
-// withinShare reports whether a connection may subscribe to more names although all clients together have a limit of them: because those
-// of its namespace are no more than their share. It is called with the cache's mutex held.
-func (c *cache) withinShare(conn *connection, come, limit int) bool {
-	namespaces, names := make(map[string]struct{}), come
-	for other := range c.conns {
-		namespaces[other.view.Namespace] = struct{}{}
-		if other.view.Namespace == conn.view.Namespace {
-			for _, sub := range other.order {
-				names += len(sub.topics())
+// checkAllNames refuses a request that subscribes to names of which all clients have too many. It takes the lock.
+func (s *stream) checkAllNames(r *received) error {
+	c, limit, come := s.conn.cache, s.server.limits.AllNames, r.Names.Count+r.Subscribe.Count
+	if limit == 0 || come == 0 || r.Same {
+		return nil
+	}
+	over, share := false, 0
+	var from resolver
+	c.locked(func() {
+		if over = !s.conn.closed && c.index.Len()+come > limit; over {
+			from, share = c.resolver(s.conn.view), c.shareOf(s.owner, limit)
+		}
+	})
+	if !over || come <= share {
+		return nil
+	}
+	for _, name := range slices.Concat(r.Names.Decoded(), r.Subscribe.Decoded()) {
+		if from.covered(r.TypeURL, name) == nil {
+			return exceeds(LimitAllNames, "more than %d resources subscribed by name by all clients", limit)
+		}
+	}
+	return nil
+}
+
+// shareOf returns to how many names more a client may subscribe although all clients together have as many as the limit. It is
+// called with the cache's mutex held.
+func (c *cache) shareOf(owner any, limit int) int {
+	owners, of := make(map[any]struct{}), make(map[*selection]struct{})
+	for conn := range c.conns {
+		owners[conn.stream.owner] = struct{}{}
+		if conn.stream.owner != owner {
+			continue
+		}
+		for _, sub := range conn.order {
+			if sub.selection != nil {
+				of[sub.selection] = struct{}{}
 			}
 		}
 	}
-	return len(namespaces) > 1 && names <= limit/len(namespaces)
+	left := limit / max(1, len(owners))
+	for sel := range of {
+		left -= len(sel.topics)
+	}
+	return left
 }

@@ -8,8 +8,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
 )
 
 // identifyWithin is how long a client may take for its first request.
@@ -23,95 +21,126 @@ func errSilent() error {
 type liveStreams struct {
 	mu      sync.Mutex
 	stopped bool
-	live    map[*stream]struct{}
+	live    map[*stream]any // with the owner; nil: not known yet
 	next    uint64
-	// unidentified are those of clients of which it is not known who they are, by connection.
-	unidentified map[*pace.Allowance]map[*stream]struct{}
-	unknown      int // all of them
+	// unidentified are those of clients of which it is not known who they are, by connection;
+	// clients are the others, by owner.
+	unidentified, clients streamGroups
 	// work counts streams and their goroutines.
 	work sync.WaitGroup
 }
 
-// add counts a stream and its receiver, unless the server has stopped or there are
-// too many, and none makes place.
+// streamGroups are streams by whom they count for.
+type streamGroups struct {
+	of    map[any]map[*stream]struct{}
+	count int // all of them
+}
+
+func (g *streamGroups) add(owner any, s *stream) {
+	if g.of == nil {
+		g.of = make(map[any]map[*stream]struct{})
+	}
+	if g.of[owner] == nil {
+		g.of[owner] = make(map[*stream]struct{})
+	}
+	g.of[owner][s] = struct{}{}
+	g.count++
+}
+
+func (g *streamGroups) remove(owner any, s *stream) {
+	of := g.of[owner]
+	if _, there := of[s]; !there {
+		return
+	}
+	g.count--
+	if delete(of, s); len(of) == 0 {
+		delete(g.of, owner)
+	}
+}
+
+// largest returns who has the most streams, of several any; nil: nobody has one.
+func (g *streamGroups) largest() (owner any) {
+	for o, of := range g.of {
+		if len(of) > len(g.of[owner]) {
+			owner = o
+		}
+	}
+	return owner
+}
+
+// first returns the stream of an owner that comes first in an order; nil: there is none.
+func (g *streamGroups) first(owner any, before func(a, b uint64) bool) (first *stream) {
+	for s := range g.of[owner] {
+		if first == nil || before(s.about.Load().ID, first.about.Load().ID) {
+			first = s
+		}
+	}
+	return first
+}
+
+// add counts a stream and its receiver, unless the server has stopped or there are too many of
+// clients that have not said who they are.
 func (l *liveStreams) add(s *stream, limit, unidentified int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch {
-	case l.stopped:
+	if l.stopped {
 		return errStopping()
-	case limit > 0 && len(l.live) >= limit && !l.makePlaceLocked():
-		return exceeds(LimitStreams, "more than %d streams", limit)
-	case unidentified > 0 && l.unknown >= unidentified && !l.makePlaceLocked():
-		return exceeds(LimitUnidentified, "more than %d streams of clients that have not said who they are", unidentified)
+	}
+	if limit > 0 && (unidentified == 0 || limit < unidentified) {
+		unidentified = limit
+	}
+	if unidentified > 0 && l.unidentified.count >= unidentified {
+		oldest := l.unidentified.first(l.unidentified.largest(), func(a, b uint64) bool { return a < b })
+		l.evictLocked(oldest, exceeds(LimitUnidentified, "more than %d streams of clients that have not said who they are", unidentified))
 	}
 	if l.live == nil {
-		l.live = make(map[*stream]struct{})
+		l.live = make(map[*stream]any)
 	}
-	l.live[s] = struct{}{}
+	l.live[s] = nil
 	l.next++
-	if l.unidentified == nil {
-		l.unidentified = make(map[*pace.Allowance]map[*stream]struct{})
-	}
-	if l.unidentified[s.allowance] == nil {
-		l.unidentified[s.allowance] = make(map[*stream]struct{})
-	}
-	l.unidentified[s.allowance][s] = struct{}{}
-	l.unknown++
 	s.about.Store(&Stream{ID: l.next, Delta: s.conn.delta})
+	l.unidentified.add(s.allowance, s)
 	l.work.Add(2)
 	return nil
 }
 
-// makePlaceLocked ends a stream of which it is not known who the client is: the oldest of the connection that has the
-// most of them. It reports whether there is one.
-func (l *liveStreams) makePlaceLocked() bool {
-	most := 0
-	var oldest *stream
-	for _, of := range l.unidentified {
-		if len(of) < most {
-			continue
-		}
-		if len(of) > most {
-			most, oldest = len(of), nil
-		}
-		for o := range of {
-			if oldest == nil || o.about.Load().ID < oldest.about.Load().ID {
-				oldest = o
-			}
-		}
-	}
-	if oldest == nil {
-		return false
-	}
-	l.identifiedLocked(oldest)
-	delete(l.live, oldest)
-	oldest.end(exceeds(LimitUnidentified, "streams of clients that have said who they are need the place"))
-	return true
-}
-
-// identified notes that it is known who the client of a stream is.
-func (l *liveStreams) identified(s *stream) {
+// identified notes whose a stream is. Where there are too many, the newest one of the owner with the
+// most streams makes place, unless that would have no more than the owner of this one.
+func (l *liveStreams) identified(s *stream, owner any, limit int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.identifiedLocked(s)
+	if _, live := l.live[s]; !live {
+		return nil // it has been ended
+	}
+	if limit > 0 && l.clients.count >= limit {
+		largest := l.clients.largest()
+		if len(l.clients.of[largest])-1 <= len(l.clients.of[owner]) {
+			return exceeds(LimitStreams, "more than %d streams", limit)
+		}
+		newest := l.clients.first(largest, func(a, b uint64) bool { return a > b })
+		l.evictLocked(newest, exceeds(LimitStreams, "more than %d streams, of which this client has the most", limit))
+	}
+	l.unidentified.remove(s.allowance, s)
+	l.live[s] = owner
+	l.clients.add(owner, s)
+	return nil
 }
 
-func (l *liveStreams) identifiedLocked(s *stream) {
-	of := l.unidentified[s.allowance]
-	if _, there := of[s]; !there {
-		return
-	}
-	l.unknown--
-	if delete(of, s); len(of) == 0 {
-		delete(l.unidentified, s.allowance)
-	}
+// evictLocked ends a stream that does not count from now on.
+func (l *liveStreams) evictLocked(s *stream, why error) {
+	l.forgetLocked(s)
+	s.end(why)
+}
+
+func (l *liveStreams) forgetLocked(s *stream) {
+	l.unidentified.remove(s.allowance, s)
+	l.clients.remove(l.live[s], s)
+	delete(l.live, s)
 }
 
 func (l *liveStreams) remove(s *stream) {
 	l.mu.Lock()
-	delete(l.live, s)
-	l.identifiedLocked(s)
+	l.forgetLocked(s)
 	l.mu.Unlock()
 	l.work.Done()
 }

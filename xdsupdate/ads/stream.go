@@ -55,6 +55,9 @@ type stream struct {
 	// has not answered, topics how many names it was last subscribed to of a type: see
 	// received.work.
 	allowance *pace.Allowance
+	// owner is the client that the stream counts for, which is known when it has entered: its
+	// identity, or else the allowance. It is guarded by the cache's mutex.
+	owner     any
 	responses atomic.Int64
 	topics    int
 
@@ -188,6 +191,9 @@ func (s *stream) handle(r *received) error {
 		return err
 	}
 	if h.changes {
+		if err := s.checkAllNames(r); err != nil {
+			return err
+		}
 		h.sub.resubscribe(r)
 	}
 	if !h.early {

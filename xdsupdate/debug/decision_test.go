@@ -170,7 +170,7 @@ func TestExplainDecision(t *testing.T) {
 }
 
 // connectRouter connects a router with a label app, and waits until it listens.
-func (p *plane) connectRouter(id, namespace, app string) {
+func (p *plane) connectRouter(id, namespace, app string) *xdstest.Client {
 	p.t.Helper()
 	metadata, err := structpb.NewStruct(map[string]any{"NAMESPACE": namespace, "LABELS": map[string]any{"app": app}})
 	p.must(err)
@@ -181,4 +181,5 @@ func (p *plane) connectRouter(id, namespace, app string) {
 	ctx, cancel := context.WithTimeout(p.t.Context(), testTimeout)
 	defer cancel()
 	p.must(c.Await(ctx, func(s xdstest.State) bool { return len(s.Resources(envoy.ListenerType)) > 0 }))
+	return c
 }

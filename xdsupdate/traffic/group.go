@@ -79,7 +79,7 @@ func (g group) String() string {
 func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
 	g := newGroup(node, proxy, *p.keys.Load())
 	if g.router {
-		g.targets, g.services = p.targets.of(proxy.IPAddresses)
+		g.targets, g.services = p.targets.of(proxy.Namespace, proxy.IPAddresses)
 	} else if ads.ClientOf(node) == envoy.ForGRPC {
 		g.server = strings.Join(p.servers.of(proxy.Namespace, proxy.IPAddresses), ",")
 		g.node = g.server != "" && strings.HasPrefix(node.GetUserAgentName(), "gRPC Node")

@@ -34,6 +34,7 @@ type portRoutes struct {
 // addPorts adds the virtual hosts of ports: what VirtualServices say of them, and the
 // default routes of the services that none is about.
 func (b *virtualHosts) addPorts(e *egress, ports []portForm) {
+	b.domains["*"] = struct{}{} // That is of catchAll: a host of this name would have the whole configuration refused.
 	parts := make([][]*portRoutes, len(ports))
 	for i, port := range ports {
 		parts[i] = b.portRoutes(e, port)

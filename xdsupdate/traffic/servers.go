@@ -23,12 +23,12 @@ type servers struct {
 	// has gone does not change the group, so that the client keeps its view, and is told that its listeners
 	// have gone. They are forgotten at most when a regrouping asks for those that are connected again;
 	// limit is of how many that is due.
-	asked map[serverPlace]bool
+	asked map[workloadPlace]bool
 	limit int
 }
 
-// serverPlace is an address in its canonical form, in a namespace.
-type serverPlace struct{ namespace, address string }
+// workloadPlace is an address in its canonical form, in a namespace.
+type workloadPlace struct{ namespace, address string }
 
 // leastAsked is how many places are remembered without looking whether clients are still there.
 const leastAsked limit.Size = 4096
@@ -41,11 +41,11 @@ func (s *servers) of(namespace string, addresses []string) []string {
 	for _, a := range addresses {
 		a = ipaddr.Canonical(a)
 		if s.asked == nil {
-			s.asked = make(map[serverPlace]bool)
+			s.asked = make(map[workloadPlace]bool)
 		}
-		place := serverPlace{namespace, a}
-		had := s.asked[place]
-		s.asked[place] = had
+		at := workloadPlace{namespace, a}
+		had := s.asked[at]
+		s.asked[at] = had
 		known = known || had
 		canonical = append(canonical, a)
 	}
@@ -60,8 +60,8 @@ func (s *servers) of(namespace string, addresses []string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range canonical {
-		if _, asked := s.asked[serverPlace{namespace, a}]; asked {
-			s.asked[serverPlace{namespace, a}] = true
+		if _, asked := s.asked[workloadPlace{namespace, a}]; asked {
+			s.asked[workloadPlace{namespace, a}] = true
 		}
 	}
 	return canonical
@@ -83,8 +83,8 @@ func (s *servers) appeared(d *difference) bool {
 	if d == nil {
 		return true
 	}
-	for place := range s.changedPlaces(d) {
-		if known, asked := s.asked[place]; asked && !known {
+	for at := range s.changedPlaces(d) {
+		if known, asked := s.asked[at]; asked && !known {
 			return true
 		}
 	}
@@ -92,8 +92,8 @@ func (s *servers) appeared(d *difference) bool {
 }
 
 // changedPlaces returns the places of workloads that a difference is about.
-func (s *servers) changedPlaces(d *difference) map[serverPlace]struct{} {
-	out := make(map[serverPlace]struct{})
+func (s *servers) changedPlaces(d *difference) map[workloadPlace]struct{} {
+	out := make(map[workloadPlace]struct{})
 	for _, host := range slices.Concat(d.endpoints, d.services) {
 		for _, svc := range slices.Concat(d.before.world.named(host), d.after.world.named(host)) {
 			addPlaces(out, d, svc)
@@ -103,11 +103,11 @@ func (s *servers) changedPlaces(d *difference) map[serverPlace]struct{} {
 }
 
 // addPlaces adds those of the endpoints of a service that have changed, or all if the service has.
-func addPlaces(places map[serverPlace]struct{}, d *difference, svc *registry.Service) {
+func addPlaces(places map[workloadPlace]struct{}, d *difference, svc *registry.Service) {
 	namespace := svc.Attributes.Namespace
 	add := func(e *registry.Endpoint) {
 		for _, a := range e.Addresses {
-			places[serverPlace{namespace, canonicalAddress(a)}] = struct{}{}
+			places[placeOf(svc, a)] = struct{}{}
 		}
 	}
 	before, after := d.before.world.endpoints(svc.Hostname, namespace), d.after.world.endpoints(svc.Hostname, namespace)
@@ -150,7 +150,7 @@ func (c *affected) serverWorkloads() {
 	for namespace := range namespaces {
 		c.serverListeners(namespace, func(p *proxy) bool {
 			return slices.ContainsFunc(p.server, func(address string) bool {
-				_, changed := places[serverPlace{p.namespace, address}]
+				_, changed := places[workloadPlace{p.namespace, address}]
 				return changed
 			})
 		})

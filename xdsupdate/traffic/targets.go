@@ -18,13 +18,14 @@ import (
 
 // targets knows on which ports routers are reached: a service that has an endpoint
 // at a router's address sends what comes to its port to that of the endpoint, so
-// that the router listens there. It looks at endpoints at the addresses of routers
-// that it was asked for, and keeps nothing of others.
+// that the router listens there. Only services of the router's own namespace count
+// (Istio 1.30), because anybody can write an endpoint with any address. It looks at
+// endpoints at the places of routers that it was asked for, and keeps nothing of others.
 type targets struct {
 	mu    sync.Mutex
 	world world // that of the last push; nil before
-	// byAddress has, for each address in its canonical form, the ports of each host.
-	byAddress map[string]map[registry.Hostname]targetPorts
+	// byPlace has, for the namespace and each address of a router, the ports of each host.
+	byPlace map[workloadPlace]map[registry.Hostname]targetPorts
 }
 
 // targetPorts are ports of a service, and where they lead to.
@@ -47,15 +48,15 @@ func parseTargetPorts(text string) targetPorts {
 	return out
 }
 
-// of returns the ports of a router with some addresses, as "port=target" separated
-// by commas, and the hosts of its services in the same way.
-func (t *targets) of(addresses []string) (targets, services string) {
+// of returns the ports of a router of a namespace with some addresses, as "port=target"
+// separated by commas, and the hosts of its services in the same way.
+func (t *targets) of(namespace string, addresses []string) (targets, services string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.watch(addresses)
+	t.watch(namespace, addresses)
 	ports, names := make(targetPorts), map[string]struct{}{}
 	for _, a := range addresses {
-		hosts := t.byAddress[ipaddr.Canonical(a)]
+		hosts := t.byPlace[workloadPlace{namespace, ipaddr.Canonical(a)}]
 		for _, host := range slices.Backward(slices.Sorted(maps.Keys(hosts))) { // the first host counts
 			maps.Copy(ports, hosts[host])
 			names[string(host)] = struct{}{}
@@ -74,7 +75,7 @@ func (t *targets) ports(port uint32) []uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	out := []uint32{port}
-	for _, hosts := range t.byAddress {
+	for _, hosts := range t.byPlace {
 		for _, ports := range hosts {
 			if target := ports[port]; target != 0 && !slices.Contains(out, target) {
 				out = append(out, target)
@@ -84,17 +85,19 @@ func (t *targets) ports(port uint32) []uint32 {
 	return out
 }
 
-// watch looks at endpoints at addresses from now on.
-func (t *targets) watch(addresses []string) {
+// watch looks at endpoints of services of a namespace at addresses from now on.
+func (t *targets) watch(namespace string, addresses []string) {
 	some := false
 	for _, a := range addresses {
-		if a = ipaddr.Canonical(a); t.byAddress[a] == nil {
-			if t.byAddress == nil {
-				t.byAddress = make(map[string]map[registry.Hostname]targetPorts)
-			}
-			t.byAddress[a] = make(map[registry.Hostname]targetPorts)
-			some = true
+		at := workloadPlace{namespace, ipaddr.Canonical(a)}
+		if t.byPlace[at] != nil {
+			continue
 		}
+		if t.byPlace == nil {
+			t.byPlace = make(map[workloadPlace]map[registry.Hostname]targetPorts)
+		}
+		t.byPlace[at] = make(map[registry.Hostname]targetPorts)
+		some = true
 	}
 	if some && t.world != nil {
 		for name := range t.world.hosts() {
@@ -110,7 +113,7 @@ func (t *targets) advance(w world, push *ads.PushContext) bool {
 	defer t.mu.Unlock()
 	before := t.world
 	t.world = w
-	if len(t.byAddress) == 0 {
+	if len(t.byPlace) == 0 {
 		return false
 	}
 	changed := false
@@ -135,16 +138,23 @@ func (t *targets) moved(since world, host registry.Hostname) bool {
 	for _, svc := range t.world.named(host) {
 		now, before := t.world.endpoints(svc.Hostname, svc.Attributes.Namespace), since.endpoints(svc.Hostname, svc.Attributes.Namespace)
 		for _, e := range now.ChangesSince(before) {
-			if slices.ContainsFunc(e.Addresses, t.watched) {
-				return true
+			for _, a := range e.Addresses {
+				if t.watched(placeOf(svc, a)) {
+					return true
+				}
 			}
 		}
 	}
 	return false
 }
 
-// watched reports whether an address, in any spelling, is that of a router.
-func (t *targets) watched(address string) bool { return t.byAddress[canonicalAddress(address)] != nil }
+// watched reports whether a router is at a place.
+func (t *targets) watched(at workloadPlace) bool { return t.byPlace[at] != nil }
+
+// placeOf returns the place of an endpoint of a service that has an address, in any spelling.
+func placeOf(svc *registry.Service, address string) workloadPlace {
+	return workloadPlace{svc.Attributes.Namespace, canonicalAddress(address)}
+}
 
 // canonicalAddress is ipaddr.Canonical, without parsing addresses of IPv4: they have one
 // spelling.
@@ -158,24 +168,24 @@ func canonicalAddress(address string) string {
 // scan looks at the endpoints of a host name in lower case, and reports whether
 // they change anything.
 func (t *targets) scan(name registry.Hostname) bool {
-	found := make(map[string]targetPorts)
+	found := make(map[workloadPlace]targetPorts)
 	for _, svc := range t.world.named(name) {
 		for e := range t.world.endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
 			for _, a := range e.Addresses {
-				if t.watched(a) {
-					addTargets(found, canonicalAddress(a), svc, e)
+				if at := placeOf(svc, a); t.watched(at) {
+					addTargets(found, at, svc, e)
 				}
 			}
 		}
 	}
 	changed := false
-	for a, hosts := range t.byAddress {
-		if maps.Equal(hosts[name], found[a]) {
+	for at, hosts := range t.byPlace {
+		if maps.Equal(hosts[name], found[at]) {
 			continue
 		}
 		changed = true
-		if delete(hosts, name); found[a] != nil {
-			hosts[name] = found[a]
+		if delete(hosts, name); found[at] != nil {
+			hosts[name] = found[at]
 		}
 	}
 	return changed
@@ -185,7 +195,7 @@ func (t *targets) scan(name registry.Hostname) bool {
 // for Gateways: routers listen on the ports that Gateways name (Istio 1.30).
 const untranslatedLabel = "experimental.istio.io/disable-gateway-port-translation"
 
-func addTargets(found map[string]targetPorts, address string, svc *registry.Service, e *registry.Endpoint) {
+func addTargets(found map[workloadPlace]targetPorts, at workloadPlace, svc *registry.Service, e *registry.Endpoint) {
 	if _, untranslated := svc.Attributes.Labels[untranslatedLabel]; untranslated {
 		return
 	}
@@ -193,11 +203,11 @@ func addTargets(found map[string]targetPorts, address string, svc *registry.Serv
 		if !envoy.Serves(e, port) {
 			continue
 		}
-		if found[address] == nil {
-			found[address] = make(targetPorts)
+		if found[at] == nil {
+			found[at] = make(targetPorts)
 		}
-		if _, taken := found[address][port.Number]; !taken {
-			found[address][port.Number] = e.EndpointPort
+		if _, taken := found[at][port.Number]; !taken {
+			found[at][port.Number] = e.EndpointPort
 		}
 	}
 }

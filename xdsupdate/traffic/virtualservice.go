@@ -76,16 +76,12 @@ func (v *virtualService) delegate() bool { return len(v.hosts) == 0 }
 // "mesh".
 func (v *virtualService) boundTo(gateway string) bool { return slices.Contains(v.gateways, gateway) }
 
-// rank orders VirtualServices for proxies of a namespace before their age: those
-// that are visible there because it is their own, those that are exported to it by
-// name, and the public ones.
+// rank orders VirtualServices for proxies of a namespace before their age: those that are
+// visible there alone because they are its own come first. An export by name gives no
+// precedence, because anybody can export to anybody.
 func (v *virtualService) rank(namespace string) int {
-	switch {
-	case v.visibility.public:
-		return 2
-	case v.namespace == namespace:
+	if v.namespace == namespace && !v.visibility.public {
 		return 0
-	default:
-		return 1
 	}
+	return 1
 }

@@ -202,17 +202,13 @@ func (w where) bound() []*VirtualService {
 	return out
 }
 
-// publicity: private objects of the proxy's namespace come first, public ones last.
+// publicity: private objects of the proxy's namespace come first.
 func (w where) publicity(c *VirtualService) int {
 	to := c.GetExportTo()
-	switch {
-	case len(to) == 0 || slices.Contains(to, "*"):
-		return 2
-	case c.Namespace == w.proxy.Namespace:
-		return 0
-	default:
+	if len(to) == 0 || slices.Contains(to, "*") || c.Namespace != w.proxy.Namespace {
 		return 1
 	}
+	return 0
 }
 
 // covers reports whether a host of a VirtualService covers a name.
