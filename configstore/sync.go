@@ -25,20 +25,20 @@ type SyncSignaler interface {
 	Synced() <-chan struct{}
 }
 
-// How often WaitForSync asks a Syncer that gives no signal: rarer and rarer,
-// because what takes long is not late by a little more.
+// The intervals at which WaitForSync polls a Syncer without a signal. They grow, because a long
+// wait is not made much longer by a late poll.
 const (
 	firstSyncPoll = time.Millisecond
 	lastSyncPoll  = 50 * time.Millisecond
 )
 
-// WaitForSync returns nil when all have synced: stores, then registries, then
-// what serves them, the order in which a program starts them. They must be
-// running, or driven by another goroutine. It waits for the signal of a
-// SyncSignaler, and asks others until they have. A cache that does not know what fills
-// it (SourceRegistrar) has synced at once: give such a source too, before the cache. The
-// error is the cause of ctx's end, wrapped with each Syncer that has not synced: its type, or its
-// name in a Group, and why it has not synced, as far as it says (PendingSyncer, SourceStater).
+// WaitForSync returns nil when all syncers have synced. List stores first, then registries, then
+// the servers that use them, which is the order in which a host starts them. They must be running,
+// or driven by another goroutine. It waits for the signal of a SyncSignaler, and polls all others.
+// A cache that does not know its source (see SourceRegistrar) has synced at once: pass such a
+// source too, before the cache. The error is the cause of ctx's end, wrapped with each Syncer that
+// has not synced: its type, or its name in a Group, and the reason if it reports one
+// (PendingSyncer, SourceStater).
 func WaitForSync(ctx context.Context, syncers ...Syncer) error {
 	for _, s := range syncers {
 		if err := waitForSync(ctx, s); err != nil {
