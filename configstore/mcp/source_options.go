@@ -23,16 +23,16 @@ type SourceOptions struct {
 	// server that does not know v1. Default: all kinds of the store, in their canonical
 	// versions.
 	Kinds []configstore.GroupVersionKind
-	// Revision is the revision whose objects are taken: those without a label
-	// istio.io/rev, and those that name it there. An object that is moved to another
-	// revision is deleted. Default: empty, which takes all objects.
+	// Revision is the revision of the objects to take: those without a label istio.io/rev, and
+	// those labelled with this revision. An object that is moved to another revision is deleted.
+	// Empty, the default, takes all objects.
 	Revision string
 	// Domain is written to the Domain of every object. Default: empty.
 	Domain string
-	// Node is what the source says of itself. Default: a node with an ID of the form
-	// "sidecar~ip~name.namespace~namespace.svc.cluster.local" and the metadata that
-	// Istio's client sends: GENERATOR "api", which asks an istiod for configs,
-	// ISTIO_VERSION, and Revision as ISTIO_REVISION. It must not be modified.
+	// Node identifies the source to the server. The default is a node with an ID of the form
+	// "sidecar~ip~name.namespace~namespace.svc.cluster.local" and the metadata that Istio's client
+	// sends: GENERATOR "api", which asks an istiod for configs, ISTIO_VERSION, and Revision as
+	// ISTIO_REVISION. It must not be modified.
 	Node *core.Node
 	// Delta makes the source speak the delta protocol, and SotW if a peer answers that it
 	// does not implement that. Do not use it with an istiod: up to 1.31 it does not tell
@@ -45,8 +45,8 @@ type SourceOptions struct {
 	// MaxBackoff is the longest time between two attempts to open a stream, but for
 	// chance. Default: 30 s.
 	MaxBackoff time.Duration
-	// RetryInterval is the time between two attempts to write what the store has
-	// refused. Default: 15 s.
+	// RetryInterval is the interval at which writes that the store rejected are retried. Default:
+	// 15 s.
 	RetryInterval time.Duration
 	// MaxResponseBytes is the size of the largest response that is taken; a larger one
 	// ends the stream with an error. Default: 256 MiB.
