@@ -32,8 +32,7 @@ type Meta struct {
 	// CreationTimestamp decides between competing objects: usually the oldest wins, and among
 	// objects of equal age the first by namespace and name. The store sets it on Create if it is
 	// zero; an Update with a zero value keeps it. A source without times, such as files, gives its
-	// objects time.Unix(0, 0), because the time at which a process read them differs from process
-	// to process.
+	// objects time.Unix(0, 0), because the times of reading them differ from process to process.
 	CreationTimestamp time.Time
 	OwnerReferences   []OwnerReference
 	// Generation is set by the store: 1 on Create, one more whenever the spec

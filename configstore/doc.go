@@ -34,9 +34,8 @@
 //
 // A handler can rely on these guarantees:
 //
-//   - There is one total order of events per cache, the order in which the
-//     changes were committed. All handlers of all kinds run on one worker; for
-//     each event they run in the order in which they were registered.
+//   - There is one total order of events per cache, the order of the commits. All handlers of all
+//     kinds run on one worker; for each event they run in order of registration.
 //   - When a handler runs, reading the cache returns a state at least as fresh
 //     as the event. It may be fresher.
 //   - A handler's view starts complete: registered before or after Run, it first

@@ -68,7 +68,7 @@ type SourceState struct {
 	// StaleSince is the time since which the source is Stale. It is zero if the source is not
 	// stale, or if the time is unknown.
 	StaleSince time.Time
-	// Content is the time at which the shown content was read from its origin, zero if unknown.
+	// Content is the time when the shown content was read from its origin, zero if unknown.
 	Content time.Time
 	// Err is the last error of the source as a whole, nil after it has been resolved. Its text is
 	// shown, so it must not contain passwords.

@@ -25,8 +25,8 @@ type SyncSignaler interface {
 	Synced() <-chan struct{}
 }
 
-// The intervals at which WaitForSync polls a Syncer without a signal. They grow, because a long
-// wait is not made much longer by a late poll.
+// The intervals between polls of a Syncer without a signal in WaitForSync. They grow, because a
+// long wait is not made much longer by a late poll.
 const (
 	firstSyncPoll = time.Millisecond
 	lastSyncPoll  = 50 * time.Millisecond

@@ -31,7 +31,7 @@
 //
 // The file has a magic number, a version and a checksum. A file that is damaged, truncated,
 // foreign, of a later version, or with a kind that the cache does not have, is rejected as a whole:
-// Status has the error, nothing of it is loaded, and it is replaced when the wrapped cache has
+// Status has the error, its content is ignored, and it is replaced when the wrapped cache has
 // synced. The file contains the full content of the configs, and is readable for its owner only.
 //
 // # Writes

@@ -124,7 +124,7 @@ type decoder struct {
 	failed bool
 }
 
-// end returns an error unless the whole record was read and nothing was missing.
+// end returns an error unless the record was read completely and was complete.
 func (d *decoder) end() error {
 	if d.failed || len(d.data) > 0 {
 		return ErrCorrupt

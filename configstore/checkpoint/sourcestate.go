@@ -7,7 +7,7 @@ import "github.com/pilotkit/pilotkit/configstore"
 var _ configstore.SourceStater = (*Cache)(nil)
 
 // SourceState implements configstore.SourceStater, by Status. The source is stale until the wrapped
-// cache has synced. Until then Content is the time at which the file was written; afterwards it is
+// cache has synced. Until then Content is the time when the file was written; afterwards it is
 // unknown, because the shown content is that of the wrapped cache. A rejected file is an error
 // until other content is shown in its place, then a warning. Objects of the file or of the wrapped
 // cache that the store rejects are errors.

@@ -31,7 +31,7 @@
 //   - If the identity of a document's object cannot be read, the document may define any object
 //     that is missing from its file, so all of these objects stay until the file can be read. Other
 //     files that define them take precedence. This does not apply to a document that stood in the
-//     file before and defined none of these objects.
+//     file before without defining any of these objects.
 //   - A file that cannot be read, or that exceeds the limits of the Options, keeps its objects in
 //     the same way. A directory that cannot be read keeps the objects of all files below it. If the
 //     source's own directory is missing or cannot be read, nothing changes at all.
@@ -47,9 +47,9 @@
 // # Errors and warnings
 //
 // The Report lists each error and each warning with file, document, line and object, for as long as
-// it persists; the Logger gets it once, and a note when it is resolved. Warnings are those of the
-// schemas about objects in the store, and mistyped kinds and versions. Documents that were not
-// meant for the store, such as a Deployment, a values.yaml or a package.json, are only counted.
+// it persists; the Logger gets it once, and a note when it is resolved. Warnings come from the
+// schemas of stored objects, and from mistyped kinds and versions. Documents that were not meant
+// for the store, such as a Deployment, a values.yaml or a package.json, are only counted.
 //
 // # Cost
 //
@@ -70,7 +70,7 @@
 //
 // The creation time of a document without creationTimestamp is time.Unix(0, 0). Among competing
 // objects the first by namespace and name therefore wins, in every process that reads the
-// directory, regardless of the order in which the files were written.
+// directory, regardless of the order of writes.
 //
 // An unchanged object is not written: it keeps its revision and causes no event. All changes found
 // in one pass over the directory are written as one batch if the store is a

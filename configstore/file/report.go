@@ -117,7 +117,7 @@ func (r *reporter) duplicates(x index) {
 	}
 }
 
-// bound sorts errors and drops those that exceed the limit of their file.
+// bound sorts errors and keeps at most limit of them for each file.
 func (r *reporter) bound(errs []*Error) []*Error {
 	slices.SortFunc(errs, (*Error).compare)
 	kept, file, n := errs[:0], "", 0

@@ -220,8 +220,8 @@ func (w *watcher) noteAll() {
 }
 
 // awaitQuietLocked wakes the loop after a quiet period, or when a burst has delayed it for too
-// long. The period is short if the only notification is a write to one file, because nothing is
-// likely to follow. It is long otherwise: a removed file may be about to be replaced, and several
+// long. The period is short if the only notification is a write to one file, because further ones
+// are unlikely. It is long otherwise: a removed file may be about to be replaced, and several
 // changes may belong together.
 func (w *watcher) awaitQuietLocked() {
 	now := time.Now()

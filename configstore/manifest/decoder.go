@@ -22,7 +22,7 @@ type decoder struct {
 	above    int
 	path     []step
 	problems []Problem
-	// wrong counts the problems, including those that are not kept.
+	// wrong counts all problems, whether kept or dropped.
 	wrong int
 }
 
@@ -158,8 +158,8 @@ func (d *decoder) entries(n *yaml.Node) []entry {
 	return l.entries
 }
 
-// collect adds the entries of a mapping, and then those of the mappings that it merges. If merged
-// is true, repeated keys are expected.
+// collect adds the entries of a mapping, followed by the entries of the mappings that it merges. If
+// merged is true, repeated keys are expected.
 func (d *decoder) collect(n *yaml.Node, l *entryList, merged bool) {
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {

@@ -115,17 +115,17 @@ func withoutLine(message string) string {
 	return message
 }
 
-// maxLocated is the size of the largest text in which an error is located. maxLocating bounds the
-// total size of the texts of an input that are read again to locate errors.
+// maxLocated is the maximum size of a text for locating errors. maxLocating bounds the total size
+// of the texts of an input that are read again to locate errors.
 const (
 	maxLocated  = 1 << 20
 	maxLocating = 16 << 20
 )
 
-// errorLine returns the line at which the error with this message begins. The line in the YAML
-// parser's own message is of little use: usually it is the line at which the innermost mapping
-// begins, and often it is off by one. errorLine therefore searches for the shortest prefix that
-// fails in the same way.
+// errorLine returns the line where the error with this message begins. The line in the YAML
+// parser's own message is of little use: usually it is the first line of the innermost mapping, and
+// often it is off by one. errorLine therefore searches for the shortest prefix that fails in the
+// same way.
 func (p *parser) errorLine(text []byte, message string) int {
 	if len(text) > maxLocated || p.in.locating < 0 {
 		return 1
@@ -151,9 +151,9 @@ func isNull(n *yaml.Node) bool {
 	return err == nil && s.kind == scalarNull
 }
 
-// jsonTrees reads a text as a sequence of JSON values. The nodes are equal to those of a YAML
-// parser. JSON has its own reader because YAML 1.1 parsers reject parts of it, such as surrogate
-// pairs. line is the number of the first line.
+// jsonTrees reads a text as a sequence of JSON values, and makes the same nodes as a YAML parser.
+// JSON has its own reader because YAML 1.1 parsers reject parts of it, such as surrogate pairs.
+// line is the number of the first line.
 func jsonTrees(text []byte, line int) ([]*yaml.Node, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()

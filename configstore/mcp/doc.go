@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcp carries configs over xDS, in the format in which Istio's control planes exchange them
-// (MCP over xDS). A [Source] keeps the objects of a server in a store:
+// Package mcp carries configs over xDS, in the format of Istio's control planes (MCP over xDS). A
+// [Source] keeps the objects of a server in a store:
 //
 //	store := memory.Make(istio.Schemas())
 //	source := mcp.NewSource(conn, store)
@@ -94,9 +94,9 @@
 //
 // A request without names, or for "*", subscribes to all objects of a type. In SotW each response
 // has all of them, and is sent only after a change of the kind; in delta a response has the
-// changes. A type that has no objects, or that is unknown, such as MeshConfig, gets an empty
-// response, so that clients know that they have everything. A kind is served by the type URLs of
-// all its versions.
+// changes. A type without objects, or an unknown one, such as MeshConfig, gets an empty response,
+// so that clients know that they have everything. A kind is served by the type URLs of all its
+// versions.
 //
 // A client of a revision (ISTIO_REVISION in the metadata of its node, or ServerOptions.Revision)
 // does not get objects of other revisions, according to their label istio.io/rev. A client without
@@ -116,7 +116,7 @@
 // and the Logger and the Observer are notified.
 //
 // Each object is encoded once for all clients, and only if there are clients. In SotW a response
-// has all objects of a kind, so clients of large stores need more than the 4 MiB that gRPC accepts
-// by default (grpc.MaxCallRecvMsgSize); Istio's clients have a higher limit. Streams,
-// acknowledgements, limits and fairness are those of package ads.
+// has all objects of a kind, so clients of large stores need more than gRPC's default limit of 4
+// MiB (grpc.MaxCallRecvMsgSize); Istio's clients have a higher limit. Package ads defines streams,
+// acknowledgements, limits and fairness.
 package mcp

@@ -112,7 +112,7 @@ func refusalText(errs []*Error) string {
 type Status struct {
 	// Connected: a stream is open. Delta: it is one of the delta protocol.
 	Connected, Delta bool
-	// Applied is the time at which the last response was applied, zero before the first one.
+	// Applied is the time of the last applied response, zero before the first one.
 	Applied time.Time
 	// StaleSince is the time since which the store may differ from the server: the start of Run, or
 	// the end of the last stream, until every kind was answered on a stream. It is zero if the

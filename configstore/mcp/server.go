@@ -79,8 +79,8 @@ func identified(proxyOf func(context.Context, *core.Node) (*registry.Proxy, erro
 	}
 }
 
-// Register adds the aggregated discovery service to a gRPC server, which can have it only once: for
-// a server that also serves proxies, see NewProvider. Streams may be opened before Run; they get
+// Register adds the aggregated discovery service to a gRPC server, which can have only one: for a
+// server that also serves proxies, see NewProvider. Streams may be opened before Run; they get
 // responses when Run has seen the cache synced.
 func (s *Server) Register(server grpc.ServiceRegistrar) { s.streams.Register(server) }
 

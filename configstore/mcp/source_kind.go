@@ -50,8 +50,7 @@ type sourceKind struct {
 
 	// answered: a response was applied.
 	answered bool
-	// held is the response that is held back, nil if none is. heldUntil is the time at which it is
-	// applied.
+	// held is the response that is held back, or nil. It is applied at heldUntil.
 	held      *response
 	heldUntil time.Time
 	// accepted is the version of the last response that was accepted.

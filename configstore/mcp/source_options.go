@@ -45,8 +45,7 @@ type SourceOptions struct {
 	// MaxBackoff is the longest time between two attempts to open a stream, but for
 	// chance. Default: 30 s.
 	MaxBackoff time.Duration
-	// RetryInterval is the interval at which writes that the store rejected are retried. Default:
-	// 15 s.
+	// RetryInterval is the interval between retries of rejected writes. Default: 15 s.
 	RetryInterval time.Duration
 	// MaxResponseBytes is the size of the largest response that is taken; a larger one
 	// ends the stream with an error. Default: 256 MiB.

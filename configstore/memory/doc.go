@@ -67,6 +67,6 @@
 //
 // # Errors
 //
-// Errors are those of package configstore, wrapped with the verb and the object: "create
+// Errors wrap the sentinels of package configstore with the verb and the object: "create
 // ServiceEntry default/foo: already exists".
 package memory

@@ -15,7 +15,7 @@ import (
 // store's lock.
 type plan struct {
 	store *Store
-	// committed is the revision to which the plan applies. revision is the last planned one.
+	// committed is the revision that the plan applies to. revision is the last planned one.
 	committed, revision uint64
 	// changes are the events, in order.
 	changes []configstore.Change

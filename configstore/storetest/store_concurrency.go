@@ -139,8 +139,8 @@ func checkLostUpdate(s *suite) {
 func checkConcurrentReaders(s *suite) {
 	const objects, reads = 20, 100
 	stop := make(chan struct{})
-	// Busy readers would starve the goroutines that a store waits for, such as those that receive
-	// the responses of a server.
+	// Busy readers would starve the goroutines that a store depends on, such as the receiver of a
+	// server's responses.
 	begun := make(chan struct{}, 2)
 	var readers sync.WaitGroup
 	for range 2 {

@@ -6,8 +6,8 @@
 //
 // All panics that the library recovers pass through [Recovered], where tests [Watch] them.
 //
-// Some panics are not recovered: a [Defect] passes, as do runtime.Goexit and errors for which the
-// runtime ends the process (a stack overflow, concurrent map writes).
+// Some panics are not recovered: a [Defect] passes, as do runtime.Goexit and fatal errors of the
+// runtime (a stack overflow, concurrent map writes).
 package guard
 
 import (

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package listing keeps the sorted lists of a store's objects: those of one kind, in all namespaces
-// and in each. A list is an immutable slice that is shared by all readers as long as nothing
-// changes; after a change the next reader makes it again, out of the last one. A writer therefore
-// pays for one key, regardless of the number of objects, and a reader for one copy of pointers.
+// Package listing keeps the sorted lists of a store's objects: one list for all objects of a kind,
+// and one for each namespace. A list is an immutable slice that is shared by all readers as long as
+// nothing changes; after a change the next reader makes it again, out of the last one. A writer
+// therefore pays for one key, regardless of the number of objects, and a reader for one copy of
+// pointers.
 //
 // [Lists] belong to a store that has a lock for its writers and lets readers find
 // single objects without it. The store calls Note and Drop, with its lock held;

@@ -35,8 +35,8 @@ func Dated(c configstore.Config) configstore.Config {
 }
 
 // All makes the writes, in order, and returns the outcome of each. Writes that were not rejected
-// before are one batch, if the store takes batches. A write that is rejected, or at which the store
-// panics, does not block the others.
+// before are one batch, if the store takes batches. A write that is rejected, or that makes the
+// store panic, does not block the others.
 func All(store configstore.ConfigStore, writes []Write) []error {
 	errs := make([]error, len(writes))
 	batched := false
