@@ -55,8 +55,8 @@ func WaitForSync(ctx context.Context, syncers ...Syncer) error {
 // PendingSyncer is the ability of a Syncer to say why it has not synced.
 type PendingSyncer interface {
 	Syncer
-	// Pending returns what the Syncer waits for, such as "Run has not been called"; "" if it has
-	// synced or does not know.
+	// Pending returns the reason why the Syncer has not synced, such as "Run has not been called". It
+	// returns "" if the Syncer has synced or does not know the reason.
 	Pending() string
 }
 
@@ -81,7 +81,7 @@ func Pending(s Syncer) string {
 	return name + " (" + why + ")"
 }
 
-// unsynced returns what is Pending.
+// unsynced returns the Pending texts of the syncers that have not synced.
 func unsynced(syncers []Syncer) (pending []string) {
 	for _, s := range syncers {
 		if !s.HasSynced() {
