@@ -23,12 +23,12 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
 )
 
-// What a service does that is asked about a request, by its header x-do.
+// The responses of a service to a check, by its header x-do.
 const (
 	doAllow = "allow"
 	doDeny  = "deny"
 	doFail  = "fail"
-	doSlow  = "slow" // it answers when nobody waits any more
+	doSlow  = "slow" // it responds after the caller has given up
 )
 
 // grpcAuthorizer decides about requests by their header x-do, and about connections by lines.
