@@ -80,7 +80,7 @@ func decideOnce(t *testing.T, d dice, counts map[codes.Code]int) int {
 	return len(read.Policies.Policies)
 }
 
-// draw draws the policies anew.
+// draw draws new policies.
 func (c *caller) draw() {
 	c.read.Policies.Policies = nil
 	for i := range 1 + c.IntN(6) {

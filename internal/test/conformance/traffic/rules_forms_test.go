@@ -21,8 +21,7 @@ func (c *comparison) t67() {
 }
 
 // withoutMaxGRPCTimeout: without a timeout the header of a call is used, by the field's successor.
-// With one, only the timeout is used, because Envoy then ignores the header in the successor's
-// form.
+// With one, only the timeout is used, because Envoy ignores maxGrpcTimeout if the successor is set.
 func withoutMaxGRPCTimeout(action tree) {
 	limit := text(action, "maxGrpcTimeout")
 	if delete(action, "maxGrpcTimeout"); limit == "0s" {
