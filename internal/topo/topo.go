@@ -6,7 +6,7 @@ package topo
 
 import "strings"
 
-// Labels of workloads. Locality has all three parts of a locality in one label; LegacyLocality is
+// Labels of workloads. Locality has the three parts of a locality in one label; LegacyLocality is
 // its older name.
 const (
 	Region         = "topology.kubernetes.io/region"

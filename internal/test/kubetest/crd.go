@@ -33,8 +33,8 @@ func IstioCRDs(tb testing.TB) []byte {
 }
 
 // GatewayAPICRDs returns the CRDs of a channel, "standard" or "experimental", as YAML, in the
-// version of sigs.k8s.io/gateway-api that the module under test requires. It returns those of the
-// given plurals ("httproutes"), or without plurals all of the group gateway.networking.k8s.io.
+// version of sigs.k8s.io/gateway-api that the module under test requires. It returns the CRDs of
+// the given plurals ("httproutes"), or without plurals all of the group gateway.networking.k8s.io.
 func GatewayAPICRDs(tb testing.TB, channel string, plurals ...string) []byte {
 	tb.Helper()
 	const group = "gateway.networking.k8s.io_"

@@ -42,8 +42,8 @@ type Identified struct {
 	// MayRefuse and MayAdmit report the allowed results. Both may be true, because the API leaves
 	// the result open for requests with several tokens, only some of them valid (S70).
 	MayRefuse, MayAdmit bool
-	// Claims are the possible claims of the request: those of one of its valid tokens, or a single
-	// nil if it has none.
+	// Claims are the possible claims of the request: the claims of one of its valid tokens, or a
+	// single nil if it has none.
 	Claims []map[string]any
 	// Outputs are the headers that tell the workload of a token, in lower case, and their values: "" is none. Nil: the API leaves it open, as
 	// there are several tokens, or rules that take one.

@@ -40,8 +40,8 @@ func isOfHTTP(rule *security.Rule) bool {
 	}) || slices.ContainsFunc(rule.GetWhen(), func(c *security.Condition) bool { return strings.HasPrefix(c.GetKey(), "request.") })
 }
 
-// holds reports whether a field matches: one of values, if there are any, and none of not. HTTP
-// fields always match connections.
+// holds reports whether a field matches: one of values, if there are any, and no element of not.
+// HTTP fields always match connections.
 func (r ruleReader) holds(http bool, values, not []string, is func(value string) bool) bool {
 	if http && r.call.Request == nil {
 		return true

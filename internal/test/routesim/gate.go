@@ -42,7 +42,7 @@ type gateFilter struct {
 }
 
 // NewGate reads the filters of a chain: the network filters, and the HTTP filters in the last of
-// them, if there are any. Unknown content is an error, so that nothing is mistaken for harmless.
+// them, if there are any. Unknown content is an error, so that it is not mistaken for harmless.
 func NewGate(chain *listenerv3.FilterChain) (*Gate, error) {
 	g := &Gate{regexps: make(map[string]*regexp.Regexp)}
 	for _, f := range chain.GetFilters() {

@@ -24,8 +24,8 @@ const (
 	Core
 )
 
-// Call returns the outcome of a call with the authority of the request as its target, or the error
-// with which the client rejects the whole route configuration.
+// Call returns the outcome of a call with the authority of the request as its target, or the
+// client's error if it rejects the whole route configuration.
 func (c GRPCClient) Call(config *routev3.RouteConfiguration, r Request) (Outcome, error) {
 	for _, vh := range config.GetVirtualHosts() {
 		if c == Core && len(vh.GetRoutes()) == 0 {

@@ -63,7 +63,7 @@ func (r ruleReader) trustDomain(value string) bool {
 	})
 }
 
-// glob reports whether text matches a pattern in which each star stands for any text.
+// glob reports whether text matches a pattern with stars, each for any text.
 func glob(pattern, text string) bool {
 	before, after, ok := strings.Cut(pattern, "*")
 	rest, starts := strings.CutPrefix(text, before)

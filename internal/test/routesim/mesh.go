@@ -37,7 +37,7 @@ type Service struct {
 	// Address is a domain of its own; "" for none.
 	Address  string
 	ExportTo []string
-	// Ports are all ports, HTTP those that take requests.
+	// Ports are all ports, HTTP the ports for requests.
 	Ports, HTTP []uint32
 }
 
