@@ -19,7 +19,7 @@ type Report struct {
 	Errors []*Error
 	// Warnings are sorted in the same way. They are the warnings of the schema about objects in the
 	// store, and probable typing errors: documents of an unknown kind or version in a group that is
-	// one of the store's, or similar to one.
+	// one of the store's, or a sibling of one.
 	Warnings []*Error
 	// Foreign counts the documents of other kinds, such as Deployments, and
 	// Other the documents that are no objects, such as a values.yaml or a

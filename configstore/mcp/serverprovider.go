@@ -18,8 +18,9 @@ import (
 // ProviderOptions for NewProvider. With the zero value no client gets configs.
 type ProviderOptions struct {
 	// ControlPlanes are the identities (registry.Proxy.Identity) of the clients that may get
-	// configs, including the keys in them. All other clients get none, whatever their nodes claim.
-	// "" stands for unverified clients, and is for ports that only control planes can reach.
+	// configs: all of them, including the keys in their content. All other clients get none,
+	// regardless of their nodes. "" stands for unverified clients, and is for ports that only
+	// control planes can reach.
 	ControlPlanes []string
 	// Revision is that of clients whose node says none: see the package comment. Default:
 	// none, and they are sent all objects.

@@ -193,7 +193,7 @@ func (r ruleReader) headerIs(name string) func(string) bool {
 	}
 }
 
-// found compares what a filter has found out; "[v]" is an element of a list.
+// found compares a value with the metadata of a filter; "[v]" is an element of a list.
 func (r ruleReader) found(filter, key string) func(string) bool {
 	return func(value string) bool {
 		got := r.call.Metadata[filter][key]

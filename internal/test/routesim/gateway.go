@@ -104,8 +104,8 @@ func common(g *Gateway, s *networking.Server, v *VirtualService) []string {
 	return out
 }
 
-// serve returns the outcome of a request by the most specific host. Routes for some requests come
-// before redirects of all requests.
+// serve returns the outcome of a request by the most specific host. Conditions that match some
+// requests come before conditions that match all.
 func serve(bindings []binding, redirects map[string]bool, r Request) Outcome {
 	best := ""
 	consider := func(h string) {

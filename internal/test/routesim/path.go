@@ -51,7 +51,8 @@ var (
 	slashes       = regexp.MustCompile(`//+`)
 )
 
-// Of returns what becomes of a path, which may have a query; false: the request is refused.
+// Of returns the normalized form of a path, which may have a query. It returns false if the
+// request is rejected.
 func (p Paths) Of(path string) (string, bool) {
 	if p.Checked && badPath.MatchString(path) {
 		return "", false
