@@ -79,8 +79,8 @@ func (e *edit) invalid(d *definition, doc manifest.Document, err error) {
 	e.bad(d, p, doc.Config, err)
 }
 
-// bad says that a document is bad: the last good state of its object stays. Without one a placeholder takes its place, if
-// its kind has them. read is what could be read of the object.
+// bad says that a document is bad: the last good state of its object stays. Without one a
+// placeholder takes its place, if its kind has them. read is what could be read of the object.
 func (e *edit) bad(d *definition, at position, read configstore.Config, err error) {
 	var kept *configstore.Config
 	if lost := e.lost[d.key]; lost != nil {

@@ -79,7 +79,8 @@ func SelectionUnread(unread []configstore.Violation) bool {
 	return anyIn(unread, selectorField, "targetRef", "targetRefs")
 }
 
-// ActionUnread reports whether one of the parts of an AuthorizationPolicy that cannot be read (configstore.Unread) is its action.
+// ActionUnread reports whether one of the parts of an AuthorizationPolicy that cannot be read
+// (configstore.Unread) is its action.
 func ActionUnread(unread []configstore.Violation) bool { return anyIn(unread, "action") }
 
 // anyIn reports whether one of the parts is in a field of the spec.

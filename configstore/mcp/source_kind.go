@@ -112,8 +112,9 @@ func newSourceKind(schema configstore.Schema, typeURL string) *sourceKind {
 	}
 }
 
-// maxUnnamed is how many errors of resources without a readable name are kept of one response, and of earlier deltas; maxNew is how
-// many bad objects of a response are kept that have no good state. Others are counted.
+// maxUnnamed is how many errors of resources without a readable name are kept of one response, and
+// of earlier deltas; maxNew is how many bad objects of a response are kept that have no good state.
+// Others are counted.
 const maxUnnamed, maxNew = 1000, 1000
 
 // maxRefusalWait is the longest time, but for chance, that an equal NACK waits.
@@ -293,8 +294,8 @@ func (s *Source) decode(o *sourceObject) {
 	}
 }
 
-// hold has a placeholder take the place of an object that has no good state, if its kind has them. read is what could be
-// read of it.
+// hold has a placeholder take the place of an object that has no good state, if its kind has them.
+// read is what could be read of it.
 func (s *Source) hold(o *sourceObject, read configstore.Config, err error) {
 	if o.good != nil && !configstore.IsPlaceholder(o.good) || !inRevision(read.Labels, s.opts.Revision) {
 		return

@@ -45,7 +45,8 @@ type Caller struct {
 const (
 	// timeout is that of calls that say none.
 	timeout = 30 * time.Second
-	// patience is how long a client may take to start and to make calls: grpc-js reads all of Envoy's protocol buffers first.
+	// patience is how long a client may take to start and to make calls: grpc-js reads all of
+	// Envoy's protocol buffers first.
 	patience = 2 * time.Minute
 )
 

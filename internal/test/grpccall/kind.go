@@ -78,8 +78,8 @@ func missingNode() string {
 	return ""
 }
 
-// Python returns a Python that has gRPC, or "". Debian installs python3-grpcio for its own Python, which need not be the
-// first in the PATH.
+// Python returns a Python that has gRPC, or "". Debian installs python3-grpcio for its own Python,
+// which need not be the first in the PATH.
 func Python() string { return findPython() }
 
 // findPython looks once.

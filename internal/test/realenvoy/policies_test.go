@@ -68,7 +68,8 @@ func (s policyStep) Actions() []bool { return []bool{s.Apply != nil, s.Delete !=
 // gatePorts are the ports of the gateway.
 type gatePorts struct{ http, https, tcp uint16 }
 
-// policies returns the AuthorizationPolicies that the steps leave, with the gateway's own ports and addresses of this machine.
+// policies returns the AuthorizationPolicies that the steps leave, with the gateway's own ports and
+// addresses of this machine.
 func (s *policyScenario) policies(ports gatePorts) (out []*configstore.Config) {
 	texts := strings.NewReplacer(`"80"`, strconv.Quote(strconv.Itoa(int(ports.http))), `"9000"`, strconv.Quote(strconv.Itoa(int(ports.tcp))))
 	for _, step := range s.Steps {

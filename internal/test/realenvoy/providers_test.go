@@ -119,8 +119,8 @@ func (a *asking) becomes(provider, do, want string) {
 	}
 }
 
-// TestProviders: what CUSTOM policies are about is decided by the service of their provider, and as the provider says if the
-// service is away, slow or fails.
+// TestProviders: what CUSTOM policies are about is decided by the service of their provider, and as
+// the provider says if the service is away, slow or fails.
 func TestProviders(t *testing.T) {
 	for i, program := range envoyproxy.Programs(t) {
 		t.Run(program.String(), func(t *testing.T) {

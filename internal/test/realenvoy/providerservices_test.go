@@ -68,8 +68,9 @@ func headerOptions(name, value string) []*core.HeaderValueOption {
 	return []*core.HeaderValueOption{{Header: &core.HeaderValue{Key: name, Value: value}}}
 }
 
-// httpAuthorizer decides about requests as grpcAuthorizer does. It is asked below the path /check, with one header that it
-// knows the gateway by, and with no header of the request that it does not have to know.
+// httpAuthorizer decides about requests as grpcAuthorizer does. It is asked below the path /check,
+// with one header that it knows the gateway by, and with no header of the request that it does not
+// have to know.
 func httpAuthorizer(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(r.URL.Path, "/check/asked") || r.Header.Get("x-gate") != "edge" || r.Header.Get("x-secret") != "" {
 		w.WriteHeader(http.StatusTeapot)

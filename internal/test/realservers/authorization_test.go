@@ -155,7 +155,8 @@ func TestPolicies(t *testing.T) {
 	})
 }
 
-// TestWorkload: the labels of a server's workload change, and the server loses its workload and gets it back (S92, S93).
+// TestWorkload: the labels of a server's workload change, and the server loses its workload and
+// gets it back (S92, S93).
 func TestWorkload(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

@@ -40,7 +40,8 @@ func (c *caller) taken() routesim.Transport {
 	return routesim.PlainText
 }
 
-// callAll calls over several connections: first such as the server takes, so that it is known to serve when it refuses the others.
+// callAll calls over several connections: first such as the server takes, so that it is known to
+// serve when it refuses the others.
 func (c *caller) callAll() {
 	c.t.Helper()
 	other := routesim.MutualTLS

@@ -260,8 +260,8 @@ func (c pairClient) differences(ports []pairPort, want []outcomes) (out []string
 	return out
 }
 
-// TestPairs: clients of all kinds call servers of all kinds, with the certificates of their bootstraps and in plain text, as
-// policies say that come, change and go.
+// TestPairs: clients of all kinds call servers of all kinds, with the certificates of their
+// bootstraps and in plain text, as policies say that come, change and go.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	p := startPairs(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/grpccall"
 )
 
-// underLoad changes policies while all clients call all servers that know who they are: no call fails that is allowed before
-// and after, and none succeeds that is denied before and after.
+// underLoad changes policies while all clients call all servers that know who they are: no call
+// fails that is allowed before and after, and none succeeds that is denied before and after.
 func (p *pairs) underLoad() {
 	p.TB.Helper()
 	p.apply(policy("a", `{rules: [{from: [{source: {namespaces: [web]}}]}]}`))

@@ -20,9 +20,10 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// TestServersDecideAsPoliciesSay: the engine of grpc-go decides about calls as PeerAuthentications and AuthorizationPolicies
-// say, for random ones. Most rounds are of policies that admit some calls and deny others: of random ones by themselves three in four
-// decide about all calls in one way, and tell little.
+// TestServersDecideAsPoliciesSay: the engine of grpc-go decides about calls as PeerAuthentications
+// and AuthorizationPolicies say, for random ones. Most rounds are of policies that admit some calls
+// and deny others: of random ones by themselves three in four decide about all calls in one way,
+// and tell little.
 func TestServersDecideAsPoliciesSay(t *testing.T) {
 	t.Parallel()
 	rounds := uint64(tier.Share(150))

@@ -45,8 +45,8 @@ type Identified struct {
 	// Claims are the possible claims of the request: the claims of one of its valid tokens, or a
 	// single nil if it has none.
 	Claims []map[string]any
-	// Outputs are the headers that tell the workload of a token, in lower case, and their values: "" is none. Nil: the API leaves it open, as
-	// there are several tokens, or rules that take one.
+	// Outputs are the headers that tell the workload of a token, in lower case, and their values:
+	// "" is none. Nil: the API leaves it open, as there are several tokens, or rules that take one.
 	Outputs map[string]string
 }
 
@@ -89,8 +89,8 @@ func (a *Authentication) Identify(p Proxy, c Call) Identified {
 	return out
 }
 
-// outputsFor returns the headers that a rule has set for a token: its payload as it is encoded, and claims that are texts. Others are
-// encoded as the API does not say; they are "" here.
+// outputsFor returns the headers that a rule has set for a token: its payload as it is encoded, and
+// claims that are texts. Others are encoded as the API does not say; they are "" here.
 func outputsFor(rule *security.JWTRule, claims map[string]any, token string) map[string]string {
 	out := map[string]string{}
 	if name := rule.GetOutputPayloadToHeader(); name != "" {

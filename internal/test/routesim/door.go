@@ -9,8 +9,8 @@ import (
 	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 )
 
-// Door is the listener of a gRPC server, as gRPC is documented to read it (gRFC A36, A29, A41): one filter chain for all
-// connections, what connections it takes, and what its filters make of calls.
+// Door is the listener of a gRPC server, as gRPC is documented to read it (gRFC A36, A29, A41): one
+// filter chain for all connections, what connections it takes, and what its filters make of calls.
 type Door struct {
 	*Gate
 	mutualTLS bool

@@ -143,8 +143,8 @@ func (r *tokenReader) provider(name string) verdict {
 	return verified
 }
 
-// missing is met if there is no token at the places of some providers, or the one that is looked at last, which is at the
-// first place, is good for the provider of its issuer.
+// missing is met if there is no token at the places of some providers, or the one that is looked at
+// last, which is at the first place, is good for the provider of its issuer.
 func (r *tokenReader) missing(names []string) verdict {
 	got := verified
 	for _, t := range slices.Backward(r.at(names...)) {
@@ -205,7 +205,8 @@ func outputsOf(p *jwt.JwtProvider) (out []string) {
 	return out
 }
 
-// output sets the headers of a provider. Claims that are no texts are encoded in a way that is not known here, and set as empty.
+// output sets the headers of a provider. Claims that are no texts are encoded in a way that is not
+// known here, and set as empty.
 func (r *tokenReader) output(p *jwt.JwtProvider, text string, claims map[string]any) {
 	if name := p.GetForwardPayloadHeader(); name != "" {
 		r.call.Headers[strings.ToLower(name)] = strings.Split(text, ".")[1]

@@ -9,8 +9,9 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// Server is what calls to gRPC servers are judged by: PeerAuthentications and AuthorizationPolicies, read as Istio's API
-// documents them, as far as such a server can keep to them.
+// Server is what calls to gRPC servers are judged by: PeerAuthentications and
+// AuthorizationPolicies, read as Istio's API documents them, as far as such a server can keep to
+// them.
 type Server struct {
 	// Peers are sorted by age, the oldest first.
 	Peers []*PeerAuthentication
@@ -79,8 +80,9 @@ func (s *Server) MutualTLS(p Proxy, port uint32) bool {
 	}
 }
 
-// mode is that of the port, else of the workload, else of the namespace, else of the mesh. Of each level the oldest policy
-// counts; one that says UNSET has the mode of the level above (S21). A policy of the root namespace with a selector is for nobody (S20).
+// mode is that of the port, else of the workload, else of the namespace, else of the mesh. Of each
+// level the oldest policy counts; one that says UNSET has the mode of the level above (S21). A
+// policy of the root namespace with a selector is for nobody (S20).
 func (s *Server) mode(p Proxy, port uint32) security.PeerAuthentication_MutualTLS_Mode {
 	oldest := func(is func(o *PeerAuthentication) bool) *security.PeerAuthentication {
 		if i := slices.IndexFunc(s.Peers, is); i >= 0 {

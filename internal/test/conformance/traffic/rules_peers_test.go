@@ -22,7 +22,8 @@ func (c *comparison) s30() {
 	}
 }
 
-// someWorkloadPolicy reports whether a policy for some workloads, or their ports, of the namespace of a host is not DISABLE.
+// someWorkloadPolicy reports whether a policy for some workloads, or their ports, of the namespace
+// of a host is not DISABLE.
 func (c *comparison) someWorkloadPolicy(host string) bool {
 	for _, s := range c.of(host, c.proxy) {
 		for _, p := range c.peers {

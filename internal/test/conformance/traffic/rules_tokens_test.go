@@ -20,8 +20,8 @@ import (
 // unknown.
 const unknownKey = "0xObjM0UvS_oaazjpEYlAbwctEJ4L8pH3OuTb7qth7gUwqet"
 
-// refusedTokens returns how we refuse a RequestAuthentication that Istio takes, "" if we do not: rules without an issuer
-// (S73), and with keys twice or with none (S74, free).
+// refusedTokens returns how we refuse a RequestAuthentication that Istio takes, "" if we do not:
+// rules without an issuer (S73), and with keys twice or with none (S74, free).
 func refusedTokens(ours result) string {
 	spec, _ := ours.spec.(*security.RequestAuthentication)
 	for _, r := range spec.GetJwtRules() {
