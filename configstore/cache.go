@@ -32,14 +32,13 @@ type Subscriber interface {
 	Subscribe(kind GroupVersionKind, handler EventHandler) (cancel func())
 }
 
-// BatchHandler is called with many changes at once, in commit order. The slice is
-// the handler's only until it returns; what it points to is shared.
+// BatchHandler is called with several changes at once, in commit order. The slice is valid only
+// until the handler returns; the objects that it refers to are shared and read-only.
 type BatchHandler func(changes []Change)
 
-// BatchSubscriber is the optional ability of a cache to hand over, in one call,
-// all the events that are queued when its worker gets to them: a burst then
-// costs its receiver one update instead of many. The events of what was committed
-// as one (BatchWriter) come in one call.
+// BatchSubscriber is the optional ability of a cache to deliver, in one call, all events that are
+// queued when its worker reaches them, so that a burst costs the receiver one update instead of
+// many. The events of one commit (see BatchWriter) are delivered in one call.
 type BatchSubscriber interface {
 	// SubscribeBatch registers a handler for the changes of several kinds. It
 	// sees one timeline for all of them, with the promises of EventHandler.

@@ -8,9 +8,9 @@ import (
 	"slices"
 )
 
-// Checked is the evidence that an object is valid by one schema. A source that
-// validates objects itself, to say in which line they are wrong, puts it into its
-// Mutations. Only Schemas.Check makes it, so that a store may rely on it.
+// Checked is the evidence that an object is valid under one schema. A source that validates objects
+// itself, for example to report the line of an error, puts it into its Mutations. Only
+// Schemas.Check makes a Checked, so that a store may rely on it.
 type Checked struct {
 	schema   *addedSchema
 	config   Config

@@ -10,7 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Meta is what a store knows of an object besides its content.
+// Meta is the metadata of an object: its key, labels and annotations, and the fields that a store
+// maintains.
 type Meta struct {
 	// GroupVersionKind is the kind, in its canonical version.
 	GroupVersionKind GroupVersionKind
@@ -25,15 +26,13 @@ type Meta struct {
 	Domain      string
 	Labels      map[string]string
 	Annotations map[string]string
-	// ResourceVersion is set by the store. It may be compared for equality only.
-	// Empty means that the object was never stored, or, in a write, that
-	// whatever is stored is to be replaced.
+	// ResourceVersion is set by the store and may be compared for equality only. Empty means that
+	// the object was never stored; in a write, empty replaces any stored version.
 	ResourceVersion string
-	// CreationTimestamp decides which of objects that compete counts: mostly the oldest, and
-	// of those that are equally old the first by namespace and name. It is set by the
-	// store on Create if zero, and kept by an Update with a zero one. A source that knows no
-	// times, such as files, gives its objects time.Unix(0, 0), because the time at which a
-	// process has read them is another one in each process.
+	// CreationTimestamp decides between competing objects: usually the oldest wins, and among
+	// objects of equal age the first by namespace and name. The store sets it on Create if it is
+	// zero; an Update with a zero value keeps it. A source without times, such as files, gives its
+	// objects time.Unix(0, 0), because the times of reading them differ from process to process.
 	CreationTimestamp time.Time
 	OwnerReferences   []OwnerReference
 	// Generation is set by the store: 1 on Create, one more whenever the spec
@@ -52,8 +51,8 @@ type OwnerReference struct {
 	BlockOwnerDeletion bool
 }
 
-// Config is one object: its metadata, its content and, optionally, its status.
-// It is passed by value; what it points to is shared and read-only.
+// Config is one object: its metadata, its content and, optionally, its status. It is passed by
+// value; its maps and messages are shared and read-only.
 type Config struct {
 	Meta
 	Spec   proto.Message

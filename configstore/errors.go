@@ -37,8 +37,8 @@ type Violation struct {
 	// Field is the path of the field in the object's YAML form, for example
 	// "spec.ports[1].number". Empty if the object as a whole is meant.
 	Field string
-	// Message says what is wrong and what was found, for example
-	// "must be 1–65535, is 70000".
+	// Message states the rule and the value that breaks it, for example "must be 1–65535, is
+	// 70000".
 	Message string
 }
 

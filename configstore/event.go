@@ -7,7 +7,7 @@ import "strconv"
 // Event is the kind of a change.
 type Event int
 
-// The events. The zero value is none of them.
+// The events. The zero value is no event.
 const (
 	EventAdd Event = iota + 1
 	EventUpdate

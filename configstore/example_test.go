@@ -29,8 +29,8 @@ func ExampleTyped() {
 		fmt.Println(err)
 	}
 
-	// What a store hands out is shared and read-only: clone, change, update. The
-	// update fails with ErrConflict if it has changed meanwhile.
+	// Stored objects are shared and read-only: clone, change, update. The update fails with
+	// ErrConflict if the object has changed meanwhile.
 	db, _ := entries.Get("db", "default")
 	db = db.Clone()
 	db.Spec.Ports[0].Number = 70000

@@ -22,9 +22,8 @@ func (k ConfigKey) String() string {
 	return k.Kind.Kind + "/" + k.Namespace + "/" + k.Name
 }
 
-// Object returns "Kind namespace/name" for use in error messages, without the kind
-// or the namespace if that is empty. What is very long is cut, and what cannot be
-// printed is quoted.
+// Object returns "Kind namespace/name" for use in error messages, without the kind or the namespace
+// if that is empty. Long parts are truncated, and unprintable ones are quoted.
 func (k ConfigKey) Object() string {
 	object := excerpt.Name(k.Name)
 	if k.Namespace != "" {

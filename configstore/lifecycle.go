@@ -7,10 +7,9 @@ import "context"
 // Drainer is the ability to work without Run, on the caller's goroutine: for
 // hosts and tests that want no goroutine. The package comment has the life cycle.
 type Drainer interface {
-	// Drain handles everything that is queued, and what handlers cause meanwhile,
-	// and returns when nothing is left. While another goroutine delivers, and in a
-	// handler, it returns at once: the goroutine that delivers continues until
-	// nothing is left. To wait for a running worker use Flush.
+	// Drain handles all queued events, including those that handlers cause meanwhile, and returns
+	// when the queue is empty. While another goroutine delivers, and in a handler, it returns at
+	// once: the goroutine that delivers empties the queue. To wait for a running worker use Flush.
 	Drain()
 }
 
@@ -25,12 +24,12 @@ type Flusher interface {
 	Flush(ctx context.Context) error
 }
 
-// Deliverer is the optional ability of a ConfigStoreCache to tell when its handlers may
-// not agree on what there is. Find it with As.
+// Deliverer is the optional ability of a ConfigStoreCache to report when its handlers may disagree
+// about the content of the cache. Find it with As.
 type Deliverer interface {
-	// Delivering reports whether the cache is handing out changes: some handlers may
-	// have been called with them, and others not. Who asks again every quarter of a
-	// millisecond is told of a moment between two batches, also while commits come
-	// without an end. It takes no time, and may be called from anywhere.
+	// Delivering reports whether the cache is delivering changes: some handlers may have been
+	// called with them, and others not. A caller that polls every quarter of a millisecond sees a
+	// moment between two batches, even while commits come without end. It takes no time, and may be
+	// called from anywhere.
 	Delivering() bool
 }

@@ -4,10 +4,10 @@ package configstore
 
 import "strconv"
 
-// Op is what a Mutation does.
+// Op is the operation of a Mutation.
 type Op int
 
-// The operations of a ConfigStore. The zero value is none of them.
+// The operations of a ConfigStore. The zero value is no operation.
 const (
 	OpCreate Op = iota + 1
 	OpUpdate
@@ -52,11 +52,10 @@ type Mutation struct {
 // BatchWriter is the optional ability of a store to commit several changes as
 // one. Find it with As.
 type BatchWriter interface {
-	// Apply commits a batch, all or nothing, and returns the store's revision
-	// after it. Each mutation sees the effects of those before it; readers see
-	// none or all of them; their events follow each other without another in
-	// between; stores in which a transaction writes an object once may tell of several
-	// mutations of one object only what they amount to, and say so. The error is that of
-	// the first mutation that is not possible.
+	// Apply commits a batch, all or nothing, and returns the store's revision after it. Each
+	// mutation sees the effects of the mutations before it; readers see none or all of them; their
+	// events are delivered without another event in between. A store whose transactions write an
+	// object at most once may report only the net change of several mutations of one object, and
+	// says so. The error is that of the first mutation that is not possible.
 	Apply(mutations ...Mutation) (revision uint64, err error)
 }

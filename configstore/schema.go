@@ -35,34 +35,33 @@ type Schema struct {
 	Status proto.Message
 	// Validate checks objects; nil accepts all.
 	Validate Validator
-	// Text says what the strings of a field of the spec, and of the messages in it,
-	// may hold; nil means TextAny for all. For a map it is asked about the key and
-	// the value of its entries. The strings in a google.protobuf.Struct, Value or
-	// StringValue follow the rule of the field that holds it, those of messages in
-	// an Any the rules of their own fields.
+	// Text returns the rule for the strings in a field of the spec, and in the messages below it; a
+	// nil Text means TextAny for all. For a map it is called for the key and the value of its
+	// entries. The strings in a google.protobuf.Struct, Value or StringValue follow the rule of the
+	// enclosing field, and the strings of messages in an Any follow the rules of their own fields.
 	Text func(field protoreflect.FieldDescriptor) TextRule
-	// Equal compares two specs of the type of Spec, neither of which is nil, as
-	// proto.Equal does, but faster; nil means proto.Equal. Stores compare specs on
-	// every update.
+	// Equal compares two specs of the type of Spec, neither of them nil, as proto.Equal does, but
+	// faster; nil means proto.Equal. Stores compare specs on every update.
 	Equal func(a, b proto.Message) bool
 
-	// Closed, of a kind whose absence lets in what an object of it may keep out, returns the spec that takes the place of
-	// one that cannot be read: nothing is let in of what that concerns. spec is what could be read of it (see Unread), or nil.
-	// Nil: an object that cannot be read is as one that is not there, and unknown fields have no effect.
+	// Closed is for kinds whose objects restrict access, so that the absence of an object admits
+	// traffic. It returns the spec that takes the place of an unreadable one and admits nothing in
+	// its scope. spec is the readable part of it (see Unread), or nil. If Closed is nil, an
+	// unreadable object is treated as absent, and unknown fields have no effect.
 	Closed func(spec proto.Message) proto.Message
 
 	// added is nil if the schema is in no Schemas.
 	added *addedSchema
 }
 
-// addedSchema is what a schema gets when it is added to a SchemasBuilder. Unions
-// share it, so its address is the identity of the schema.
+// addedSchema is the compiled part of a schema, made when the schema is added to a SchemasBuilder.
+// Unions share it, so its address is the identity of the schema.
 type addedSchema struct {
 	// scanners returns the scanners for Spec and Status.
 	scanners func() (spec, status *textScanner)
 }
 
-// scanners returns the scanners for Spec and Status, either of which may be nil.
+// scanners returns the scanners for Spec and Status. Either may be nil.
 func (s *Schema) scanners() (spec, status *textScanner) {
 	if s.added == nil {
 		return nil, nil
@@ -113,7 +112,7 @@ func (s Schema) Check(c Config) (warnings []Violation, err error) {
 	return warnings, nil
 }
 
-// unread returns warnings of what cannot be read of a spec.
+// unread returns a warning for each unreadable part of a spec.
 func (s Schema) unread(spec proto.Message) []Violation {
 	out := Unread(spec)
 	for i := range out {
@@ -126,7 +125,7 @@ func (s Schema) unread(spec proto.Message) []Violation {
 	return out
 }
 
-// validate calls Validate, of which a panic is a violation.
+// validate calls Validate, and turns a panic into a violation.
 func (s Schema) validate(c Config) (warnings, violations []Violation) {
 	p := guard.Call(func() { warnings, violations = s.Validate(c) })
 	if p != nil {

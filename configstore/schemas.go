@@ -64,8 +64,7 @@ func (s Schemas) KindOf(spec proto.Message) (kind GroupVersionKind, ok bool) {
 	return kind, ok
 }
 
-// All returns the schemas in the order in which they were added. The caller may
-// modify the slice.
+// All returns the schemas in the order of their addition. The caller may modify the slice.
 func (s Schemas) All() []Schema { return slices.Clone(s.kinds()) }
 
 func (s Schemas) kinds() []Schema {
@@ -75,8 +74,8 @@ func (s Schemas) kinds() []Schema {
 	return s.all
 }
 
-// Union returns the kinds of s and those of others that s lacks, in order of
-// first appearance: the first schema of a kind wins.
+// Union returns the kinds of s and the kinds of others that s lacks, in order of first appearance:
+// the first schema of a kind wins.
 func (s Schemas) Union(others ...Schemas) Schemas {
 	b := NewSchemasBuilder()
 	for _, set := range append([]Schemas{s}, others...) {

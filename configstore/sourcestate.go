@@ -9,12 +9,12 @@ import (
 	"unicode/utf8"
 )
 
-// Source is what fills a store or a registry, with a name: for those who show how sources are, such
-// as debug pages and metrics. Make one of anything with SourceOf, or fill it for what has a
-// state of another form.
+// Source is a named source of a store or a registry, for displays of the sources' states such as
+// debug pages and metrics. SourceOf makes one from any source; fill the struct directly for a
+// source with a state of another form.
 type Source struct {
-	// Name tells the source from others. It is the program's own word, never what comes from
-	// outside.
+	// Name distinguishes the source from others. It is chosen by the host, never taken from
+	// external input.
 	Name string
 	// State says how the source is. It is called whenever somebody looks, maybe by several
 	// goroutines at a time.
@@ -28,8 +28,8 @@ type SourceStater interface {
 	SourceState() SourceState
 }
 
-// SourceOf returns a source that says how it is if it is a SourceStater, and otherwise no more
-// than whether it has synced. What it wraps is not asked. A nil source panics.
+// SourceOf returns a Source that reports the state of source if source is a SourceStater, and
+// otherwise only whether it has synced. Wrapped sources are not considered. A nil source panics.
 func SourceOf(name string, source Syncer) Source {
 	if source == nil {
 		panic("configstore.SourceOf: source " + name + " is nil")
@@ -40,8 +40,8 @@ func SourceOf(name string, source Syncer) Source {
 	return Source{name, func() SourceState { return SourceState{Synced: source.HasSynced()} }}
 }
 
-// CheckSources returns an error for sources that cannot be shown together: those whose names are
-// empty, equal or not valid UTF-8, and those without a State.
+// CheckSources returns an error for sources that cannot be shown together: sources with an empty,
+// duplicate or invalid UTF-8 name, and sources without a State.
 func CheckSources(sources []Source) error {
 	var errs []error
 	seen := make(map[string]bool, len(sources))
@@ -63,24 +63,25 @@ func CheckSources(sources []Source) error {
 type SourceState struct {
 	// Synced: the first complete content is there.
 	Synced bool
-	// Freshness says whether what is shown is what the origin has.
+	// Freshness reports whether the shown content is the current content of the origin.
 	Freshness Freshness
-	// StaleSince is since when it is Stale; zero: it is not, or that is not known.
+	// StaleSince is the time since which the source is Stale. It is zero if the source is not
+	// stale, or if the time is unknown.
 	StaleSince time.Time
-	// Content is when the content that is shown was read from its origin; zero: not known.
+	// Content is the time when the shown content was read from its origin, zero if unknown.
 	Content time.Time
-	// Err is the last error of the source as a whole, as long as it counts; nil: there is none.
-	// Its text is shown: it should have no passwords.
+	// Err is the last error of the source as a whole, nil after it has been resolved. Its text is
+	// shown, so it must not contain passwords.
 	Err error
-	// Problems are what keeps parts of its content from being taken, and warnings.
+	// Problems are the reasons why parts of the content were rejected, and warnings.
 	Problems []SourceProblem
 }
 
-// SourceProblem is what is wrong with a part of a source's content, such as an object of a file.
+// SourceProblem describes a problem with a part of a source's content, such as an object of a file.
 type SourceProblem struct {
 	// Object is the object; the zero key: it is not known, or there is none.
 	Object ConfigKey
-	// Text says what is wrong, and where.
+	// Text describes the problem and its place.
 	Text string
 	// Warning: it is taken all the same.
 	Warning bool
@@ -101,7 +102,7 @@ func (s SourceState) Count() (errs, warnings int) {
 	return errs, warnings
 }
 
-// Freshness says whether what a source shows is what its origin has.
+// Freshness reports whether the content that a source shows is the current content of its origin.
 type Freshness int
 
 const (

@@ -26,7 +26,7 @@ func (stated) SourceState() configstore.SourceState {
 	}
 }
 
-// TestSourceOf: a source is asked for what it can say.
+// TestSourceOf: a source reports as much of its state as it knows.
 func TestSourceOf(t *testing.T) {
 	t.Parallel()
 	silent := configstore.SourceOf("silent", silentSource(true))

@@ -5,9 +5,8 @@ package configstore
 // NamespaceAll as the namespace of List means every namespace.
 const NamespaceAll = ""
 
-// Reader is the reading half of a ConfigStore: what a store is at this moment, or
-// what a snapshot was. Kinds may be named by any version that Schemas knows;
-// objects are handed out under the canonical one.
+// Reader is the reading half of a ConfigStore: the current state of a store, or a snapshot. Kinds
+// may be given in any version known to Schemas; objects are returned under the canonical version.
 type Reader interface {
 	// Schemas returns the kinds that the store keeps.
 	Schemas() Schemas

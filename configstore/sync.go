@@ -25,20 +25,20 @@ type SyncSignaler interface {
 	Synced() <-chan struct{}
 }
 
-// How often WaitForSync asks a Syncer that gives no signal: rarer and rarer,
-// because what takes long is not late by a little more.
+// The intervals between polls of a Syncer without a signal in WaitForSync. They grow, because a
+// long wait is not made much longer by a late poll.
 const (
 	firstSyncPoll = time.Millisecond
 	lastSyncPoll  = 50 * time.Millisecond
 )
 
-// WaitForSync returns nil when all have synced: stores, then registries, then
-// what serves them, the order in which a program starts them. They must be
-// running, or driven by another goroutine. It waits for the signal of a
-// SyncSignaler, and asks others until they have. A cache that does not know what fills
-// it (SourceRegistrar) has synced at once: give such a source too, before the cache. The
-// error is the cause of ctx's end, wrapped with each Syncer that has not synced: its type, or its
-// name in a Group, and why it has not synced, as far as it says (PendingSyncer, SourceStater).
+// WaitForSync returns nil when all syncers have synced. List stores first, then registries, then
+// the servers that use them, which is the order in which a host starts them. They must be running,
+// or driven by another goroutine. It waits for the signal of a SyncSignaler, and polls all others.
+// A cache that does not know its source (see SourceRegistrar) has synced at once: pass such a
+// source too, before the cache. The error is the cause of ctx's end, wrapped with each Syncer that
+// has not synced: its type, or its name in a Group, and the reason if it reports one
+// (PendingSyncer, SourceStater).
 func WaitForSync(ctx context.Context, syncers ...Syncer) error {
 	for _, s := range syncers {
 		if err := waitForSync(ctx, s); err != nil {
@@ -55,8 +55,8 @@ func WaitForSync(ctx context.Context, syncers ...Syncer) error {
 // PendingSyncer is the ability of a Syncer to say why it has not synced.
 type PendingSyncer interface {
 	Syncer
-	// Pending returns what the Syncer waits for, such as "Run has not been called"; "" if it has
-	// synced or does not know.
+	// Pending returns the reason why the Syncer has not synced, such as "Run has not been called". It
+	// returns "" if the Syncer has synced or does not know the reason.
 	Pending() string
 }
 
@@ -81,7 +81,7 @@ func Pending(s Syncer) string {
 	return name + " (" + why + ")"
 }
 
-// unsynced returns what is Pending.
+// unsynced returns the Pending texts of the syncers that have not synced.
 func unsynced(syncers []Syncer) (pending []string) {
 	for _, s := range syncers {
 		if !s.HasSynced() {

@@ -53,7 +53,7 @@ func TestWaitForSync(t *testing.T) {
 	})
 }
 
-// TestWaitForSyncEndsWithItsContext: and says what was not synced.
+// TestWaitForSyncEndsWithItsContext: the error names the syncer that has not synced.
 func TestWaitForSyncEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		never := time.Now().Add(time.Hour)

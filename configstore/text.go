@@ -13,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// TextRule says what a string may hold. All strings of all objects must be UTF-8,
-// as protobuf demands: a message with any other cannot be encoded.
+// TextRule is a rule for the content of a string. All strings of all objects must be UTF-8, as
+// protobuf demands: a message with an invalid string cannot be encoded.
 type TextRule int
 
 const (
@@ -29,7 +29,7 @@ const (
 	TextHeaderValue
 )
 
-// problem says what is wrong with a string, or returns "".
+// problem describes how s breaks the rule, or returns "".
 func (r TextRule) problem(s string) string {
 	switch {
 	case !utf8.ValidString(s):
@@ -50,9 +50,9 @@ func hasControl(s string, tabs bool) bool {
 	return false
 }
 
-// checkText checks the strings of an object against the rules of its kind. sound is
-// false if it cannot be encoded, and plain if all of the spec is known, besides. Nearly every object is plain text, which the
-// scanner finds out without a path to any field; the rest is walked.
+// checkText checks the strings of an object against the rules of its kind. sound is false if it
+// cannot be encoded, and plain if all of the spec is known, besides. Nearly every object is plain
+// text, which the scanner finds out without a path to any field; the rest is walked.
 func (s *Schema) checkText(c *Config) (violations []Violation, plain, sound bool) {
 	spec, status := s.scanners()
 	plainSpec, plainStatus := spec.plain(c.Spec), c.Status == nil || status.plain(c.Status)
@@ -71,8 +71,8 @@ func (s *Schema) checkText(c *Config) (violations []Violation, plain, sound bool
 	return w.out.list(), plainSpec, !w.broken
 }
 
-// metadata checks that what names an object is of one line. Annotations are texts:
-// kubectl keeps whole manifests in one.
+// metadata checks that the identifying fields of an object are single lines. Annotations may be
+// longer texts: kubectl keeps whole manifests in one.
 func (w *textWalk) metadata(m *Meta) {
 	root := &textPlace{name: "metadata"}
 	w.check(TextLine, m.Name, root.child("name"), false)
@@ -111,7 +111,7 @@ func (w *textWalk) strings(texts map[string]string, at *textPlace, values TextRu
 	}
 }
 
-// check reports what is wrong with a string or with the key of a map.
+// check reports a string, or the key of a map, that breaks rule.
 func (w *textWalk) check(rule TextRule, s string, at *textPlace, key bool) {
 	if isPlain(s) {
 		return
@@ -130,8 +130,7 @@ func (w *textWalk) check(rule TextRule, s string, at *textPlace, key bool) {
 	})
 }
 
-// ruleOf returns the rule for the strings of a field, which is nil for those of no
-// message.
+// ruleOf returns the rule for the strings of a field. fd is nil for strings outside of a message.
 func (w *textWalk) ruleOf(fd protoreflect.FieldDescriptor) TextRule {
 	if w.rule == nil || fd == nil {
 		return TextAny

@@ -11,11 +11,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// textScanner finds out whether a message holds nothing but plain text, which no
-// rule forbids, and nothing that its type does not know (see Unread). It reads the fields of the generated Go types and allocates
-// nothing, so that the objects of which there are many cost what reading their
-// strings does. A nil scanner finds nothing plain, nor does one that is not sure:
-// then textWalk looks.
+// textScanner reports whether a message holds only plain text, which no rule forbids, and no fields
+// that are unknown to its type (see Unread). It reads the fields of the generated Go types and
+// allocates nothing, so that checking the common kinds costs little more than reading their
+// strings. A nil or unsure scanner reports false, and textWalk then examines the message.
 type textScanner struct {
 	message reflect.Type // pointer to a struct
 	plan    *scanPlan
@@ -37,7 +36,7 @@ type scanField struct {
 	plan *scanPlan
 	// members are the plans of a oneof, by the types of its wrappers.
 	members map[reflect.Type]*scanPlan
-	// values are those of an enum.
+	// values are the values of an enum.
 	values protoreflect.EnumValueDescriptors
 }
 
@@ -176,7 +175,7 @@ func isPlain(s string) bool {
 	return true
 }
 
-// scanCompiler makes the plans of messages and of those that they hold.
+// scanCompiler makes the plans of messages and of the messages nested in them.
 type scanCompiler struct {
 	plans map[reflect.Type]*scanPlan
 	// foreign: a message is of no generated Go type with a field for each field.

@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// maxMessageDepth is how deep messages may nest: protobuf decodes none that nest
-// deeper. A message that holds itself, which only a Go program can make, ends here.
+// maxMessageDepth bounds the nesting of messages. protobuf decodes no message that is nested
+// deeper. The bound also ends the walk of a cyclic message, which only a Go program can make.
 const maxMessageDepth = 10_000
 
 // textWalk visits every string of an object, by the descriptors of its messages.
@@ -134,8 +134,8 @@ func (w *textWalk) entries(m protoreflect.Map, fd protoreflect.FieldDescriptor, 
 	}
 }
 
-// value visits what google.protobuf.Value and its parts hold, whose places are
-// those of the YAML that they stand for.
+// value visits the content of a google.protobuf.Value. The places of its parts are those of the
+// YAML that they represent.
 func (w *textWalk) value(m protoreflect.Message, at *textPlace, holder protoreflect.FieldDescriptor, depth int) {
 	for _, f := range populated(m) {
 		switch fd := f.descriptor; {

@@ -10,8 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// ConfigOf is a Config whose spec has the type T. Like a Config it is passed by
-// value, and what it points to is shared and read-only: Clone it to change it.
+// ConfigOf is a Config whose spec has the type T. Like a Config it is passed by value, and its maps
+// and messages are shared and read-only: Clone it to change it.
 type ConfigOf[T proto.Message] struct {
 	Meta
 	// Spec is nil only in the zero value, which handlers get for "no object".
@@ -88,9 +88,9 @@ func (r *ReaderOf[T]) List(namespace string) []ConfigOf[T] {
 	return slices.Collect(r.Select(namespace, nil))
 }
 
-// Select iterates over those objects of List whose labels include all of selector;
-// an empty selector selects everything. They are those of the iteration's start,
-// whatever happens to the store meanwhile.
+// Select iterates over the objects of List whose labels include all of selector; an empty selector
+// selects everything. The iteration sees the state at its start, even if the store changes
+// meanwhile.
 func (r *ReaderOf[T]) Select(namespace string, selector map[string]string) iter.Seq[ConfigOf[T]] {
 	return func(yield func(ConfigOf[T]) bool) {
 		for c := range Select(r.reader, r.kind, namespace, selector) {
@@ -101,10 +101,9 @@ func (r *ReaderOf[T]) Select(namespace string, selector map[string]string) iter.
 	}
 }
 
-// StoreOf is a ConfigStore seen as a store of one kind, whose specs have the type
-// T. It holds nothing of its own: what is written through it is in the store, and
-// the promises are those of the store. The kind of what is written is the view's,
-// whatever the object's Meta says.
+// StoreOf is a ConfigStore seen as a store of one kind, whose specs have the type T. It has no
+// state of its own: writes go to the underlying store, with the guarantees of that store. Written
+// objects get the kind of the view, whatever their Meta says.
 type StoreOf[T proto.Message] struct {
 	*ReaderOf[T]
 	store ConfigStore

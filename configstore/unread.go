@@ -12,9 +12,10 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// What a process cannot read of an object, as it is of a newer API, is kept in the spec as unknown fields of protobuf. So
-// it is copied, compared, stored and sent with the spec. Fields that were read from text have no number of their own, and
-// have the name in one of the numbers that no API uses.
+// Fields of a newer API that this process cannot read are kept in the spec as unknown fields of
+// protobuf. They are therefore copied, compared, stored and sent with the spec. Fields read from
+// text have no number of their own, so their names are stored under one of the numbers that no API
+// uses.
 const (
 	// namedField holds the name of a field.
 	namedField protowire.Number = protowire.MaxValidNumber
@@ -41,7 +42,7 @@ func Unread(spec proto.Message) []Violation {
 	return w.out.list()
 }
 
-// unreadWalk visits what a message has that is not known.
+// unreadWalk visits the unknown fields of a message.
 type unreadWalk struct{ out violations }
 
 func (w *unreadWalk) message(m protoreflect.Message, at *textPlace, depth int) {
@@ -102,9 +103,9 @@ func (w *unreadWalk) value(fd protoreflect.FieldDescriptor, v protoreflect.Value
 	}
 }
 
-// Placeholder returns what takes the place of an object that exists and cannot be read, if its kind has such things (see
-// Schema.Closed) and the object has a name. c is what could be read of it; its Spec may be nil. err is why the rest cannot
-// be read.
+// Placeholder returns the replacement for an object that exists and cannot be read, if its kind has
+// placeholders (see Schema.Closed) and the object has a name. c is the readable part of the object;
+// its Spec may be nil. err is the reason why the rest cannot be read.
 func (s *Schema) Placeholder(c Config, err error) (placeholder Config, ok bool) {
 	if s.Closed == nil || c.Name == "" {
 		return Config{}, false
@@ -113,7 +114,7 @@ func (s *Schema) Placeholder(c Config, err error) (placeholder Config, ok bool) 
 		c.Spec = nil
 	}
 	c.GroupVersionKind, c.Status = s.GroupVersionKind, nil
-	for _, spec := range []proto.Message{c.Spec, nil} { // What says what it concerns may be what is wrong.
+	for _, spec := range []proto.Message{c.Spec, nil} { // The fields that define its scope may be the invalid ones.
 		c.Spec = s.Closed(spec)
 		mark(c.Spec.ProtoReflect(), placeholderField, excerpt.Sprintf("%v", err))
 		if _, invalid := s.Check(c); invalid == nil {

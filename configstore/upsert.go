@@ -4,10 +4,9 @@ package configstore
 
 import "errors"
 
-// Upsert stores an object whether or not it exists: it is an Update if there is an
-// object of that key, or if a ResourceVersion says that there has to be, and a
-// Create otherwise. An object that equals the stored one causes no event. It returns
-// the object's revision. The errors are those of Update and Create.
+// Upsert stores an object whether or not it exists: it is an Update if an object of that key exists
+// or if c has a ResourceVersion, and a Create otherwise. An object that equals the stored one
+// causes no event. It returns the object's revision. The errors are those of Update and Create.
 func Upsert(store ConfigStore, c Config) (revision string, err error) {
 	if c.ResourceVersion != "" {
 		return store.Update(c)

@@ -146,7 +146,7 @@ func TestTypedBatchAndSnapshot(t *testing.T) {
 	}
 }
 
-// Without a kind, and with a type that is none or several kinds', nothing is known.
+// Without a kind, an object whose type belongs to no kind, or to several, is rejected.
 func TestWritesWithoutKind(t *testing.T) {
 	store := memory.Make(istio.Schemas())
 	c := configstore.Config{Meta: configstore.Meta{Name: "a", Namespace: "ns"}}

@@ -12,9 +12,9 @@ import (
 // see at each read whether the copy is current, and bring it up to date without
 // waiting for events. Find it with As.
 //
-// To make such a copy: read Revision, then the lists, then take the changes after
-// that revision, up to Revision, which may or may not be in the lists already.
-// Where Watch fails with ErrCompacted, make it anew.
+// To make such a copy, read Revision, then the lists, then take the changes after that revision up
+// to the current Revision. The lists may already contain some of these changes. If Watch fails with
+// ErrCompacted, make a new copy.
 type Watcher interface {
 	// Revision returns the revision of the last change that reads show, or 0 if
 	// there was none. It grows with each change, by 1 or more, and never

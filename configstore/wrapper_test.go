@@ -10,10 +10,10 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-// opaque hides what a cache can do beyond a ConfigStoreCache.
+// opaque hides the abilities of a cache beyond ConfigStoreCache.
 type opaque struct{ configstore.ConfigStoreCache }
 
-// transparent shows what it wraps.
+// transparent exposes the wrapped store.
 type transparent struct{ configstore.ConfigStoreCache }
 
 func (w transparent) Unwrap() configstore.ConfigStore { return w.ConfigStoreCache }
@@ -53,7 +53,7 @@ func TestAs(t *testing.T) {
 	}
 }
 
-// A wrapper's own ability comes before that of what it wraps.
+// An ability of the wrapper takes precedence over that of the wrapped store.
 func TestAsPrefersTheWrapper(t *testing.T) {
 	var calls int
 	d, ok := configstore.As[configstore.Drainer](drained{transparent{memory.NewController(memory.Make(istio.Schemas()))}, &calls})

@@ -37,7 +37,8 @@ func BenchmarkLoad(b *testing.B) {
 	}
 }
 
-// BenchmarkLoadFiles is what that saves: to parse and validate them from 100 files.
+// BenchmarkLoadFiles is the cost that a checkpoint avoids: parsing and validating the objects from
+// 100 files.
 func BenchmarkLoadFiles(b *testing.B) {
 	dir := b.TempDir()
 	var text bytes.Buffer
@@ -82,8 +83,8 @@ func BenchmarkSave(b *testing.B) {
 	}
 }
 
-// BenchmarkWriteWhileSaving changes an object until the handlers have it, while nothing is
-// saved, and while a file of 100,000 objects is written again and again.
+// BenchmarkWriteWhileSaving changes an object until the handlers have handled it, without a save,
+// and while a file of 100,000 objects is written continuously.
 func BenchmarkWriteWhileSaving(b *testing.B) {
 	for name, saving := range map[string]bool{"quiet": false, "saving": true} {
 		b.Run(name, func(b *testing.B) {

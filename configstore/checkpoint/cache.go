@@ -29,17 +29,17 @@ type Options struct {
 	Interval time.Duration
 	// HistoryLimit is that of memory.Options.
 	HistoryLimit int
-	// Logger gets an error when the file was refused or cannot be written, once until it
-	// can; and what is slow or panics, as that of memory.ControllerOptions. The default,
-	// nil, discards.
+	// Logger gets an error when the file was rejected or cannot be written, once until a write
+	// succeeds, and reports of slow and panicking handlers, as the Logger of
+	// memory.ControllerOptions does. Nil discards.
 	Logger *slog.Logger
 }
 
 // reads is what readers call.
 type reads = reading.Cache
 
-// Cache is a ConfigStoreCache that shows what another one does, and, until that has
-// synced, what it showed last. Create it with New.
+// Cache is a ConfigStoreCache that shows the content of another cache and, until that has synced,
+// the content of the file. Create it with New.
 type Cache struct {
 	reads  // which is shown
 	shown  *derived.Published
@@ -49,15 +49,16 @@ type Cache struct {
 	logger *slog.Logger
 	disk   disk
 
-	// warm: a file was loaded. live: the source has synced, and is what is shown.
+	// warm is set if a file was loaded. live is set when the source has synced and its content is
+	// shown.
 	warm, live atomic.Bool
 	// started and ended are set when Run begins and ends.
 	started, ended atomic.Bool
 
-	// feeding orders what the source tells, and the moment from which that is shown.
+	// feeding serialises the changes of the source with the switch to live.
 	feeding sync.Mutex
-	// pending is what the source has told until then; nil from then on, and always if no
-	// file was loaded.
+	// pending has the changes of the source before the switch to live. It is nil afterwards, and
+	// always nil if no file was loaded.
 	pending map[configstore.ConfigKey]*configstore.Config
 
 	// saving makes one file at a time, of the revision saved.
@@ -70,14 +71,14 @@ type Cache struct {
 
 // Status is how a Cache is at one moment.
 type Status struct {
-	// Stale: what is shown is the content of the file, as the wrapped cache has not synced.
+	// Stale is true while the content of the file is shown because the wrapped cache has not
+	// synced.
 	Stale bool
 	// Written is when the file was written that was loaded, or that was saved last; zero:
 	// there is none.
 	Written time.Time
-	// Refused is why the file that was there was not loaded; nil: it was, or there was
-	// none. It matches ErrForeign, ErrVersion, ErrCorrupt, ErrKind, or the errors of package
-	// io/fs.
+	// Refused is the reason why an existing file was not loaded, or nil. It matches ErrForeign,
+	// ErrVersion, ErrCorrupt, ErrKind, or the errors of package io/fs.
 	Refused error
 	// Err is why the file could not be written, if the last attempt failed.
 	Err error
@@ -154,8 +155,8 @@ func (c *Cache) Status() Status {
 	return c.status
 }
 
-// Save writes the file now, if what is shown is not what it has. It does nothing before
-// the wrapped cache has synced.
+// Save writes the file now, if the shown content differs from the file. It does nothing before the
+// wrapped cache has synced.
 func (c *Cache) Save() error {
 	c.saving.Lock()
 	defer c.saving.Unlock()
@@ -187,7 +188,7 @@ func (c *Cache) Save() error {
 	return err
 }
 
-// Snapshot returns what is shown of all kinds.
+// Snapshot returns the shown content of all kinds.
 func (c *Cache) Snapshot() *memory.Snapshot { return c.shown.Snapshot() }
 
 // Get implements ConfigStore.
@@ -200,7 +201,8 @@ func (c *Cache) List(kind configstore.GroupVersionKind, namespace string) []*con
 	return c.reader().List(kind, namespace)
 }
 
-// reader returns what is read: when Run has ended, nobody hears of changes any more.
+// reader returns the store that serves reads. It is the wrapped cache after Run has ended, because
+// changes are no longer delivered then.
 func (c *Cache) reader() configstore.Reader {
 	if c.ended.Load() && c.live.Load() {
 		return c.source
@@ -228,8 +230,8 @@ func (c *Cache) Delete(kind configstore.GroupVersionKind, name, namespace string
 	return c.source.Delete(kind, name, namespace, resourceVersion) //nolint:wrapcheck // with its errors
 }
 
-// HasSynced implements ConfigStoreCache. It is true once the handlers have processed the
-// content of the file, or, without one, what the wrapped cache has when it has synced.
+// HasSynced implements ConfigStoreCache. It is true once the handlers have processed the content of
+// the file or, without a file, the content that the wrapped cache had when it synced.
 func (c *Cache) HasSynced() bool {
 	c.goLive()
 	return c.shown.HasSynced()

@@ -155,7 +155,7 @@ func TestWithoutFile(t *testing.T) {
 	expectContents(t, "the source", c, "a 1")
 }
 
-// TestEverythingIsKept: what is loaded is in all fields what was saved.
+// TestEverythingIsKept: loaded objects equal the saved ones in all fields.
 func TestEverythingIsKept(t *testing.T) {
 	bare := configstore.Config{Meta: configstore.Meta{GroupVersionKind: istio.ServiceEntry, Name: "z", Namespace: "ns"}, Spec: entry("z", "").Spec}
 	s := newSource(t, true, entry("a", "1"), bare)
@@ -234,7 +234,7 @@ func expectFile(t *testing.T, when, path string, want ...string) {
 	expectContents(t, when, c, want...)
 }
 
-// TestUnwritable: what cannot be written is reported, logged once, and tried again.
+// TestUnwritable: a failed write is reported, logged once, and retried.
 func TestUnwritable(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "missing")
 	var log bytes.Buffer

@@ -34,7 +34,7 @@ func service(name, address string) configstore.Config {
 	}
 }
 
-// updates is an updater that writes down what clients are to be sent.
+// updates is an updater that records the updates for clients.
 type updates struct {
 	xdsupdate.XDSUpdater
 	made []string
@@ -54,9 +54,9 @@ func (u *updates) SvcUpdate(_ xdsupdate.ShardKey, host registry.Hostname, _ stri
 	u.made = append(u.made, fmt.Sprintf("svc %s %s", host, event))
 }
 
-// TestClientsGetTheDifference: a control plane starts while its source is away, has the
-// services of before, and when the source is back, its registry updates what has changed
-// meanwhile. The source is one that numbers its objects anew.
+// TestClientsGetTheDifference: a control plane that starts while its source is down has the
+// previous services, and when the source is back, its registry updates the differences. The source
+// is one that assigns new resource versions at each start.
 func TestClientsGetTheDifference(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "checkpoint")
 	start := func(synced *bool, objects ...configstore.Config) (*checkpoint.Cache, *serviceentry.Controller, *updates) {

@@ -22,14 +22,14 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// errCrashed is what a crashing disk answers.
+// errCrashed is the error of a crashing disk.
 var errCrashed = errors.New("no space left")
 
-// crashingDisk works for some operations, and then no more: as a process that is killed
-// there, or a disk that is full. The write at which it ends is done in part.
+// crashingDisk works for a number of operations, and fails from then on, like a killed process or a
+// full disk. The last write is done in part.
 type crashingDisk struct {
 	left int
-	// unsynced has, by path, what would be lost if the machine stopped, too.
+	// unsynced has, by path, the bytes that would be lost if the machine stopped, too.
 	unsynced map[string]bool
 }
 
@@ -104,9 +104,8 @@ func (f *crashingFile) Sync() error {
 	return f.diskFile.Sync()
 }
 
-// TestCrashAtEveryPoint: wherever writing ends, the file is the last complete one, or
-// the new one; the latter if Save has returned nil. What is left over does not disturb the
-// next one.
+// TestCrashAtEveryPoint: wherever writing ends, the file is the last complete one, or the new one;
+// it is the new one if Save has returned nil. Leftovers do not disturb the next write.
 func TestCrashAtEveryPoint(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "checkpoint")
 	points := 0

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package checkpoint keeps the last content of a cache of configs in a file, so that a
-// control plane that starts while its sources are down serves what it had:
+// Package checkpoint keeps the last content of a cache of configs in a file, so that a control
+// plane that starts while its sources are down serves its last content:
 //
 //	cache := checkpoint.New(source, "/var/lib/pilot/configs", checkpoint.Options{})
 //	…            // use cache wherever source would be used
@@ -9,40 +9,39 @@
 //
 // # Warm start
 //
-// New loads the file. Until the wrapped cache has synced, the content of the file is what
-// readers see and handlers get, as additions, and HasSynced is true; Status says that it
-// is stale, and how old. When the wrapped cache has synced, what differs goes out as one
-// batch: updates, deletions, additions. From then on the cache shows what the wrapped one
-// tells, each of its batches as a batch.
+// New loads the file. Until the wrapped cache has synced, readers see the content of the file,
+// handlers get it as additions, and HasSynced is true; Status reports that it is stale, and its
+// age. When the wrapped cache has synced, the difference is delivered as one batch: updates,
+// deletions, additions. From then on the cache shows the changes of the wrapped cache, each of its
+// batches as a batch.
 //
-// Objects are compared with all of their metadata. Those of a source that gives them
-// other resource versions, or creation times, after each start are updates then, which
-// change nothing for proxies.
+// Objects are compared with all of their metadata. If a source assigns other resource versions, or
+// creation times, after each start, its objects are therefore delivered as updates, which change
+// nothing for proxies.
 //
-// Without a file the cache is empty until the wrapped one has synced, and so has it.
+// Without a file the cache is empty, and has not synced, until the wrapped one has synced.
 //
 // # The file
 //
-// It is written, if something has changed, every Options.Interval, when Run ends, and by
-// Save; never before the wrapped cache has synced. Neither readers nor writers wait: what
-// is written is a snapshot. The file is replaced in one step, after what is written has
-// reached the disk, so that a process that is killed, or a machine that stops, at any
-// moment, leaves the last complete file. Two processes must not share one.
+// The file is written every Options.Interval if the content has changed, when Run ends, and by
+// Save; never before the wrapped cache has synced. Neither readers nor writers wait, because the
+// written content is a snapshot. The file is replaced in one step, after its bytes have reached the
+// disk, so that a process that is killed, or a machine that stops, at any moment, leaves the last
+// complete file. Two processes must not share a file.
 //
-// It has a magic number, a version and a checksum. A file that is damaged, truncated, of
-// something else, of a later version, or with a kind that the cache does not have, is
-// refused as a whole: Status has the error, nothing of it is loaded, and it is replaced
-// when the wrapped cache has synced. It holds everything that the configs hold, and is
-// readable for its owner only.
+// The file has a magic number, a version and a checksum. A file that is damaged, truncated,
+// foreign, of a later version, or with a kind that the cache does not have, is rejected as a whole:
+// Status has the error, its content is ignored, and it is replaced when the wrapped cache has
+// synced. The file contains the full content of the configs, and is readable for its owner only.
 //
 // # Writes
 //
-// Create, Update, UpdateStatus and Delete go to the wrapped cache, with its errors. They
-// show when its event has come back; Flush waits for that.
+// Create, Update, UpdateStatus and Delete go to the wrapped cache, with its errors. Reads see a
+// write when its event has come back; Flush waits for that.
 //
 // # Life cycle and concurrency
 //
-// Run runs the wrapped cache, too, which nobody else may run. Drain and Flush drive both,
-// if the wrapped cache can be driven. When Run has ended, Get and List are those of the
-// wrapped cache, if that has synced. Otherwise everything is as package configstore says.
+// Run also runs the wrapped cache, which must not be run by anything else. Drain and Flush drive
+// both, if the wrapped cache can be driven. When Run has ended, Get and List read the wrapped cache
+// if it has synced. Otherwise the contract is that of package configstore.
 package checkpoint

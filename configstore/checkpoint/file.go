@@ -24,11 +24,12 @@ type diskFile interface {
 	Sync() error
 }
 
-// replaceFile writes a file in one step: whoever reads path, after whatever happens in
-// between, finds what was there, or all that content writes. When it has returned
-// nil, the latter holds.
+// replaceFile writes a file in one step. At any later time, including after a crash at any point, a
+// reader of path finds either the previous content or everything that content writes. After
+// replaceFile has returned nil, it is the new content.
 //
-//  1. The content goes to a file beside it, which is overwritten if it was left over.
+//  1. The content goes to a temporary file in the same directory, which overwrites any leftover of
+//     an earlier attempt.
 //  2. Its bytes are on the disk before its name is that of the file.
 //  3. Its name is on the disk before that counts as done.
 func replaceFile(d disk, path string, content func(io.Writer) error) (err error) {
@@ -79,6 +80,6 @@ func (osDisk) syncDir(path string) error {
 	if err != nil {
 		return err //nolint:wrapcheck // it has the path
 	}
-	defer func() { _ = dir.Close() }() // nothing was written
+	defer func() { _ = dir.Close() }() // the directory was opened for reading only
 	return dir.Sync()                  //nolint:wrapcheck // it has the path
 }

@@ -40,8 +40,8 @@ type source struct {
 	synced bool
 }
 
-// newSource returns one with objects, whose versions are those that are given, as they
-// are with sources that outlive the program.
+// newSource returns a source whose objects have the given versions, as with sources that outlive
+// the process.
 func newSource(tb testing.TB, synced bool, objects ...configstore.Config) *source {
 	tb.Helper()
 	s := &source{memory.NewController(memory.Make(istio.Schemas(), memory.Options{Mirror: true})), synced}
@@ -78,7 +78,7 @@ func expectContents(t *testing.T, when string, r configstore.Reader, want ...str
 	}
 }
 
-// events records those of a cache, by batches.
+// events records the events of a cache, by batches.
 type events struct{ batches [][]string }
 
 func record(c *Cache) *events {

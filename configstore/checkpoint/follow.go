@@ -22,8 +22,8 @@ func (c *Cache) follow() {
 	configfeed.Subscribe(c.source, kinds, c.told)
 }
 
-// told takes what the source tells: it is kept until the source has synced, and shown
-// from then on.
+// told handles changes of the source: they are pending until the source has synced, and shown from
+// then on.
 func (c *Cache) told(changes []configstore.Change) {
 	c.feeding.Lock()
 	defer c.feeding.Unlock()
@@ -40,7 +40,7 @@ func (c *Cache) told(changes []configstore.Change) {
 	}
 }
 
-// show commits what the source has told as a batch.
+// show commits the changes of the source as a batch.
 func (c *Cache) show(changes []configstore.Change) {
 	batch := make([]configstore.Mutation, len(changes))
 	for i, ch := range changes {
@@ -59,8 +59,8 @@ func deletion(config *configstore.Config) configstore.Mutation {
 	return m
 }
 
-// goLive shows what the source has, if it has synced: the difference to what is shown
-// is one batch.
+// goLive switches to the content of the source, if it has synced. The difference to the shown
+// content is one batch.
 func (c *Cache) goLive() {
 	if c.live.Load() || !c.source.HasSynced() {
 		return
@@ -80,8 +80,8 @@ func (c *Cache) goLive() {
 	c.live.Store(true)
 }
 
-// difference returns what makes what is shown of what is pending: deletions, then the
-// rest in the order of kinds and lists.
+// difference returns the mutations that turn the shown content into the pending content: deletions
+// first, then the rest in the order of kinds and lists.
 func (c *Cache) difference() []configstore.Mutation {
 	var deletions, rest []configstore.Mutation
 	for _, schema := range c.Schemas().All() {
@@ -102,8 +102,8 @@ func (c *Cache) difference() []configstore.Mutation {
 	return append(deletions, rest...)
 }
 
-// Run implements ConfigStoreCache: it runs the wrapped cache, delivers events, and writes
-// the file. What cannot be written is tried again.
+// Run implements ConfigStoreCache: it runs the wrapped cache, delivers events, and writes the file.
+// Failed writes of the file are retried.
 func (c *Cache) Run(stop <-chan struct{}) {
 	if c.started.Swap(true) {
 		panic("configstore/checkpoint: Run called twice")

@@ -26,14 +26,14 @@ func fileOf(tb testing.TB, objects ...configstore.Config) []byte {
 	return data
 }
 
-// resealed returns a file with the checksum of what it has.
+// resealed returns a file with a valid checksum of its content.
 func resealed(data []byte) []byte {
 	body := slices.Clone(data[:len(data)-checksumSize])
 	return binary.LittleEndian.AppendUint64(body, xxhash.Sum64(body))
 }
 
-// TestEveryDamageIsFound: whatever byte is changed, and wherever the file ends, it is
-// refused as a whole.
+// TestEveryDamageIsFound: a file with any changed byte, or truncated anywhere, is rejected as a
+// whole.
 func TestEveryDamageIsFound(t *testing.T) {
 	data := fileOf(t, entry("a", "1"), entry("b", "1"))
 	if objects, _, err := read(data, istio.Schemas()); err != nil || len(objects) != 2 {
@@ -57,8 +57,8 @@ func TestEveryDamageIsFound(t *testing.T) {
 	}
 }
 
-// TestRefused: each file that cannot be used is an error of its own, nothing of it is
-// shown, and it is replaced once there is something to save.
+// TestRefused: each unusable file is an error of its own, its content is ignored, and it is
+// replaced by the first save.
 func TestRefused(t *testing.T) {
 	good := fileOf(t, entry("a", "1"), entry("b", "1"))
 	future := slices.Clone(good)

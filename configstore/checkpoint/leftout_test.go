@@ -41,8 +41,8 @@ func bad(text string) configstore.Config {
 	return c
 }
 
-// TestOneObjectLeftOut: an object that cannot be shown keeps no other back, neither of the wrapped cache nor of a file, and
-// SourceState says so until it can be.
+// TestOneObjectLeftOut: an object that cannot be shown keeps no other back, neither of the wrapped
+// cache nor of a file, and SourceState says so until it can be.
 func TestOneObjectLeftOut(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "checkpoint")
 	s := newLoose(t, entry("a", "1"), bad("1"), entry("c", "1"))

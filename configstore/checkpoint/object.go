@@ -124,7 +124,7 @@ type decoder struct {
 	failed bool
 }
 
-// end returns whether all of the record was read, and nothing was missing.
+// end returns an error unless the record was read completely and was complete.
 func (d *decoder) end() error {
 	if d.failed || len(d.data) > 0 {
 		return ErrCorrupt
@@ -168,7 +168,7 @@ func (d *decoder) bytes() []byte {
 func (d *decoder) string() string { return string(d.bytes()) }
 func (d *decoder) bool() bool     { return d.uvarint() == 1 }
 
-// count returns the number of elements that follow, each of which has a byte at least.
+// count returns the number of elements that follow. Each element takes at least one byte.
 func (d *decoder) count() int {
 	n := d.uvarint()
 	if n > uint64(len(d.data)) {

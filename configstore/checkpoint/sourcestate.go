@@ -6,10 +6,11 @@ import "github.com/pilotkit/pilotkit/configstore"
 
 var _ configstore.SourceStater = (*Cache)(nil)
 
-// SourceState implements configstore.SourceStater, by Status. It is stale until the wrapped cache
-// has synced; as long as it is, Content is when the file was written, and unknown afterwards, for
-// then what is shown is that cache's. A file that was refused is an error until something is shown in
-// its place, then a warning. Objects that no store takes, of the file or of the wrapped cache, are errors.
+// SourceState implements configstore.SourceStater, by Status. The source is stale until the wrapped
+// cache has synced. Until then Content is the time when the file was written; afterwards it is
+// unknown, because the shown content is that of the wrapped cache. A rejected file is an error
+// until other content is shown in its place, then a warning. Objects of the file or of the wrapped
+// cache that the store rejects are errors.
 func (c *Cache) SourceState() configstore.SourceState {
 	synced, status := c.HasSynced(), c.Status()
 	s := configstore.SourceState{Synced: synced, Freshness: configstore.FreshnessOf(status.Stale), Err: status.Err}

@@ -14,7 +14,7 @@ import (
 // write is one change that the store needs.
 type write struct {
 	key configstore.ConfigKey
-	// definition is what is written; nil for a deletion.
+	// definition is the state to write, nil for a deletion.
 	definition *definition
 	// again means that the store has refused the object before.
 	again bool
@@ -35,8 +35,8 @@ func (s *Source) apply(dirty map[configstore.ConfigKey]struct{}) {
 	}
 }
 
-// diff returns what the store needs, in the order in which readers are least
-// surprised: what is new before what goes.
+// diff returns the writes that bring the store up to date. Additions and updates come before
+// deletions, so that readers see a replacement before the removal.
 func (s *Source) diff(dirty map[configstore.ConfigKey]struct{}) []*write {
 	var writes, deletes []*write
 	for key := range dirty {
@@ -48,8 +48,8 @@ func (s *Source) diff(dirty map[configstore.ConfigKey]struct{}) []*write {
 		case effective == nil && mine && len(s.index.definitions[key]) == 0:
 			deletes = append(deletes, &write{key: key, again: again})
 		case effective == nil, mine && have.config == effective.config:
-			// It is as it should be, or no document mentions it and it is not
-			// ours, or those that do cannot be read: the last good state stays.
+			// The object is up to date, or no document defines it and it belongs to another writer,
+			// or the documents that define it cannot be read and the last good state stays.
 		case mine && commit.Equal(s.schemaOf(key), have.config, effective.config):
 			// The same object, so that it is recognised by its address.
 			effective.config = have.config
@@ -87,8 +87,8 @@ func (s *Source) conclude(w *write, err error) {
 	}
 }
 
-// mutation returns how to write to the object that the store holds. The zero
-// mutation means that nothing is to be done.
+// mutation returns the mutation that applies w to the currently stored object. The zero mutation
+// means that there is nothing to do.
 func (s *Source) mutation(w *write) (configstore.Mutation, error) {
 	stored := s.store.Get(w.key.Kind, w.key.Name, w.key.Namespace)
 	have, mine := s.owned[w.key]

@@ -38,7 +38,7 @@ func (s *countingStore) Update(c configstore.Config) (string, error) {
 	return s.Store.Update(c)
 }
 
-// What one look has found is one batch, also if a part of it is refused.
+// All changes found in one scan are one batch, even if a part of it is rejected.
 func TestReloadIsOneBatch(t *testing.T) {
 	f := newFixture(t, file.Options{})
 	store := &countingStore{Store: f.store}
@@ -62,14 +62,14 @@ func TestReloadIsOneBatch(t *testing.T) {
 	f.reload()
 	f.wantStore("ns/a=two", "ns/b=one", "ns/d=one", "ns/x=theirs")
 	f.wantErrors("a.yaml:24:5: ", "a.yaml:52:5: ", "a.yaml:57:1: ")
-	// The update, the create and the deletion: neither what is invalid nor what
-	// belongs to others.
+	// The update, the create and the deletion, without the invalid object and the object of another
+	// writer.
 	if fmt.Sprint(store.batches) != "[3]" || store.single != 0 {
 		t.Errorf("batches %v and %d single writes, want one batch of 3", store.batches, store.single)
 	}
 }
 
-// wrapper passes what a ConfigStore does, and shows what it wraps.
+// wrapper forwards the methods of ConfigStore, and exposes the wrapped store.
 type wrapper struct{ configstore.ConfigStore }
 
 func (w wrapper) Unwrap() configstore.ConfigStore { return w.ConfigStore }
@@ -98,7 +98,7 @@ func (s *lookupStore) Get(kind configstore.GroupVersionKind, name, namespace str
 	return s.ConfigStore.Get(kind, name, namespace)
 }
 
-// A change looks its object up once; what has not changed is not looked up.
+// A changed object is looked up once; unchanged ones are not looked up.
 func TestChangeLooksUpOnce(t *testing.T) {
 	f := newFixture(t, file.Options{})
 	store := &lookupStore{ConfigStore: f.store}
@@ -111,7 +111,7 @@ func TestChangeLooksUpOnce(t *testing.T) {
 			t.Errorf("%d lookups for one change, want 1", store.gets)
 		}
 	}
-	// By one that is deleted and created anew by others, it is not deceived.
+	// The source notices an object that others have deleted and created again.
 	theirs := *f.store.Get(istio.ServiceEntry, "b", "ns")
 	f.must(f.store.Delete(istio.ServiceEntry, "b", "ns", nil))
 	theirs.ResourceVersion, theirs.CreationTimestamp = "", theirs.CreationTimestamp.Add(time.Hour)

@@ -259,8 +259,8 @@ func BenchmarkChangeAll(b *testing.B) {
 	})
 }
 
-// BenchmarkReload looks at n objects in n/10 files again: nothing has changed, or
-// one object in one file.
+// BenchmarkReload scans n objects in n/10 files again, without a change, or with one changed object
+// in one file.
 func BenchmarkReload(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		dir := b.TempDir()

@@ -31,8 +31,8 @@ func spoil(c configstore.Config) configstore.Config {
 	return c
 }
 
-// What the source has validated says nothing of what a wrapper makes of it: the store
-// refuses that, with file and document, and takes the others.
+// The evidence of the source's validation does not cover the changes of a wrapper: the store
+// rejects the changed object, with file and document, and accepts the others.
 func TestStoreValidatesWhatAWrapperChanges(t *testing.T) {
 	f, _ := zoneFixture(t, file.Options{})
 	f.source = file.New(f.dir, spoiling{f.store})
@@ -44,7 +44,7 @@ func TestStoreValidatesWhatAWrapperChanges(t *testing.T) {
 	}
 }
 
-// The warnings of what the source has validated reach the host of the store too.
+// The warnings of the source's validation also reach the host of the store.
 func TestStoreWarnsOfWhatTheSourceHasValidated(t *testing.T) {
 	f, checked := zoneFixture(t, file.Options{})
 	var warned []string

@@ -15,8 +15,8 @@ import (
 // a difference in its times, on the coarsest file systems in use.
 const racyWindow = 2 * time.Second
 
-// content is what is known of one file. It is replaced as a whole when the file
-// changes; the sections of texts that did not change are handed on.
+// content is the parsed state of one file. It is replaced as a whole when the file changes; the
+// sections of unchanged texts are reused.
 type content struct {
 	file *fileName
 	// info is the file as it was when it was read; trusted means that a later
@@ -27,13 +27,13 @@ type content struct {
 	// rest holds the definitions of objects that are kept although the file does not
 	// name them any more.
 	rest *section
-	// failure is what keeps the file as a whole from being read.
+	// failure is the reason why the file as a whole cannot be read, or nil.
 	failure *Error
 	// emptied is when the file was first seen without content that it had
 	// before; zero if it is not waited for.
 	emptied time.Time
-	// reported are the sections that have something to report. Those of a file
-	// that cannot be read are from when it could.
+	// reported are the sections with findings to report. For a file that cannot be read, they are
+	// from the last successful read.
 	reported []*section
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// What goes wrong in Istio's file sources, by version, and must not here.
+// Defects of Istio's file sources, by version, as regression tests.
 
 // Istio 1.27 and later: a file that cannot be parsed aborts the whole scan, so
 // nothing changes any more until it is repaired.
@@ -42,8 +42,8 @@ func TestIstioKeysOfDifferentObjectsCollide(t *testing.T) {
 	f.wantErrors()
 }
 
-// Istio 1.27 and later: what changes between the first reading and the
-// subscription is lost until the next change.
+// Istio 1.27 and later: changes between the first reading and the subscription are lost until the
+// next change.
 func TestIstioChangeDuringTheFirstReadIsLost(t *testing.T) {
 	for range 10 {
 		var writing sync.WaitGroup
@@ -101,8 +101,8 @@ func TestIstioDuplicateInOneFileFailsToCreate(t *testing.T) {
 	f.wantErrors("a.yaml:15:1: document 2, ServiceEntry ns/x: object is defined elsewhere: a.yaml:1, document 1")
 }
 
-// Istio's analysis: text that is removed and comes back is taken for unchanged,
-// and what it defines is not stored.
+// Istio's analysis: text that is removed and comes back is considered unchanged, and its objects
+// are not stored.
 func TestIstioTextThatComesBackIsTakenForUnchanged(t *testing.T) {
 	f := newFixture(t, file.Options{})
 	both := docs(entry("x", "one"), entry("z", "one"))
@@ -134,8 +134,8 @@ func TestIstioMovedObjectIsDeletedByItsOldFile(t *testing.T) {
 	f.wantStore("ns/x=one")
 }
 
-// Istio 1.27 and later: files without a namespace give objects with an empty
-// one, whatever the default.
+// Istio 1.27 and later: files without a namespace give objects with an empty one, regardless of the
+// default.
 func TestIstioDefaultNamespaceIsNotApplied(t *testing.T) {
 	f := newFixture(t, file.Options{DefaultNamespace: "default"})
 	f.write("a.yaml", strings.Replace(entry("x", "one"), "  namespace: ns\n", "", 1))

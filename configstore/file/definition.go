@@ -20,10 +20,10 @@ type definition struct {
 	// checked is the evidence that config is valid. It is kept for the writes of
 	// the look that has read the document only.
 	checked *configstore.Checked
-	// warnings are what the schema finds questionable about the object.
+	// warnings are the warnings of the schema about the object.
 	warnings []warning
-	// stale means that config is not what the document says now: the document
-	// is bad, or cannot be found in a file that cannot be read.
+	// stale means that config differs from the current document, because the document is bad, or
+	// because it cannot be found in an unreadable file.
 	stale bool
 	// unconfirmed means that nothing in the file names the object any more, but a
 	// part of the file cannot be read, and may define it.
@@ -50,7 +50,7 @@ func (s *section) defineAt(p position, key configstore.ConfigKey) *definition {
 	return d
 }
 
-// keep says that the document is bad, and what is kept of its object, or nil.
+// keep records that the document is bad, and the last good state of its object, or nil.
 func (d *definition) keep(config *configstore.Config) { d.config, d.stale = config, true }
 
 // at returns the place of the definition in its file.

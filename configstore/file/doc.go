@@ -7,55 +7,49 @@
 //	source := file.New("config", store, file.Options{})
 //	go source.Run(stop)
 //
-// # What is read
+// # Files
 //
-// All files below the directory whose name ends in .yaml, .yml or .json, read as
-// package manifest says. Names with a leading dot are passed over, files and
-// directories: editors, version control and kubelet keep theirs there. Symbolic
-// links are followed, so that a mounted ConfigMap is read as it is meant, each
-// file once. Paths are compared as strings, with slashes and relative to the
-// directory.
+// The source reads all files below the directory with a name that ends in .yaml, .yml or .json, as
+// package manifest does. Files and directories with a leading dot in their names are skipped,
+// because editors, version control and kubelet keep their own files there. Symbolic links are
+// followed, each file once, so that a mounted ConfigMap is read correctly. Paths are compared as
+// strings, with slashes and relative to the directory.
 //
-// An object that several documents define is what the first of them says, by
-// path and then by place in the file; the others are reported. When the first
-// goes away, the next takes over, which is one update.
+// If several documents define an object, the first by path and then by place in the file wins; the
+// others are reported. When the first goes away, the next takes over, which is one update.
 //
 // # Last good state
 //
-// What is bad is an error of the Report, and has no other effect:
+// Invalid content is reported as an error of the Report, and has no other effect:
 //
-//   - A document that is bad, or that the schema of its kind finds invalid,
-//     leaves its object as it is. Which object it is about is read from its
-//     apiVersion, kind and metadata, which need not be spoilt by what is wrong
-//     elsewhere, not even by broken YAML. An object that is new is not stored
-//     until it is good.
-//   - A document whose kind is unknown is skipped. But if its kind was changed to
-//     an unknown one, its object stays: that is how a typing error looks.
-//   - If it cannot be read which object a document is about, it may be any that
-//     is missing from its file, and all of them stay until the file can be read.
-//     They yield to other files that define them. A document that stood there
-//     before, and was about none of them, is not meant.
-//   - A file that cannot be read, or that exceeds the limits of the Options,
-//     keeps its objects in the same way, and a directory that cannot be read
-//     those of all files below. If it is the directory of the source that is gone
-//     or cannot be read, nothing changes at all.
-//   - An object at which its schema or the store panics is such an error; of a
-//     panic of the store, the Logger gets the stack with it.
-//   - A file, or a directory below that of the source, that is gone from a
-//     directory that can be read, has been deleted, and so are its objects.
+//   - A document that is bad, or that the schema of its kind rejects, leaves its object unchanged.
+//     The identity of the object is read from apiVersion, kind and metadata, which can usually be
+//     recovered even if other parts of the document are invalid, including broken YAML. A new
+//     object is not stored until it is valid.
+//   - A document of an unknown kind is skipped. However, if its kind was changed to an unknown one,
+//     its object stays, because such a change is probably a typing error.
+//   - If the identity of a document's object cannot be read, the document may define any object
+//     that is missing from its file, so all of these objects stay until the file can be read. Other
+//     files that define them take precedence. This does not apply to a document that stood in the
+//     file before without defining any of these objects.
+//   - A file that cannot be read, or that exceeds the limits of the Options, keeps its objects in
+//     the same way. A directory that cannot be read keeps the objects of all files below it. If the
+//     source's own directory is missing or cannot be read, nothing changes at all.
+//   - A panic of the schema or of the store while it handles an object is an error of the Report,
+//     too. For a panic of the store, the Logger gets the stack as well.
+//   - A file or subdirectory that is missing from a readable directory has been deleted, and its
+//     objects are deleted.
 //
-// Run sees changes while they are being made. When a file is empty that was not,
-// or files are missing from a directory that has just come back, it looks again a
-// second later. Reload takes what it sees for complete.
+// Run may see changes while they are being made. If a file has become empty, or if files are
+// missing from a directory that has just come back, Run looks again a second later. Reload assumes
+// that the directory is complete.
 //
 // # Errors and warnings
 //
-// The Report lists each error and each warning with file, document, line and
-// object, for as long as it is there; the Logger gets it once, and a note when it
-// is gone. Warnings are what the schemas find questionable about objects that are
-// in the store, and kinds and versions that are mistyped. Documents that were not
-// meant for the store, such as a Deployment, a values.yaml or a package.json, are
-// only counted.
+// The Report lists each error and each warning with file, document, line and object, for as long as
+// it persists; the Logger gets it once, and a note when it is resolved. Warnings come from the
+// schemas of stored objects, and from mistyped kinds and versions. Documents that were not meant
+// for the store, such as a Deployment, a values.yaml or a package.json, are only counted.
 //
 // # Cost
 //
@@ -67,23 +61,21 @@
 //
 // # Ownership
 //
-// The source writes an object when the documents about it change, and deletes it
-// when there are none any more. It never touches what it has not created: an
-// object of the same key that another writer has put into the store is left
-// alone and reported as ErrNotOwned, until it goes away. Others may write to the
-// source's objects; what they wrote stays until the document changes, and a
-// status that the document does not have stays even then. Files have no say in
-// resourceVersion and generation, which are the store's.
+// The source writes an object when the documents that define it change, and deletes the object when
+// no document defines it. It never modifies an object of another writer: an object of the same key
+// that another writer has put into the store is left alone and reported as ErrNotOwned, until it
+// goes away. Others may write to the source's objects. Their changes stay until the document
+// changes; a status that the document does not set stays even then. Files do not set
+// resourceVersion and generation, which belong to the store.
 //
-// A document without creationTimestamp was created at time.Unix(0, 0): of objects that
-// compete the first by namespace and name counts, in every process that reads the directory,
-// in whichever order the files came.
+// The creation time of a document without creationTimestamp is time.Unix(0, 0). Among competing
+// objects the first by namespace and name therefore wins, in every process that reads the
+// directory, regardless of the order of writes.
 //
-// An object that has not changed is not written: it keeps its revision and
-// causes no event. All changes that one look at the directory has found are
-// written as one batch if the store is a configstore.BatchWriter, so that
-// readers see all of them or none. If the store refuses the batch, as
-// configstore/etcd does of one that is too large for it, they are written one by one.
+// An unchanged object is not written: it keeps its revision and causes no event. All changes found
+// in one pass over the directory are written as one batch if the store is a
+// configstore.BatchWriter, so that readers see all of them or none. If the store rejects the batch,
+// as configstore/etcd does when it is too large, the changes are written one by one.
 //
 // # Concurrency
 //

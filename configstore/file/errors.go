@@ -41,7 +41,7 @@ type Error struct {
 	// Object is the object that the document is about, or the zero key if that
 	// is unknown.
 	Object configstore.ConfigKey
-	// Err says what is wrong. It is never nil.
+	// Err is the cause. It is never nil.
 	Err error
 }
 
@@ -95,7 +95,7 @@ func (e *Error) reason() string {
 	return strings.Join(problems, "; ")
 }
 
-// subject returns what the error is about, without the place in the file.
+// subject returns the text of the error without the place in the file.
 func (e *Error) subject() string {
 	text := e.Err.Error()
 	var m *manifest.Error

@@ -4,7 +4,7 @@ package file
 
 import "time"
 
-// LoseNotifications does what an overflow of the kernel's queue does.
+// LoseNotifications simulates an overflow of the kernel's queue.
 func (s *Source) LoseNotifications() {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()

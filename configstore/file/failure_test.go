@@ -13,7 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/file"
 )
 
-// The directory itself: what cannot be read is not empty.
+// An unreadable directory is not treated as empty.
 func TestDirectoryThatDisappears(t *testing.T) {
 	f := newFixture(t, file.Options{})
 	f.remove(".")
@@ -52,7 +52,7 @@ func TestDirectoryThatDisappears(t *testing.T) {
 		t.Errorf("state of a directory that is back: %+v", s)
 	}
 
-	// Deleted and created anew, it is what it holds now.
+	// After a new creation of the directory, the store has its current content.
 	f.remove(".")
 	f.write("b.yaml", entry("b", "one"))
 	f.reload()
@@ -127,7 +127,7 @@ func TestUnreadable(t *testing.T) {
 			f.reload()
 			f.wantEvents("update ns/b=two")
 			f.wantErrors(tt.want)
-			// An object that moves out of what cannot be read is not stuck.
+			// An object that moves out of an unreadable file is not stuck.
 			f.write("c.yaml", entry("a", "moved"))
 			f.reload()
 			f.wantEvents("update ns/a=moved")

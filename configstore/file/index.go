@@ -24,8 +24,8 @@ func newIndex() index {
 	}
 }
 
-// compareDefinitions orders the definitions of one object: what a document says before
-// what none says any more, then by path and by place in the file.
+// compareDefinitions orders the definitions of one object: confirmed definitions before unconfirmed
+// ones, then by path and by place in the file.
 func compareDefinitions(a, b *definition) int {
 	if a.unconfirmed != b.unconfirmed {
 		if a.unconfirmed {
@@ -40,9 +40,9 @@ func compareDefinitions(a, b *definition) int {
 	)
 }
 
-// change removes definitions and adds others, some of which may be the same. The keys
-// of all of them are added to dirty. Each key is touched once, however many
-// definitions there are of it.
+// change removes the definitions in gone and adds those in added; a definition may be in both. It
+// adds the keys of all of them to dirty. Each key is updated once, regardless of the number of its
+// definitions.
 func (x index) change(gone, added []*definition, dirty map[configstore.ConfigKey]struct{}) {
 	more := map[configstore.ConfigKey][]*definition{}
 	for _, c := range gone {
@@ -76,8 +76,8 @@ func (x index) set(key configstore.ConfigKey, definitions []*definition) {
 	}
 }
 
-// effective returns the definition that says what the object is: the first that has
-// a state of it, or else a placeholder; nil if none has.
+// effective returns the definition that determines the object: the first one with a state, or else
+// a placeholder, or nil if there is neither.
 func (x index) effective(key configstore.ConfigKey) *definition {
 	var placeholder *definition
 	for _, c := range x.definitions[key] {

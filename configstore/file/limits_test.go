@@ -25,8 +25,7 @@ func allocated(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// A file of more documents than people write is an error of one line, and keeps
-// what it held before.
+// A file with too many documents is an error of one line, and keeps its previous objects.
 func TestTooManyDocuments(t *testing.T) {
 	f := newFixture(t, file.Options{})
 	f.write("a.yaml", entry("a", "one"))
@@ -66,8 +65,7 @@ func TestMaxFileBytes(t *testing.T) {
 	}
 }
 
-// Of a file that is wrong all over, the first errors are kept, and what is good is
-// loaded.
+// For a file with many errors, the first ones are kept, and the valid objects are loaded.
 func TestTooManyErrors(t *testing.T) {
 	f := newFixture(t, file.Options{MaxErrors: 3})
 	var texts []string
@@ -140,8 +138,8 @@ func TestManyDuplicates(t *testing.T) {
 	}
 }
 
-// While a file is read, the memory held is proportional to what is kept of it, and
-// not to the trees of all its documents.
+// While a file is read, memory is proportional to the kept content, and not to the trees of all its
+// documents.
 func TestMemoryWhileReading(t *testing.T) {
 	const n = 1000
 	f := newFixture(t, file.Options{})

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// listing is what a walk through the directory found. Paths are relative to the
-// directory, with slashes; "." is the directory itself.
+// listing is the result of a walk through the directory. Paths are relative to the directory, with
+// slashes; "." is the directory itself.
 type listing struct {
 	files map[string]fs.FileInfo
 	dirs  map[string]fs.FileInfo
-	// failed holds what could not be read, directories or entries: what was
-	// below or at such a path may still be there.
+	// failed has the errors of unreadable directories and entries. Files at or below such a path
+	// may still exist.
 	failed map[string]error
 }
 
@@ -69,10 +69,9 @@ func (w *walker) dir(name, resolved string, info fs.FileInfo) error {
 	}
 	w.listing.dirs[name] = info
 	for _, e := range entries {
-		// Names with a leading dot are not for us: the files of editors and
-		// version control, and the "..data" and "..<timestamp>" entries behind
-		// which kubelet keeps the files of a mounted ConfigMap. The links that
-		// it shows beside them lead to each file once.
+		// Names with a leading dot are skipped: they belong to editors and version control, or are
+		// the "..data" and "..<timestamp>" entries behind which kubelet keeps the files of a
+		// mounted ConfigMap. The symbolic links next to these entries lead to each file once.
 		if !strings.HasPrefix(e.Name(), ".") {
 			w.entry(path.Join(name, e.Name()), filepath.Join(resolved, e.Name()), e)
 		}

@@ -16,10 +16,10 @@ import (
 	"github.com/pilotkit/pilotkit/internal/regularfile"
 )
 
-// result is what one look at a file has found.
+// result is the result of one pass over a file.
 type result struct {
-	// content replaces what was known of the file; nil if it has not changed.
-	// gone and added are the definitions that this takes away and brings.
+	// content replaces the previous content of the file, nil if it has not changed. gone and added
+	// are the definitions that the replacement removes and adds.
 	content     *content
 	gone, added []*definition
 	// again means that the file looked unfinished.
@@ -53,8 +53,7 @@ func (s *Source) narrow(sc scan) ([]string, bool) {
 		case listed && err == nil && info.Mode().IsRegular() && isManifest(name):
 			names = append(names, name)
 		case listed && (os.IsNotExist(err) || err == nil && info.Mode().IsRegular()) && !s.knows(name):
-			// The name of a file that is none of ours, or was there for a
-			// moment only.
+			// The entry is not a file of this source, or it existed for a moment only.
 		default:
 			return nil, false
 		}
@@ -90,7 +89,7 @@ func (s *Source) tryExamine(name string, sc scan, now time.Time) (r result) {
 	return r
 }
 
-// examine looks at one file. It may run beside others, for other files.
+// examine reads one file. It may run concurrently with itself for other files.
 func (s *Source) examine(name string, sc scan, now time.Time) result {
 	old := s.contents[name]
 	data, info, err := regularfile.Read(s.path(name), s.opts.MaxFileBytes)

@@ -46,8 +46,8 @@ func TestFirstPathWins(t *testing.T) {
 	f.wantErrors()
 }
 
-// An object that moves to another file is never deleted, whichever of the files
-// is written first and whether or not it is looked at in between.
+// An object that moves to another file is never deleted, regardless of the order of the writes and
+// of scans in between.
 func TestMovedObjectIsNotDeleted(t *testing.T) {
 	for _, tt := range []struct{ name, from, to string }{
 		{"forward", "a.yaml", "b.yaml"},
@@ -170,7 +170,7 @@ func TestObjectsOfOtherWritersAreLeftAlone(t *testing.T) {
 	f.wantStore("ns/x=ours")
 	f.wantErrors()
 
-	// Deleted and created anew by another writer, it is theirs.
+	// After another writer has deleted and created it again, the object belongs to that writer.
 	f.must(f.store.Delete(istio.ServiceEntry, "x", "ns", nil))
 	if _, err := f.store.Create(theirs); err != nil {
 		t.Fatal(err)
@@ -200,7 +200,7 @@ func TestStatusOfOthersIsKept(t *testing.T) {
 	}
 	f.wantStore("ns/x=two")
 
-	// What the file has said of the status goes when the file is silent.
+	// A status from the file is removed when the file does not set it any more.
 	f.write("a.yaml", entry("x", "two")+"status: {addresses: [{value: 240.240.0.2}]}\n")
 	f.reload()
 	f.write("a.yaml", entry("x", "two"))
@@ -248,8 +248,8 @@ func TestStatusWrittenInBetweenIsKept(t *testing.T) {
 	f.wantErrors()
 }
 
-// What has been changed behind the source's back is written when the document
-// changes, and created again if it was deleted.
+// An object changed by others is written when its document changes, and created again if it was
+// deleted.
 func TestObjectChangedByOthers(t *testing.T) {
 	f := newFixture(t, file.Options{})
 	f.write("a.yaml", docs(entry("x", "one"), entry("z", "one")))

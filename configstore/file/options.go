@@ -33,9 +33,9 @@ type Options struct {
 	// Lenient ignores unknown fields, as manifest.Options.Lenient does.
 	// Default: an object with an unknown field is an error.
 	Lenient bool
-	// Rescan is the time between two looks at every file, which find what no
-	// notification reports: changes on network file systems, or behind
-	// symbolic links out of the directory. Default: one minute; negative: never.
+	// Rescan is the interval between two scans of every file. A scan finds changes without
+	// notifications: on network file systems, and behind symbolic links out of the directory. The
+	// default is one minute; a negative value disables it.
 	Rescan time.Duration
 	// Debounce is how long Run waits after a notification for further ones; if it
 	// is about a single file that was written, a fifth of that. It waits at most

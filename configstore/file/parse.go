@@ -22,14 +22,14 @@ func hash(texts []manifest.Text) [][sha256.Size]byte {
 	return out
 }
 
-// edit makes the content of a file that has changed out of the one before. It reads and
-// validates the documents that are new; what was in the file before is not read again,
-// wherever it is now.
+// edit derives the content of a changed file from the previous content. It reads and validates new
+// documents only; documents that were in the file before are not read again, even if they have
+// moved.
 //
-// Documents that are bad keep what there was before of their objects:
+// Bad documents keep the previous state of their objects:
 //
-//   - A document that names its object keeps that object, whatever else is
-//     wrong with it, broken YAML included.
+//   - A document with a readable identity keeps that object, regardless of its other errors,
+//     including broken YAML.
 //   - A document whose kind is unknown, and was not before, keeps the objects of
 //     its name that are gone from the file: a mistyped kind deletes nothing.
 //   - If a document does not say which object it is about, and did not stand
@@ -38,17 +38,17 @@ type edit struct {
 	schemas        configstore.Schemas
 	skipValidation bool
 	old, new       *content
-	// gone are the sections that the file no longer has. added are those that it
-	// did not have. moved has those of others whose order has changed.
+	// gone are the sections that were removed from the file, added are the new ones, and moved are
+	// other sections with a changed order.
 	gone, added, moved []*section
-	// lost are the definitions, one for each object, that are in none of the sections that
-	// the file still has, and when all are read, in none of the new ones.
+	// lost are the definitions, one for each object, that are missing from the sections that the
+	// file still has and, after all texts have been read, from the new sections.
 	lost map[configstore.ConfigKey]*definition
 	// ambiguous means that a document that was read may be about any object of the file.
 	ambiguous bool
-	// unknownBefore and lostByName are made by the first document of an unknown kind
-	// that was not there before: of those that were, what they were about, and
-	// the keys of what is lost.
+	// unknownBefore and lostByName are built for the first new document of an unknown kind.
+	// unknownBefore has the objects of the documents that were of an unknown kind before, and
+	// lostByName the keys of the lost objects.
 	unknownBefore map[configstore.ConfigKey][]configstore.ConfigKey
 	lostByName    map[string][]configstore.ConfigKey
 }
@@ -152,7 +152,7 @@ func (e *edit) number(texts []manifest.Text) {
 	}
 }
 
-// keep keeps those of the lost objects that a bad document may be about.
+// keep keeps each lost object that a bad document may define.
 func (e *edit) keep() {
 	ambiguous := false
 	for _, s := range e.new.reported {
@@ -220,8 +220,8 @@ func (e *edit) before(object configstore.ConfigKey) []configstore.ConfigKey {
 	return keys
 }
 
-// unreadable returns the content of a file that cannot be read: what it held
-// before. The error is nil if it is the file's directory that cannot be read.
+// unreadable returns the content of an unreadable file, which is its previous content. err is nil
+// if not the file but its directory cannot be read.
 func (s *Source) unreadable(name string, err error, old *content) result {
 	file := &fileName{name: name, path: s.path(name)}
 	c := &content{file: file, rest: restOf(file)}

@@ -18,8 +18,8 @@ func policy(spec string) string {
 	return "apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: ns}\nspec: " + spec + "\n"
 }
 
-// TestPlaceholders: a policy that cannot be read is closed in a process that has no good state of it, for what its selector
-// says, or for its namespace. With a good state that stays.
+// TestPlaceholders: a policy that cannot be read is closed in a process that has no good state of
+// it, for what its selector says, or for its namespace. With a good state that stays.
 func TestPlaceholders(t *testing.T) {
 	for spec, want := range map[string]string{
 		`{selector: {matchLabels: {app: web}}, rules: [{whenever: [a]}]}`:                                   "ALLOW map[app:web] 0 rules",

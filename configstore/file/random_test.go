@@ -14,9 +14,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
-// randomText returns a document that does not depend on what was there before: an
-// object, questionable or not, of few names, so that many are there twice; or one
-// that is always bad, mistyped, foreign or empty.
+// randomText returns a document that is independent of previous ones: an object, with or without
+// warnings, from a few names, so that many are duplicates; or a document that is always bad,
+// mistyped, foreign or empty.
 func randomText(r *rand.Rand) string {
 	switch r.IntN(12) {
 	case 0:
@@ -36,8 +36,8 @@ func randomText(r *rand.Rand) string {
 	}
 }
 
-// Over random histories of edits, a source that reads what has changed says and
-// stores what one says and stores that reads everything for the first time.
+// Over random histories of edits, an incremental source reports and stores the same as a new source
+// that reads everything.
 func TestRandomEditsAgainstReadingEverything(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -12,8 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// read returns the section of a text that the file did not have before: its objects,
-// validated, and what is bad.
+// read returns the section of a new text: its validated objects, and its findings.
 func (e *edit) read(text manifest.Text, hash [sha256.Size]byte) *section {
 	s := &section{file: e.new.file, hash: hash}
 	docs, count := text.Parse()
@@ -24,7 +23,7 @@ func (e *edit) read(text manifest.Text, hash [sha256.Size]byte) *section {
 	return s
 }
 
-// document adds what one document says.
+// document adds the result of one document to its section.
 func (e *edit) document(s *section, doc manifest.Document) {
 	switch {
 	case doc.Err == nil:
@@ -64,7 +63,7 @@ func (e *edit) object(s *section, doc manifest.Document) {
 	}
 }
 
-// maxViolations bounds what is kept of an object that is wrong all over.
+// maxViolations bounds the number of violations kept for one object.
 const maxViolations = 100
 
 // invalid adds an object that breaks the rules of its kind, at the place of the first.
@@ -80,8 +79,8 @@ func (e *edit) invalid(d *definition, doc manifest.Document, err error) {
 	e.bad(d, p, doc.Config, err)
 }
 
-// bad says that a document is bad: the last good state of its object stays. Without one a placeholder takes its place, if
-// its kind has them. read is what could be read of the object.
+// bad says that a document is bad: the last good state of its object stays. Without one a
+// placeholder takes its place, if its kind has them. read is what could be read of the object.
 func (e *edit) bad(d *definition, at position, read configstore.Config, err error) {
 	var kept *configstore.Config
 	if lost := e.lost[d.key]; lost != nil {

@@ -163,7 +163,7 @@ func TestLostSeparatorDeletesNothing(t *testing.T) {
 	}
 }
 
-// Directories are shared with other programs: what is none of ours is counted.
+// Directories are shared with other programs: foreign documents are counted.
 func TestForeignDocumentsAreCounted(t *testing.T) {
 	f := newFixture(t, file.Options{DefaultNamespace: "default"})
 	f.write("a.yaml", docs("apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: ns}\nspec: {replicas: 1}\n",
@@ -182,14 +182,14 @@ func TestForeignDocumentsAreCounted(t *testing.T) {
 	if f.log.Len() > 0 {
 		t.Errorf("logged, want nothing:\n%s", f.log)
 	}
-	// What has the name of a foreign object is deleted like any other.
+	// An object is deleted even if a foreign document has its name.
 	f.write("a.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a, namespace: ns}\n")
 	f.reload()
 	f.wantEvents("delete ns/a=one")
 	f.wantErrors()
 }
 
-// What may have been an object before is no foreign document.
+// A document that may have been an object before is not foreign.
 func TestForeignDocumentInPlaceOfAnObject(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
 		{"mistyped group", strings.Replace(entry("b", "two"), "networking.istio.io", "networking.istio.oi", 1), "a.yaml:16:1: document 2, ServiceEntry ns/b: kind: unknown kind networking.istio.oi/v1/ServiceEntry"},

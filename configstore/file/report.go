@@ -12,15 +12,14 @@ import (
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
-// Report says what there is to say about a directory at one moment.
+// Report is the state of a directory at one moment.
 type Report struct {
-	// Errors are what keeps parts of the directory from being in the store,
-	// sorted by file and place.
+	// Errors are the reasons why parts of the directory are not in the store, sorted by file and
+	// place.
 	Errors []*Error
-	// Warnings are what is questionable, sorted in the same way: what the
-	// schema says of objects that are in the store, and documents of an unknown
-	// kind or version whose group is one of the store's, or one beside it, which
-	// are typing errors.
+	// Warnings are sorted in the same way. They are the warnings of the schema about objects in the
+	// store, and probable typing errors: documents of an unknown kind or version in a group that is
+	// one of the store's, or a sibling of one.
 	Warnings []*Error
 	// Foreign counts the documents of other kinds, such as Deployments, and
 	// Other the documents that are no objects, such as a values.yaml or a
@@ -38,7 +37,7 @@ type reporter struct {
 	more map[string]int
 }
 
-// publish makes the report, and logs what is new in it and what is gone.
+// publish makes the report, and logs new and resolved findings.
 func (s *Source) publish(now time.Time) {
 	r := reporter{limit: s.opts.MaxErrors, more: map[string]int{}}
 	if s.rootFailure != nil {
@@ -69,7 +68,7 @@ func (s *Source) publish(now time.Time) {
 	s.log(before, r.Report)
 }
 
-// content adds what there is to say about one file.
+// content adds the errors and warnings of one file.
 func (r *reporter) content(c *content, x index) {
 	if c.failure != nil {
 		r.Errors = append(r.Errors, c.failure)
@@ -93,7 +92,7 @@ func (r *reporter) content(c *content, x index) {
 	}
 }
 
-// finding adds a document that is no object of the store. Whatever keeps an object
+// finding adds a document that is not an object of the store. A finding that prevents an object
 // from following the directory is an error.
 func (r *reporter) finding(s *section, f *finding, unconfirmed bool) {
 	switch {
@@ -118,7 +117,7 @@ func (r *reporter) duplicates(x index) {
 	}
 }
 
-// bound sorts errors and drops those of each file that are too many.
+// bound sorts errors and keeps at most limit of them for each file.
 func (r *reporter) bound(errs []*Error) []*Error {
 	slices.SortFunc(errs, (*Error).compare)
 	kept, file, n := errs[:0], "", 0

@@ -91,7 +91,7 @@ func TestWarnings(t *testing.T) {
 			t.Errorf("%q was logged %d times, want %d:\n%s", text, n, want, f.log)
 		}
 	}
-	// Of an object that is not taken from here nothing is said but that.
+	// An object of another writer is reported as such, and its warnings are not.
 	f.write("0.yaml", zone("b", "good"))
 	f.reload()
 	f.wantWarnings()
@@ -114,8 +114,8 @@ func TestManyViolations(t *testing.T) {
 	}
 }
 
-// What a caller finds in an error has its place in the file, wherever the document
-// was when it was read.
+// Errors in callers have the place in the current file, regardless of the document's place when it
+// was read.
 func TestPlacesInErrors(t *testing.T) {
 	f, _ := zoneFixture(t, file.Options{})
 	bad := zone("b", "good") + "more: 1\nless: 2\n"
@@ -165,8 +165,8 @@ func TestSkipValidation(t *testing.T) {
 	}
 }
 
-// What changes in a file is what is read, and validated once: documents that are as
-// before, or moved, are not, and the store takes the word of the source.
+// Only changed documents of a file are read, and validated once: unchanged and moved documents are
+// not read again, and the store accepts the evidence of the source.
 func TestUnchangedDocumentsAreNotReadAgain(t *testing.T) {
 	const n = 200
 	f, checked := zoneFixture(t, file.Options{})

@@ -81,7 +81,7 @@ func TestSecondChangeInTheSameTick(t *testing.T) {
 	}
 }
 
-// What no notification reports is found by a rescan.
+// A rescan finds changes without a notification.
 func TestRescan(t *testing.T) {
 	w := watch(t, file.Options{Rescan: 20 * time.Millisecond}, func(f *fixture) {
 		f.write("../outside.yaml", entry("a", "1"))

@@ -39,8 +39,8 @@ func (s *Source) loop(w *watcher, stop <-chan struct{}) {
 		defer ticker.Stop()
 		rescan = ticker.C
 	}
-	// reload looks at what notifications were about, and at what why says. There
-	// may be nothing, if a reload has taken what the watcher has woken up for.
+	// reload handles the pending notifications and the scan in why. There may be nothing to do, if
+	// a Reload has already handled the notifications that woke the watcher.
 	reload := func(why scan) {
 		sc := w.take()
 		sc.full, sc.walk = sc.full || why.full, sc.walk || why.walk

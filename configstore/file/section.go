@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// section is what is known of the text of one document. When the file changes and
-// the text is found in it again, the section is kept and gets its new place.
+// section is the parsed state of one document's text. When the file changes and still contains the
+// text, the section is reused at its new place.
 type section struct {
 	file *fileName
 	hash [sha256.Size]byte

@@ -43,7 +43,7 @@ type Source struct {
 	// retry holds the objects that the store has refused for reasons that may
 	// go away by themselves.
 	retry map[configstore.ConfigKey]*Error
-	// listing is what the last walk has found.
+	// listing is the result of the last walk.
 	listing listing
 	// rootFailure is set while the directory cannot be read, rootBack is when it
 	// could be read again, or another one was found in its place.
@@ -91,11 +91,11 @@ func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 	return s
 }
 
-// Reload reads every file and brings the store up to date. When it returns, the
-// store holds what the directory held. The error is that of the directory as a
-// whole, in which case nothing has changed; what is wrong with a part of it is
-// in Errors. Reload may be called with or without Run, from any goroutine but
-// one that a write to the store waits for; calls take turns.
+// Reload reads every file and brings the store up to date. When it returns, the store holds the
+// content that the directory had. The error is that of the directory as a whole, in which case
+// nothing has changed; errors of its parts are in Errors of the Report. Reload may be called with
+// or without Run, from any goroutine except one that a write to the store waits for. Concurrent
+// calls take turns.
 func (s *Source) Reload() error {
 	s.turn <- struct{}{}
 	defer func() { <-s.turn }()
@@ -122,8 +122,8 @@ func (s *Source) Pending() string {
 // Synced returns a channel that is closed when HasSynced becomes true.
 func (s *Source) Synced() <-chan struct{} { return s.synced }
 
-// Report returns what there is to say about the directory now. The caller may
-// modify the slices, not the errors.
+// Report returns the current errors and warnings of the directory. The caller may modify the
+// slices, not the errors.
 func (s *Source) Report() Report {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,14 +140,15 @@ func (s *Source) path(name string) string { return filepath.Join(s.dir, filepath
 
 // scan says how to look at the directory.
 type scan struct {
-	// full reads every file; else those whose times or sizes have changed.
+	// full makes the scan read every file. Otherwise it reads the files with changed times or
+	// sizes.
 	full bool
 	// dirty are the names that notifications were about. They are looked at in
 	// any case, and alone if that is enough.
 	dirty map[string]bool
 	// walk means that more than the dirty names has to be looked at.
 	walk bool
-	// final takes what it sees for complete, even if it looks unfinished.
+	// final makes the scan accept the current state as complete, even if it looks unfinished.
 	final bool
 }
 
@@ -242,8 +243,7 @@ func (s *Source) list() (listing, error) {
 	}
 }
 
-// replace puts the content of a file in the place of what it was before. The keys
-// of all objects affected are added to dirty.
+// replace replaces the content of a file. It adds the keys of all affected objects to dirty.
 func (s *Source) replace(r result, dirty map[configstore.ConfigKey]struct{}) {
 	if r.content != nil {
 		s.contents[r.content.file.name] = r.content

@@ -11,7 +11,7 @@ import (
 
 var _ configstore.SourceStater = (*Source)(nil)
 
-// look is what came of the looks at the directory.
+// look has the results of the scans of the directory.
 type look struct {
 	// read is when it was read last, staleSince since when it cannot be.
 	read, staleSince time.Time
@@ -21,11 +21,11 @@ type look struct {
 	watched bool
 }
 
-// SourceState implements configstore.SourceStater, by the Report. It is stale while the directory
-// cannot be read, and fresh while Run runs and it can: a change then shows after Options.Debounce,
-// or, where nothing notifies, Options.Rescan. Without Run that is not known. Content is when the
-// directory, or what had changed in it, was read last. Parts that cannot be read or taken are
-// among the problems, and keep their last good state.
+// SourceState implements configstore.SourceStater, by the Report. The source is stale while the
+// directory cannot be read, and fresh while Run runs and can read it: a change is then visible
+// after Options.Debounce or, without notifications, Options.Rescan. Without Run the freshness is
+// unknown. Content is the time of the last successful read of the directory, or of its changes.
+// Unreadable and rejected parts are among the problems, and keep their last good state.
 func (s *Source) SourceState() configstore.SourceState {
 	s.mu.Lock()
 	last, report := s.last, s.report
@@ -48,7 +48,7 @@ func (s *Source) SourceState() configstore.SourceState {
 	return state
 }
 
-// looked returns what is known after one more look.
+// looked returns the state after one more scan.
 func (s *Source) looked(before look, now time.Time) look {
 	after := look{read: now, watched: s.watcher != nil && (s.opts.Rescan > 0 || len(s.watcher.failures()) == 0)}
 	if s.rootFailure != nil {

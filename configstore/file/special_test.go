@@ -29,8 +29,8 @@ func (f *fixture) reloadInTime() {
 	}
 }
 
-// What is no regular file is not read, which could take forever, and is reported
-// once. It hinders no other file, and keeps what the file held before.
+// A file that is not regular is not read, which could block forever, and is reported once. It does
+// not affect other files, and keeps the previous objects of its name.
 func TestSpecialFiles(t *testing.T) {
 	for _, tt := range []struct {
 		name, want string
@@ -67,8 +67,8 @@ func TestSpecialFiles(t *testing.T) {
 	}
 }
 
-// A file that says that it is empty is not read: those of /proc do, and reading
-// this one would wait for the next message of the kernel.
+// A file of reported size zero is not read: the files of /proc report zero, and reading this one
+// would block until the next message of the kernel.
 func TestFileThatSaysItIsEmpty(t *testing.T) {
 	if _, err := os.Stat("/proc/kmsg"); err != nil {
 		t.Skip("there is no /proc/kmsg")
@@ -80,7 +80,7 @@ func TestFileThatSaysItIsEmpty(t *testing.T) {
 	f.wantStore("ns/b=one")
 }
 
-// Beside a named pipe, changes of the other files are followed.
+// Changes of other files are followed in the presence of a named pipe.
 func TestWatchBesideNamedPipe(t *testing.T) {
 	w := watch(t, file.Options{}, func(f *fixture) {
 		f.must(syscall.Mkfifo(f.path("pipe.yaml"), 0o600))

@@ -159,8 +159,8 @@ func TestWatchEditorSave(t *testing.T) {
 	}
 }
 
-// A file that is written in pieces ends in the right state, and what it is in
-// between deletes nothing.
+// A file that is written in pieces ends in the right state, and its intermediate states delete
+// nothing.
 func TestWatchPartialWrite(t *testing.T) {
 	w := watch(t, file.Options{Debounce: -1}, func(f *fixture) { f.write("a.yaml", entry("a", "0")) })
 	w.await("add ns/a=0")
@@ -333,8 +333,8 @@ func TestWatchCoalescesBursts(t *testing.T) {
 	}
 }
 
-// What one file has become does not wait as long as a burst; a removal does, for
-// the file may be about to be replaced.
+// A change of a single file is handled earlier than a burst; a removal is not, because the file may
+// be about to be replaced.
 func TestWatchSingleFileWaitsLess(t *testing.T) {
 	const long, short = 10 * time.Second, 500 * time.Millisecond
 	prepare := func(f *fixture) { f.write("a.yaml", entry("a", "0")) }
@@ -357,8 +357,8 @@ func TestWatchSingleFileWaitsLess(t *testing.T) {
 	}
 }
 
-// TestFreshness: what is watched is fresh, and stale from when the directory has gone until it is
-// back; after Run nobody knows.
+// TestFreshness: a watched source is fresh, and stale while the directory is missing; after Run the
+// freshness is unknown.
 func TestFreshness(t *testing.T) {
 	var source *file.Source
 	t.Run("running", func(t *testing.T) {

@@ -30,8 +30,8 @@ type watcher struct {
 	// root is absolute if possible, dir is how the program wrote it.
 	root, dir string
 	debounce  time.Duration
-	// due has something in it when what was noted is to be taken: no more of it is likely
-	// to come. quiet puts it there.
+	// due is signalled when the pending notifications should be handled, because more are unlikely
+	// to follow soon. quiet signals it.
 	due   chan struct{}
 	quiet *time.Timer
 
@@ -51,7 +51,7 @@ type watcher struct {
 
 	mu    sync.Mutex
 	noted scan
-	// since is when the first of it was; zero if nothing is noted.
+	// since is the time of the first pending notification, zero if there is none.
 	since time.Time
 	// gone: one of the notifications was that something was removed or renamed.
 	gone bool
@@ -68,8 +68,8 @@ func newWatcher(dir string, debounce time.Duration) *watcher {
 	return w
 }
 
-// take returns what has been noted since it was called last. The scan is
-// full if notifications may have been lost.
+// take returns the notifications since its last call. The scan is full if notifications may have
+// been lost.
 func (w *watcher) take() scan {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -130,10 +130,9 @@ func (w *watcher) addPath(path string, info fs.FileInfo) {
 	w.dirs[path] = info
 }
 
-// end ends a walk. It returns false if the walk has to be repeated. That is so
-// when a directory has gone or been replaced: what the kernel watches is not a
-// path but the directory that was there, which may live on elsewhere, so
-// everything is watched anew.
+// end ends a walk. It returns false if the walk has to be repeated because a directory has been
+// removed or replaced: the kernel watches the directory that was at a path, not the path itself,
+// and that directory may live on elsewhere, so all watches have to be renewed.
 func (w *watcher) end() bool {
 	for path := range w.dirs {
 		w.stale = w.stale || !w.seen[path]
@@ -220,10 +219,10 @@ func (w *watcher) noteAll() {
 	w.awaitQuietLocked()
 }
 
-// awaitQuietLocked wakes the loop when it has been quiet for long enough from now on, or
-// a burst has delayed it for too long. It need not be quiet for long if there was notice
-// of one file only, which was written: then nothing is likely to follow. A file that went
-// may be about to be replaced, and several changes may belong together.
+// awaitQuietLocked wakes the loop after a quiet period, or when a burst has delayed it for too
+// long. The period is short if the only notification is a write to one file, because further ones
+// are unlikely. It is long otherwise: a removed file may be about to be replaced, and several
+// changes may belong together.
 func (w *watcher) awaitQuietLocked() {
 	now := time.Now()
 	if w.since.IsZero() {
@@ -251,7 +250,7 @@ func (w *watcher) wake() {
 	}
 }
 
-// failures returns what cannot be watched. Changes there are found by rescans.
+// failures returns the directories that cannot be watched. Rescans find the changes there.
 func (w *watcher) failures() []*Error {
 	var out []*Error
 	for path, err := range w.refused {

@@ -16,8 +16,8 @@ const unixScheme = "unix://"
 // end. Envoy refuses the whole assignment of a cluster over a longer one.
 const maxUnixPathLength = 107
 
-// addressKey is equal for the spellings of one IP address or CIDR block. What is
-// neither is the text itself.
+// addressKey is equal for all spellings of one IP address or CIDR block. Other texts are equal only
+// to themselves.
 type addressKey struct {
 	block netip.Prefix
 	text  string
@@ -44,14 +44,14 @@ func isIP(s string) bool {
 	return err == nil
 }
 
-// checkIP refuses what is not an IP address.
+// checkIP rejects strings that are not IP addresses.
 func checkIP(at *field, s string) {
 	if !isIP(s) {
 		at.refuse("must be an IP address, is %q", s)
 	}
 }
 
-// checkIPOrFQDN refuses what is neither an IP address nor a domain name.
+// checkIPOrFQDN rejects strings that are neither IP addresses nor domain names.
 func checkIPOrFQDN(at *field, s string) {
 	if !isIP(s) && !isFQDN(s) {
 		at.refuse("must be an IP address or a domain name, is %q", s)
@@ -67,16 +67,15 @@ func isSubnet(s string) bool {
 	return err == nil
 }
 
-// checkSubnet refuses what is neither an IP address nor a CIDR block.
+// checkSubnet rejects strings that are neither IP addresses nor CIDR blocks.
 func checkSubnet(at *field, s string) {
 	if !isSubnet(s) {
 		at.refuse("must be an IP address or a CIDR block, is %q", s)
 	}
 }
 
-// checkUnixPath refuses what is not the path of a Unix domain socket, given
-// without its scheme: an absolute path of a file, or "@name" in Linux' abstract
-// namespace.
+// checkUnixPath rejects paths that cannot be those of a Unix domain socket. The path is given
+// without its scheme: an absolute path of a file, or "@name" in Linux' abstract namespace.
 func checkUnixPath(at *field, path string) {
 	switch {
 	case path == "":

@@ -2,7 +2,7 @@
 
 package istio
 
-// AnnotationBackendCertificate is the annotation of Gateways that were made of one of Kubernetes
-// whose value is the credentialName of the certificate that its proxies show to backends with a
-// BackendTLSPolicy. Istio has none for it.
+// AnnotationBackendCertificate is an annotation of Gateways that were converted from a Kubernetes
+// Gateway. Its value is the credentialName of the certificate that the proxies present to backends
+// with a BackendTLSPolicy. Istio has no such annotation.
 const AnnotationBackendCertificate = "pilotkit.io/backend-certificate"

@@ -54,8 +54,8 @@ func checkRule(at *field, rule *security.Rule, action security.AuthorizationPoli
 	}
 }
 
-// deniesTCP reports whether a rule means HTTP requests, but takes in connections
-// to TCP ports: Istio 1.30 leaves out what it cannot know of them.
+// deniesTCP reports whether a rule is meant for HTTP requests, but applies to connections on TCP
+// ports, too: Istio 1.30 omits conditions that cannot be evaluated for them.
 func deniesTCP(rule *security.Rule) bool {
 	for _, condition := range rule.When {
 		if condition.GetKey() == "destination.port" {

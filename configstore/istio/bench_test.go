@@ -48,9 +48,8 @@ func standardEntry(n int) configstore.Config {
 	}
 }
 
-// BenchmarkServiceEntry validates the standard entry. The limit does no more
-// than read what has to be read: it parses the addresses and looks at every byte
-// of the labels.
+// BenchmarkServiceEntry validates the standard entry. The limit only reads the data: it parses the
+// addresses and looks at every byte of the labels.
 func BenchmarkServiceEntry(b *testing.B) {
 	schema, _ := istio.Schemas().Find(istio.ServiceEntry)
 	for _, n := range []int{5, 500} {

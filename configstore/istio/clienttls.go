@@ -53,9 +53,9 @@ func checkClientCertificates(at *field, tls *networking.ClientTLSSettings) {
 	}
 }
 
-// checkInsecure refuses a server that is not verified beside settings that are
-// there to verify it: one of them does not mean what it says. With mode MUTUAL a
-// credentialName may be there for the client's own certificate.
+// checkInsecure rejects disabled verification of the server together with settings for that
+// verification, because they contradict each other. With mode MUTUAL a credentialName is allowed,
+// because it may be the client's own certificate.
 func checkInsecure(at *field, tls *networking.ClientTLSSettings) {
 	if !tls.GetInsecureSkipVerify().GetValue() {
 		return

@@ -13,8 +13,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// The policies of security.istio.io keep out what nothing lets in again when they are missing. What takes the place of one
-// that cannot be read is for what its selection says, or, if that cannot be read, for all of its namespace.
+// The policies of security.istio.io restrict access, so that a missing policy admits traffic. The
+// placeholder of an unreadable policy applies to the policy's selection or, if that cannot be read,
+// to its whole namespace.
 
 // closing adds how a schema closes (configstore.Schema.Closed).
 func closing[T proto.Message](s configstore.Schema, closed func(spec T) T) configstore.Schema {
@@ -53,7 +54,7 @@ func closedPeerAuthentication(spec *security.PeerAuthentication) *security.PeerA
 	return out
 }
 
-// selecting are the specs that say in the same fields what they are for.
+// selecting is implemented by the specs that share the fields of a selection.
 type selecting interface {
 	proto.Message
 	GetSelector() *apitype.WorkloadSelector
@@ -61,7 +62,7 @@ type selecting interface {
 	GetTargetRefs() []*apitype.PolicyTargetReference
 }
 
-// selection returns what a spec is for. If that cannot be read, it notes so in out.
+// selection returns the selection of a spec. If it cannot be read, selection records that in out.
 func selection[T selecting](spec, out T) (*apitype.WorkloadSelector, *apitype.PolicyTargetReference, []*apitype.PolicyTargetReference) {
 	if !spec.ProtoReflect().IsValid() || SelectionUnread(configstore.Unread(spec)) {
 		configstore.MarkUnread(out.ProtoReflect(), selectorField)
@@ -72,13 +73,14 @@ func selection[T selecting](spec, out T) (*apitype.WorkloadSelector, *apitype.Po
 
 const selectorField = "selector"
 
-// SelectionUnread reports whether one of the parts of a policy that cannot be read (configstore.Unread) says what the policy
-// is for.
+// SelectionUnread reports whether one of the unreadable parts of a policy (configstore.Unread)
+// belongs to the policy's selection.
 func SelectionUnread(unread []configstore.Violation) bool {
 	return anyIn(unread, selectorField, "targetRef", "targetRefs")
 }
 
-// ActionUnread reports whether one of the parts of an AuthorizationPolicy that cannot be read (configstore.Unread) is its action.
+// ActionUnread reports whether one of the parts of an AuthorizationPolicy that cannot be read
+// (configstore.Unread) is its action.
 func ActionUnread(unread []configstore.Violation) bool { return anyIn(unread, "action") }
 
 // anyIn reports whether one of the parts is in a field of the spec.

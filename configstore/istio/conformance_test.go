@@ -19,9 +19,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// scenario is what this test needs of a recorded case: the objects that were
-// written, and whether Istio took them. The format is described in
-// testdata/conformance/README.md.
+// scenario is the part of a recorded case that this test reads: the written objects, and whether
+// Istio accepted them. The format is described in testdata/conformance/README.md.
 type scenario struct {
 	Options struct {
 		SkipValidation bool `yaml:"skipValidation"`
@@ -38,7 +37,7 @@ type scenario struct {
 
 type golden struct {
 	Steps []struct {
-		// Index is the position of the step, or -1 for what was there at start.
+		// Index is the position of the step, or -1 for the initial objects.
 		Index   int
 		Results []struct {
 			Object, Outcome string

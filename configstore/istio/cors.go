@@ -9,7 +9,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// checkCORS checks what other origins may do; nil is fine.
+// checkCORS checks a CORS policy; nil is valid.
 func checkCORS(at *field, policy *networking.CorsPolicy) {
 	if policy == nil {
 		return

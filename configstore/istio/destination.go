@@ -34,9 +34,9 @@ type weighted interface {
 	GetWeight() int32
 }
 
-// checkDestinations checks the destinations of a route and their weights. A
-// single destination gets all traffic whatever its weight. Generated routes have
-// destinations that stand for missing ones.
+// checkDestinations checks the destinations of a route and their weights. A single destination gets
+// all traffic, regardless of its weight. Generated routes have placeholders for missing
+// destinations.
 func checkDestinations[W weighted](at *field, destinations []W, scope routeScope) {
 	var total int64
 	for place, d := range elements(at, "route", destinations) {

@@ -73,8 +73,8 @@ func checkTrafficPolicy(at *field, c configstore.Config, policy *networking.Traf
 	}
 }
 
-// checkBudgetInterval warns of what is not sent: of the Envoys that are supported only the
-// newer ones know it.
+// checkBudgetInterval warns about an interval that is not sent, because only newer supported
+// versions of Envoy have the field.
 func checkBudgetInterval(at *field, interval *durationpb.Duration) {
 	checkDurationOrZero(at, interval)
 	if interval.AsDuration() >= time.Millisecond {

@@ -48,7 +48,7 @@ func isAlphanumeric(c byte) bool {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// checkDNSLabel refuses what is not a DNS label.
+// checkDNSLabel rejects strings that are not DNS labels.
 func checkDNSLabel(at *field, s string) {
 	switch {
 	case s == "":
@@ -58,8 +58,8 @@ func checkDNSLabel(at *field, s string) {
 	}
 }
 
-// checkWildcardDomain refuses what is not a domain name, whose first label may be
-// "*" or start with it. One trailing dot is fine.
+// checkWildcardDomain rejects strings that are not domain names. The first label may be "*" or
+// start with it. One trailing dot is allowed.
 func checkWildcardDomain(at *field, name string) {
 	if problem := domainProblem(name, true); problem != "" {
 		at.refuse("%s", excerpt.Phrase(problem))
@@ -79,9 +79,9 @@ func isPartialWildcard(name string) bool {
 	return name != "*" && strings.Contains(name, "*") && !strings.HasPrefix(name, "*.")
 }
 
-// domainProblem says what is wrong with a domain name, or returns "". Names whose
-// last label is a number are taken for broken IP addresses, except, as in Istio
-// 1.30, with a trailing dot and as the only label where wildcards are allowed.
+// domainProblem describes why a domain name is invalid, or returns "". A name with a numeric last
+// label is considered a malformed IP address, except, as in Istio 1.30, with a trailing dot and as
+// the only label where wildcards are allowed.
 func domainProblem(name string, wildcard bool) string {
 	if name == "" {
 		return "is required"

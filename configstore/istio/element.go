@@ -20,10 +20,10 @@ func elements[T comparable](at *field, name string, list []T) iter.Seq2[*field, 
 	}
 }
 
-// entries yields the values of the map of that name, each with its place, whose key
-// is that of the value. What the loop finds is sorted by field at its end, so that
-// the same object has the same findings in the same order every time. The places are
-// allocated: what is checked of every endpoint has a loop of its own.
+// entries yields the values of the map in the field name, each with its place, which includes the
+// key. Findings of the loop are sorted by field at its end, so that the same object has the same
+// findings in the same order every time. The places are allocated, so the checks of every endpoint
+// use a loop of their own.
 func entries[V any](at *field, name string, values map[string]V) iter.Seq2[*field, V] {
 	return func(yield func(*field, V) bool) {
 		outer := at.out.beginMap()

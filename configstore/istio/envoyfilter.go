@@ -11,9 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// envoyFilterRules makes the rules for an EnvoyFilter. The values of patches are
-// checked against the types that the resolver knows; without one (nil) only the
-// shape of what names its type is.
+// envoyFilterRules makes the rules for an EnvoyFilter. The values of patches are checked against
+// the types known to the resolver; with a nil resolver only the shape of type names is checked.
 func envoyFilterRules(types TypeResolver) func(*field, configstore.Config, *networking.EnvoyFilter) {
 	return func(spec *field, _ configstore.Config, filter *networking.EnvoyFilter) {
 		checkWorkloadSelector(spec, filter.WorkloadSelector)

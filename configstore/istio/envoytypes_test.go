@@ -15,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// TestEnvoyTypes: with Envoy's types at hand, patches must be what they patch.
+// TestEnvoyTypes: with Envoy's types, patches must fit the patched messages.
 func TestEnvoyTypes(t *testing.T) {
 	schema, _ := istio.Schemas(istio.Options{EnvoyTypes: protoregistry.GlobalTypes}).Find(istio.EnvoyFilter)
 	without, _ := istio.Schemas().Find(istio.EnvoyFilter)

@@ -11,9 +11,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// The comparisons of the kinds of which there are many and that change often.
-// They agree with proto.Equal, without its reflection; a test compares them for
-// every field that the messages have.
+// Comparisons for the kinds with many, frequently changing objects. They agree with proto.Equal,
+// without its reflection; a test compares them for every field of the messages.
 
 func equalServiceEntries(m, n proto.Message) bool {
 	a, okA := m.(*networking.ServiceEntry)

@@ -16,8 +16,7 @@ import (
 // locator finds the same message in any copy of one.
 type locator func(root protoreflect.Message) protoreflect.Message
 
-// eachChange yields copies of a message in each of which one field, at any depth,
-// has another value.
+// eachChange yields copies of a message. In each copy one field, at any depth, has another value.
 func eachChange(m proto.Message, yield func(path string, variant proto.Message)) {
 	here := func(root protoreflect.Message) protoreflect.Message { return root }
 	changes(m, string(m.ProtoReflect().Descriptor().Name()), here, func(path string, at locator, change func(protoreflect.Message)) {

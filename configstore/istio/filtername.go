@@ -15,9 +15,9 @@ func warnDeprecatedFilter(at *field, name string) {
 	}
 }
 
-// filterName returns the name that Envoy gave to a filter instead of the given
-// one, or "" if that is not deprecated. The names are those of Envoy's version
-// history for 1.14, which renamed its extensions.
+// filterName returns the current name of an Envoy filter with a deprecated name, or "" if the name
+// is not deprecated. The names are those of Envoy's version history for 1.14, which renamed its
+// extensions.
 func filterName(deprecated string) string {
 	switch deprecated {
 	case "envoy.buffer", "envoy.cors", "envoy.csrf", "envoy.fault", "envoy.grpc_http1_bridge", "envoy.grpc_json_transcoder",

@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// findings collects what is to be said of one object.
+// findings collects the warnings and violations of one object.
 type findings struct {
 	warnings, violations findingList
 	// inMap: a loop over a map is in progress.
@@ -44,7 +44,7 @@ func (l *findingList) add(at *field, format string, args []any) {
 	l.kept = append(l.kept, configstore.Violation{Field: at.String(), Message: excerpt.Sprintf(format, args...)})
 }
 
-// sort sorts what a loop over a map has found and keeps it up to end.
+// sort sorts the findings of a loop over a map and keeps them up to end.
 func (l *findingList) sort(end int) {
 	slices.SortFunc(l.kept[l.ordered:], func(a, b configstore.Violation) int {
 		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
@@ -55,10 +55,10 @@ func (l *findingList) sort(end int) {
 	}
 }
 
-// beginMap must be called before a loop over a map, which has no order, and endMap
-// behind it: what the loop finds is sorted by field, so that the same object has the
-// same findings in the same order every time, and objects without findings pay
-// nothing for the order. A loop within a loop leaves that to the outer one.
+// beginMap must be called before a loop over a map, which has no order, and endMap after it. endMap
+// sorts the findings of the loop by field, so that the same object has the same findings in the
+// same order every time, while objects without findings do not pay for the order. In nested loops
+// only the outer one sorts.
 func (f *findings) beginMap() (outer bool) {
 	if f.inMap {
 		return false
@@ -76,7 +76,7 @@ func (f *findings) endMap(outer bool) {
 	}
 }
 
-// list returns the findings, the last of which says how many there are more.
+// list returns the findings. If some were dropped, the last one reports their number.
 func (l *findingList) list() []configstore.Violation {
 	if l.more == 0 {
 		return l.kept

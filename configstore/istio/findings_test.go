@@ -46,7 +46,7 @@ func TestValidatorsTakeAnything(t *testing.T) {
 	}
 }
 
-// TestOverflowingDurations: protobuf carries what no duration may be.
+// TestOverflowingDurations: protobuf can carry invalid durations.
 func TestOverflowingDurations(t *testing.T) {
 	schema, _ := istio.Schemas().Find(istio.DestinationRule)
 	_, violations := schema.Validate(configstore.Config{Spec: &networking.DestinationRule{
@@ -65,8 +65,8 @@ func TestOverflowingDurations(t *testing.T) {
 	}
 }
 
-// TestServiceEntryHasNoUpperBound is about a weakness of Istio 1.30, which says
-// nothing of sizes that the API server of Kubernetes refuses.
+// TestServiceEntryHasNoUpperBound is about a weakness of Istio 1.30, which has no limits for sizes
+// that the API server of Kubernetes rejects.
 func TestServiceEntryHasNoUpperBound(t *testing.T) {
 	entry := &networking.ServiceEntry{Resolution: networking.ServiceEntry_STATIC}
 	for i := range 257 {

@@ -54,8 +54,8 @@ func encoded(tb testing.TB, doc verdictDoc) []byte {
 	return spec
 }
 
-// FuzzHeaderValue: what Envoy's formatter would take stays so when more of the
-// same is added, and what it would not take is never mended by literal text.
+// FuzzHeaderValue: a value that Envoy's formatter accepts stays valid when repeated, and literal
+// text never makes an invalid value valid.
 func FuzzHeaderValue(f *testing.F) {
 	for _, value := range []string{
 		"a", "100%%", "%HOSTNAME%", "%REQ(:PATH?X-A):10%", "%START_TIME(%Y/%m)%", `%UPSTREAM_METADATA(["a", "b"])%`,

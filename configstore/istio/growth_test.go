@@ -40,9 +40,9 @@ func BenchmarkGrowth(b *testing.B) {
 	}
 }
 
-// TestGrowth makes every string of a valid spec a megabyte long, one at a time, and
-// every list and map 3,000 elements. What is said of it has a bound, and a validator
-// that is quadratic in a string does not come to an end here.
+// TestGrowth makes every string of a valid spec a megabyte long, one at a time, and every list and
+// map 3,000 elements. The findings are bounded, and a validator that is quadratic in a string does
+// not finish here.
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	length := 1 << 20
@@ -189,8 +189,8 @@ func configOf(schema configstore.Schema, spec proto.Message) configstore.Config 
 	}
 }
 
-// TestLongStrings holds the shapes of strings that are long beside something else,
-// each of which is quadratic for a validator that looks at all its parts.
+// TestLongStrings holds the shapes of strings that are long in combination with another field. Each
+// is quadratic for a validator that looks at all parts.
 func TestLongStrings(t *testing.T) {
 	t.Parallel()
 	length := 1 << 21

@@ -7,8 +7,8 @@ import "strings"
 // maxHeaderLength is Envoy's limit for the names and the values of headers.
 const maxHeaderLength = 16384
 
-// checkHeaderName refuses what is not the name of an HTTP header by the pattern
-// of istio.io/api: letters, digits, dashes and underscores.
+// checkHeaderName rejects strings that are not HTTP header names by the pattern of istio.io/api:
+// letters, digits, dashes and underscores.
 func checkHeaderName(at *field, name string) {
 	if name == "" {
 		at.refuse("is required")

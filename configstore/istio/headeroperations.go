@@ -10,8 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/headerformat"
 )
 
-// checkHeaders checks what is done to the headers of requests and responses; nil
-// is fine.
+// checkHeaders checks the operations on request and response headers; nil is valid.
 func checkHeaders(at *field, headers *networking.Headers) {
 	checkHeaderOperations(at.child("request"), headers.GetRequest(), true)
 	checkHeaderOperations(at.child("response"), headers.GetResponse(), false)
@@ -77,9 +76,8 @@ func checkAuthorityOnce(at *field, route *networking.HTTPRoute) {
 	}
 }
 
-// headerValueProblem says what is wrong with the value of a header that Envoy is
-// to set, or returns "". Envoy refuses a whole route configuration over one of
-// these values. Control characters are refused by textRule.
+// headerValueProblem describes why Envoy cannot set a header to a value, or returns "". Envoy
+// rejects a whole route configuration over one invalid value. textRule rejects control characters.
 func headerValueProblem(value string) string {
 	if len(value) > maxHeaderLength {
 		return "must have at most 16384 bytes"

@@ -5,8 +5,8 @@ package istio
 // hostSet answers which of many hosts stands for a given one.
 type hostSet struct {
 	exact map[string]bool
-	// wild holds what follows the "*" of the wildcards, lengths how long that is in
-	// bytes: a host is looked up at these places only.
+	// wild holds the suffixes after the "*" of the wildcards, lengths the lengths of these suffixes
+	// in bytes, because a host is looked up at these lengths only.
 	wild    map[string]bool
 	lengths [maxDomainLength + 1]bool
 }
@@ -25,10 +25,10 @@ func newHostSet(hosts []string) *hostSet {
 	return s
 }
 
-// covers reports whether a host of the set is the given one or a wildcard that
-// includes it. A wildcard includes what ends in what follows its "*", as
-// "*.example.com" includes "a.example.com" and "*.a.example.com", but not
-// "example.com", which "*example.com" includes.
+// covers reports whether a host of the set is the given one or a wildcard that includes it. A
+// wildcard includes all hosts with the suffix after its "*": "*.example.com" includes
+// "a.example.com" and "*.a.example.com", but not "example.com", while "*example.com" includes all
+// three.
 func (s *hostSet) covers(host string) bool {
 	if s.exact[host] {
 		return true
@@ -37,8 +37,8 @@ func (s *hostSet) covers(host string) bool {
 	return ok
 }
 
-// cover returns a wildcard of the set, other than the host itself, that includes
-// the host. Nothing covers what is too long for a domain name.
+// cover returns a wildcard of the set, other than the host itself, that includes the host. A host
+// that is too long for a domain name is not covered.
 func (s *hostSet) cover(host string) (wildcard string, ok bool) {
 	first := 0
 	if isWildcarded(host) {

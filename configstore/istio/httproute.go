@@ -61,8 +61,8 @@ func checkAction(at *field, route *networking.HTTPRoute, scope routeScope) {
 	}
 }
 
-// checkForwardsNothing refuses what is for requests that go on to a destination
-// beside an action that answers them.
+// checkForwardsNothing rejects settings for forwarded requests in a route with an action that
+// answers requests itself.
 func checkForwardsNothing(at *field, route *networking.HTTPRoute, action string) {
 	if route.Rewrite != nil {
 		at.child("rewrite").refuse("must not be set beside %s, which forwards nothing", action)
@@ -72,7 +72,7 @@ func checkForwardsNothing(at *field, route *networking.HTTPRoute, action string)
 	}
 }
 
-// checkDNSName refuses what cannot be the name of an object.
+// checkDNSName rejects strings that cannot be object names.
 func checkDNSName(at *field, name string) {
 	if name == "" {
 		at.refuse("is required")

@@ -8,8 +8,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// checkTLSRoute checks a route of passed-through TLS. hosts are those of the
-// VirtualService, which have to include every server name.
+// checkTLSRoute checks a route of passthrough TLS. hosts are the hosts of the VirtualService, which
+// must include every server name.
 func checkTLSRoute(at *field, route *networking.TLSRoute, hosts *hostSet, scope routeScope) {
 	if len(route.Match) == 0 {
 		at.child("match").refuse("must have at least one match")

@@ -60,8 +60,7 @@ func isNameShaped(s string) bool {
 	return s != "" && len(s) <= maxLabelLength && isAlphanumeric(s[0]) && isAlphanumeric(s[len(s)-1])
 }
 
-// isLabelPrefix reports whether s consists of labels like those of isDashed, with
-// dots between them.
+// isLabelPrefix reports whether s consists of labels as isDashed accepts them, separated by dots.
 func isLabelPrefix(s string) bool {
 	if len(s) > maxLabelPrefixLength {
 		return false

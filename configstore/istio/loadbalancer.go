@@ -13,8 +13,8 @@ import (
 // 5,000,011.
 const maxHashEntries = 1 << 20
 
-// checkLoadBalancer checks how endpoints are chosen; nil is fine. outlier is the
-// outlier detection beside it, or nil.
+// checkLoadBalancer checks the choice of endpoints; nil is valid. outlier is the outlier detection
+// of the same policy, or nil.
 func checkLoadBalancer(at *field, lb *networking.LoadBalancerSettings, outlier *networking.OutlierDetection) {
 	if lb == nil {
 		return
@@ -120,7 +120,7 @@ func checkWarmup(at *field, lb *networking.LoadBalancerSettings) {
 	warmup := at.child("warmup")
 	checkRequiredDuration(warmup.child("duration"), lb.Warmup.Duration)
 	checkPercent(warmup.child("minimumPercent"), lb.Warmup.GetMinimumPercent().GetValue())
-	// Written so that what is not a number is refused.
+	// The negation rejects NaN, too.
 	if a := lb.Warmup.Aggression; a != nil && !(a.Value > 0) {
 		warmup.child("aggression").refuse("must be above 0, is %v", a.Value)
 	}

@@ -86,8 +86,8 @@ func checkLocalityWeights(at *field, weights map[string]uint32) {
 	}
 }
 
-// checkLocalityForm refuses what is not "region/zone/subzone", which may end
-// early and then with a wildcard.
+// checkLocalityForm rejects strings that are not of the form "region/zone/subzone". The form may
+// end early, and then with a wildcard.
 func checkLocalityForm(at *field, locality string) {
 	segments := strings.Split(locality, "/")
 	switch {
@@ -143,8 +143,8 @@ func checkRegion(at *field, region string) {
 	}
 }
 
-// maxFailoverLabels bounds the priorities of endpoints, of which each label makes one:
-// Envoy takes 129.
+// maxFailoverLabels bounds the priorities of endpoints. Each label makes one, and Envoy accepts
+// 129.
 const maxFailoverLabels = 16
 
 // checkFailoverPriority checks a list of labels, written "key" or "key=value".

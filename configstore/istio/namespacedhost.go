@@ -49,7 +49,7 @@ func checkGatewayHost(at *field, value string, generated bool) {
 	}
 }
 
-// checkQualifiedHost refuses what is no wildcard domain with at least one dot.
+// checkQualifiedHost rejects strings that are not wildcard domains with at least one dot.
 func checkQualifiedHost(at *field, host string) {
 	switch problem := domainProblem(host, true); {
 	case host == "*":

@@ -60,10 +60,9 @@ func checkPaths(at *field, name string, paths []string) {
 	}
 }
 
-// templateProblem says what is wrong with a path, or returns "". Braces make a
-// template of it, in which {*} stands for a segment and {**} for the rest. A path
-// that Envoy cannot parse as one would match nothing, and what a DENY policy
-// should keep out would come in.
+// templateProblem describes why a path is invalid, or returns "". Braces make a path a template,
+// where {*} stands for a segment and {**} for the rest. A template that Envoy cannot parse would
+// match nothing, and a DENY policy would admit the requests that it should deny.
 func templateProblem(path string) string {
 	template := strings.Contains(path, templateOne) || strings.Contains(path, templateRest)
 	rest := false

@@ -6,11 +6,10 @@ import "google.golang.org/protobuf/reflect/protoregistry"
 
 // Options adjust what Schemas returns. The zero value is the default.
 type Options struct {
-	// EnvoyTypes finds the types of Envoy, with which the patches of EnvoyFilters
-	// are then checked: a value that is none of the message it patches is refused,
-	// an unknown field is a warning, and so is a type that is not found. A program
-	// that links Envoy's types can give protoregistry.GlobalTypes. It is called by
-	// validators, from any goroutine. Default: nil; types are not looked at.
+	// EnvoyTypes finds the types of Envoy, for checks of the patches of EnvoyFilters: a value that
+	// does not fit the patched message is rejected; an unknown field, and a type that is not found,
+	// is a warning. A host that links Envoy's types can pass protoregistry.GlobalTypes. It is
+	// called by validators, from any goroutine. With nil, the default, types are not checked.
 	EnvoyTypes TypeResolver
 }
 

@@ -13,7 +13,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// checkPatchValue checks what is merged into or added to Envoy's configuration.
+// checkPatchValue checks a value that is merged into or added to Envoy's configuration.
 func checkPatchValue(at *field, to networking.EnvoyFilter_ApplyTo, patch *networking.EnvoyFilter_Patch, types TypeResolver) {
 	if patch.Value == nil || patch.Operation == networking.EnvoyFilter_Patch_REMOVE {
 		return
@@ -26,8 +26,8 @@ func checkPatchValue(at *field, to networking.EnvoyFilter_ApplyTo, patch *networ
 	}
 }
 
-// warnUntyped warns of a filter to be added that has nothing but a name: Envoy no
-// longer finds filters by their names.
+// warnUntyped warns about an added filter that has only a name, because Envoy does not find filters
+// by their names.
 func warnUntyped(at *field, to networking.EnvoyFilter_ApplyTo, patch *networking.EnvoyFilter_Patch) {
 	switch to {
 	case networking.EnvoyFilter_NETWORK_FILTER, networking.EnvoyFilter_HTTP_FILTER, networking.EnvoyFilter_LISTENER_FILTER:
@@ -146,8 +146,8 @@ func patchedMessage(to networking.EnvoyFilter_ApplyTo) protoreflect.FullName {
 	}
 }
 
-// cleanError returns an error of protobuf without what differs from program to
-// program on purpose, and without a position in text that no file has.
+// cleanError returns an error of protobuf without the random parts, which differ between binaries
+// on purpose, and without the position, which refers to text that is in no file.
 func cleanError(err error) string {
 	message := strings.TrimPrefix(strings.ReplaceAll(err.Error(), "\u00a0", " "), "proto: ")
 	if _, behind, ok := strings.Cut(message, "(line "); ok {

@@ -11,8 +11,8 @@ import (
 // maxTargetRefs is the limit of istio.io/api.
 const maxTargetRefs = 16
 
-// checkPolicyTarget checks what a policy applies to: a selector, or references to
-// objects, or neither. ref is the hidden predecessor of refs.
+// checkPolicyTarget checks the target of a policy: a selector, or references to objects, or
+// neither. ref is the hidden predecessor of refs.
 func checkPolicyTarget(spec *field, selector *apitype.WorkloadSelector, ref *apitype.PolicyTargetReference, refs []*apitype.PolicyTargetReference) {
 	checkPolicySelector(spec.child("selector"), selector)
 	checkTargetRefs(spec, selector != nil, "selector", ref, refs)

@@ -20,8 +20,8 @@ func checkPortNumberIfSet(at *field, number uint32) {
 	}
 }
 
-// protocol is what a port's protocol name means. The names are those of Istio
-// 1.30, in any letter case.
+// protocol is the meaning of a port's protocol name. The names are those of Istio 1.30, in any
+// letter case.
 type protocol int
 
 const (

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzPrefixTree: the tree finds what a look at all strings finds.
+// FuzzPrefixTree: the tree finds the same strings as a linear search.
 func FuzzPrefixTree(f *testing.F) {
 	f.Add("/a,/ab,/b,,/abc/d", "/abc")
 	f.Add("/abc,/abd,/a", "/abd/e")

@@ -9,8 +9,9 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// warnUnmatchedPreflights warns of CORS policies that no preflight reaches: a browser asks with the method OPTIONS, and without
-// the headers of the request, so that a match of another method, or of such a header, does not take what it asks.
+// warnUnmatchedPreflights warns about CORS policies that no preflight reaches. A browser sends
+// preflights with the method OPTIONS, and without the headers of the request, so a match of another
+// method, or of such a header, does not match them.
 func warnUnmatchedPreflights(spec *field, routes []*networking.HTTPRoute) {
 	taken, all := preflightsTaken(routes)
 	if all {
@@ -29,8 +30,8 @@ func warnUnmatchedPreflights(spec *field, routes []*networking.HTTPRoute) {
 	}
 }
 
-// preflightsTaken returns the paths whose preflights some route with a CORS policy takes, and whether one takes those of
-// all paths.
+// preflightsTaken returns the paths whose preflights are matched by a route with a CORS policy, and
+// whether one such route matches all paths.
 func preflightsTaken(routes []*networking.HTTPRoute) (paths map[string]bool, all bool) {
 	paths = map[string]bool{}
 	for _, route := range routes {
@@ -68,7 +69,8 @@ func takesPreflights(match *networking.HTTPMatchRequest) bool {
 	return true
 }
 
-// inPreflights reports whether preflights can have a header: browsers, and proxies before them, add those that scripts cannot.
+// inPreflights reports whether preflights can have a header: browsers, and proxies in front of
+// them, add headers that scripts cannot set.
 func inPreflights(name string) bool {
 	switch name {
 	case "host", "origin", "referer", "user-agent", "connection", "cache-control", "pragma", "dnt", "via", "forwarded":

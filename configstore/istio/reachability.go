@@ -24,7 +24,7 @@ type matchPosition struct {
 	route, match int
 }
 
-// reach is what the matches so far take.
+// reach is the set of requests that the matches so far accept.
 type reach struct {
 	// all is the route that takes everything, or nil.
 	all *matchPosition
@@ -62,7 +62,7 @@ func warnUnreachableHTTP(spec *field, routes []*networking.HTTPRoute) {
 	seen := newReach()
 	for i, route := range routes {
 		at := spec.elem("http", i)
-		// What the routes of a delegate leave over goes on to later routes.
+		// Requests that the routes of a delegate do not match go on to later routes.
 		if route == nil || seen.afterAll(at) || route.Delegate != nil {
 			continue
 		}
@@ -122,8 +122,8 @@ func (r *reach) take(conditions, prefix string, here matchPosition) {
 	prefixes.add(prefix, here)
 }
 
-// pathAndRest returns all conditions of a match, encoded, and those that are not
-// about the path. A match with strings that are no UTF-8 cannot be encoded.
+// pathAndRest returns all conditions of a match, encoded, and the conditions on anything but the
+// path. A match with invalid UTF-8 cannot be encoded.
 func pathAndRest(match *networking.HTTPMatchRequest) (all, rest string, ok bool) {
 	conditions := proto.CloneOf(match)
 	// These are no conditions.

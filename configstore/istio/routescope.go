@@ -13,7 +13,7 @@ import (
 // meshGateway stands for all sidecars in a list of gateways.
 const meshGateway = "mesh"
 
-// routeScope is what the rules for routes need to know of their VirtualService.
+// routeScope is the part of a VirtualService that the rules for its routes depend on.
 type routeScope struct {
 	// delegate: others include its routes.
 	delegate bool

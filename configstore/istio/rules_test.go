@@ -17,12 +17,12 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// ruleTest is one object and what is to be said of it.
+// ruleTest is one object with its expected findings.
 type ruleTest struct {
 	name string
 	// spec replaces top-level fields of the base spec; null removes one.
 	spec string
-	// meta replaces what the object has besides its name "a" and namespace "ns".
+	// meta replaces the metadata of the object, apart from its name "a" and namespace "ns".
 	meta configstore.Meta
 	// violations and warnings are written "field: message".
 	violations []string

@@ -4,7 +4,7 @@ package istio
 
 import networking "istio.io/api/networking/v1alpha3"
 
-// maxServerCertificates is what the API allows: one for RSA and one for ECDSA.
+// maxServerCertificates is the limit of the API: one for RSA and one for ECDSA.
 const maxServerCertificates = 2
 
 // checkCertificateSources checks that the server's certificate comes from one
@@ -35,8 +35,8 @@ func checkCertificateSources(at *field, tls *networking.ServerTLSSettings) {
 	}
 }
 
-// warnBesideSecrets warns of what is left over beside a credential name, which
-// brings everything.
+// warnBesideSecrets warns about settings that have no effect because a credential name provides
+// everything.
 func warnBesideSecrets(at *field, tls *networking.ServerTLSSettings) {
 	const unused = "has no effect beside a credential name"
 	if tls.ServerCertificate == "" || tls.PrivateKey == "" {

@@ -92,7 +92,7 @@ func checkCiphers(at *field, ciphers []string) {
 	var seen repetitions[string]
 	for i, cipher := range ciphers {
 		switch cipher {
-		case "", "ALL", // of OpenSSL's language, as are those that begin with an operator
+		case "", "ALL", // of OpenSSL's language, as are words that begin with an operator
 			"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-RSA-AES128-GCM-SHA256",
 			"ECDHE-ECDSA-AES256-GCM-SHA384", "ECDHE-RSA-AES256-GCM-SHA384",
 			"ECDHE-ECDSA-CHACHA20-POLY1305", "ECDHE-RSA-CHACHA20-POLY1305",

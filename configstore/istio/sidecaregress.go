@@ -57,9 +57,8 @@ func checkEgressBind(at *field, listener *networking.IstioEgressListener, last b
 	checkSidecarPort(at.child("port"), listener.Port)
 }
 
-// checkEgressHosts checks the hosts that a listener imports, "namespace/dnsName",
-// and warns of those that others make superfluous. own is the namespace that "."
-// stands for.
+// checkEgressHosts checks the hosts that a listener imports, "namespace/dnsName", and warns about
+// redundant ones. own is the namespace that "." stands for.
 func checkEgressHosts(at *field, hosts []string, own string) {
 	if len(hosts) == 0 {
 		at.child("hosts").refuse("must have at least one host")
@@ -104,7 +103,7 @@ func splitImport(host, own string) (namespace, name string) {
 	return namespace, name
 }
 
-// excludes reports whether a host is excluded: then "*/*" beside it makes sense.
+// excludes reports whether a host is excluded, which gives "*/*" in the same list a meaning.
 func excludes(hosts []string) bool {
 	for _, host := range hosts {
 		if len(host) > 1 && strings.HasPrefix(host, exportToNone) && host[1] != '/' {

@@ -18,8 +18,8 @@ func checkAttributeMatch(at *field, match *networking.StringMatch) {
 	warnPointless(at, match)
 }
 
-// checkPathMatch is checkAttributeMatch for paths, all of which have the empty
-// prefix, in Envoy too.
+// checkPathMatch is checkAttributeMatch for paths. The empty prefix is valid, because all paths
+// have it, in Envoy too.
 func checkPathMatch(at *field, match *networking.StringMatch) {
 	if m, ok := match.GetMatchType().(*networking.StringMatch_Regex); ok {
 		checkRegex(at.child("regex"), m.Regex)
@@ -67,7 +67,7 @@ func checkOriginMatch(at *field, match *networking.StringMatch) {
 	}
 }
 
-// maxPrograms bounds the programs of all regular expressions of an object, of which an
+// maxPrograms bounds the total size of the programs of all regular expressions of an object. An
 // Envoy needs 32 bytes for each instruction, and a second for four million.
 const maxPrograms = 2 << 20
 

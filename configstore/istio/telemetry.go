@@ -30,8 +30,8 @@ func telemetryRules(spec *field, _ configstore.Config, t *telemetry.Telemetry) {
 	}
 }
 
-// checkExpression refuses what is no expression of CEL. Whether its names and
-// types are those of Envoy's attributes is not checked.
+// checkExpression rejects strings that are not CEL expressions. It does not check whether their
+// names and types are those of Envoy's attributes.
 func checkExpression(at *field, expression string) {
 	if err := cel.Check(expression); err != nil {
 		at.refuse("must be a CEL expression: %v", err)

@@ -8,11 +8,11 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// textRule says what the strings of a field may hold. They are names, addresses,
-// paths and the like, of one line: Envoy refuses what others depend on over a
-// control character in nearly all of them (a route configuration over that of a
-// rewritten path), and finds nothing by the rest. The exceptions are texts that are
-// run, matched, shown or sent as they are.
+// textRule returns the rule for the strings of a field. Most are names, addresses, paths and the
+// like, on a single line: over a control character in nearly all of them Envoy rejects
+// configuration that other resources depend on (a route configuration for one in a rewritten path),
+// and the remaining ones match nothing. The exceptions are texts that are executed, matched, shown
+// or sent as they are.
 func textRule(field protoreflect.FieldDescriptor) configstore.TextRule {
 	switch field.FullName() {
 	case "istio.networking.v1alpha3.Headers.HeaderOperations.SetEntry.value",
@@ -35,7 +35,7 @@ func textRule(field protoreflect.FieldDescriptor) configstore.TextRule {
 		"istio.extensions.v1alpha1.WasmConfig.verification_key",
 		"istio.extensions.v1alpha1.WasmPlugin.verification_key",
 		"istio.security.v1beta1.JWTRule.jwks",
-		// What is compared with a text, or is one.
+		// Texts, and values that are compared with texts.
 		"istio.networking.v1alpha3.EnvoyFilter.ProxyMatch.MetadataEntry.value",
 		"istio.networking.v1alpha3.EnvoyFilter.ProxyMatch.proxy_version",
 		"istio.networking.v1alpha3.HTTPBody.string",

@@ -29,7 +29,7 @@ type stringPlace struct {
 	inStruct string
 }
 
-// stringStep is a field, of which a map's key may be meant.
+// stringStep is a field, or the key of a map field.
 type stringStep struct {
 	field protoreflect.FieldDescriptor
 	key   bool
@@ -83,7 +83,7 @@ func (p stringPlace) field() protoreflect.FieldDescriptor {
 	}
 }
 
-// build returns a spec that holds s at the place, and nothing else.
+// build returns a spec that holds only s, at the place.
 func (p stringPlace) build(s string) proto.Message {
 	spec := p.schema.NewSpec()
 	m := spec.ProtoReflect()
@@ -160,7 +160,7 @@ func (p stringPlace) path(s string) string {
 
 func (p stringPlace) isKey() bool { return p.steps[len(p.steps)-1].key || p.inStruct == ".KEY" }
 
-// finding is what is to be said of the string.
+// finding is the expected finding for the string.
 func (p stringPlace) finding(s, problem string) string {
 	if p.isKey() {
 		problem = "key " + problem
@@ -221,8 +221,8 @@ func TestEveryStringIsOneLine(t *testing.T) {
 	}
 }
 
-// TestScannerAgrees: what the scanner of a schema that is in Schemas takes for plain
-// text has no findings when it is walked, and the reverse.
+// TestScannerAgrees: a string is plain for the scanner of a schema in Schemas if and only if the
+// walk has no findings for it.
 func TestScannerAgrees(t *testing.T) {
 	t.Parallel()
 	for _, p := range stringPlaces() {

@@ -8,8 +8,8 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// Values that nothing has are taken, as Istio 1.30 takes them, but with a warning: a policy that denies by
-// them denies nothing, and one that allows everything but them allows everything.
+// Values that cannot match are accepted, as in Istio 1.30, but with a warning: a policy that denies
+// by such a value denies nothing, and one that allows everything except it allows everything.
 
 // maxIdentityLength is that of SPIFFE IDs, and maxTrustDomainLength that of the first part.
 const (
@@ -17,7 +17,7 @@ const (
 	maxTrustDomainLength = 255
 )
 
-// warnUnmatchedSource warns of identities that nobody has.
+// warnUnmatchedSource warns about identities that no client can have.
 func warnUnmatchedSource(at *field, s *security.Source) {
 	for _, list := range []stringList{{"principals", s.Principals}, {"notPrincipals", s.NotPrincipals}} {
 		warnEach(at, list, unmatchedPrincipal)
@@ -36,7 +36,7 @@ func warnUnmatchedSource(at *field, s *security.Source) {
 	}
 }
 
-// warnUnmatchedOperation warns of what no request is.
+// warnUnmatchedOperation warns about operations that no request can have.
 func warnUnmatchedOperation(at *field, o *security.Operation) {
 	for _, list := range []stringList{{"paths", o.Paths}, {"notPaths", o.NotPaths}} {
 		warnEach(at, list, unmatchedPath)
@@ -66,7 +66,7 @@ func warnUnmatchedCondition(at *field, c *security.Condition) {
 	}
 }
 
-// warnEach warns of the values for which there is a reason.
+// warnEach warns about each value that unmatched returns a reason for.
 func warnEach(at *field, list stringList, unmatched func(value string) string) {
 	for i, value := range list.values {
 		if reason := unmatched(value); value != "" && reason != "" {

@@ -35,9 +35,9 @@ type verdictDoc struct {
 	findings      []string
 }
 
-// TestVerdicts validates every document as the store would and compares the
-// verdict with what the document says of itself. The table of all verdicts in
-// docs/validation.md must be up to date; -update writes it.
+// TestVerdicts validates every document as the store would and compares the verdict with the one
+// declared in the document. The table of all verdicts in docs/validation.md must be up to date;
+// -update writes it.
 func TestVerdicts(t *testing.T) {
 	var docs []verdictDoc
 	for _, schema := range istio.Schemas().All() {
@@ -100,7 +100,7 @@ func parseVerdict(tb testing.TB, doc verdictDoc) configstore.Config {
 	return parsed[0].Config
 }
 
-// judge parses and validates a document and keeps what is found.
+// judge parses and validates a document and keeps the findings.
 func judge(t *testing.T, schema configstore.Schema, doc *verdictDoc) {
 	t.Helper()
 	doc.config = parseVerdict(t, *doc)

@@ -47,7 +47,7 @@ func checkTraffic(at *field, match traffic) {
 	}
 }
 
-// wasm is what a WasmPlugin and the Wasm part of a TrafficExtension share.
+// wasm has the common fields of a WasmPlugin and the Wasm part of a TrafficExtension.
 type wasm interface {
 	GetUrl() string
 	GetSha256() string

@@ -10,9 +10,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// workloadGroupRules are the rules of Istio 1.30 for a WorkloadGroup, and for its
-// template those of a WorkloadEntry, except that the address is filled in when
-// workloads join.
+// workloadGroupRules are the rules of Istio 1.30 for a WorkloadGroup. Its template follows the
+// rules of a WorkloadEntry, except that the address is filled in when workloads join.
 func workloadGroupRules(spec *field, _ configstore.Config, group *networking.WorkloadGroup) {
 	checkLabels(spec.child("metadata"), "labels", group.GetMetadata().GetLabels())
 	template := spec.child("template")

@@ -9,16 +9,15 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// Apply stores every object of an input, as kubectl apply does: one that exists is
-// updated, and unchanged if it is equal; others are created. What the store has
-// besides is left alone. Resource versions and generations in the input do not
-// count.
+// Apply stores every object of an input, as kubectl apply does: it updates existing objects, unless
+// they are equal, and creates the others. Other objects of the store are left alone. Resource
+// versions and generations in the input are ignored.
 //
-// A mistake anywhere stores nothing: the error joins those of all documents that
-// cannot be read and of all objects that break the rules of their kind, with the
-// document and the line. If the store is a configstore.BatchWriter, possibly through
-// wrappers, all is committed as one batch. In other stores objects are written one
-// after the other, and those before one that the store refuses are stored.
+// If any document or object is invalid, nothing is stored. The error joins the errors of all
+// unreadable documents and of all objects that break the rules of their kind, with document and
+// line. If the store is a configstore.BatchWriter, possibly through wrappers, all objects are
+// committed as one batch. Otherwise they are written one after the other, and the objects before
+// one that the store rejects stay stored.
 func Apply(store configstore.ConfigStore, data []byte, opts Options) error {
 	schemas := store.Schemas()
 	var checked []*configstore.Checked
@@ -50,8 +49,7 @@ func Apply(store configstore.ConfigStore, data []byte, opts Options) error {
 	return nil
 }
 
-// check returns what is wrong with a document, be it read or not, or the evidence
-// that nothing is.
+// check returns the error of a document, readable or not, or the evidence that its object is valid.
 func (d Document) check(schemas configstore.Schemas) (*configstore.Checked, error) {
 	if d.Err != nil {
 		return nil, d.Err

@@ -71,7 +71,7 @@ func (b *batches) Apply(changes ...configstore.Mutation) (uint64, error) {
 	return b.Store.Apply(changes...)
 }
 
-// wrapped hides a store, and says what it wraps.
+// wrapped hides a store, and declares the wrapped one.
 type wrapped struct{ configstore.ConfigStore }
 
 func (w wrapped) Unwrap() configstore.ConfigStore { return w.ConfigStore }

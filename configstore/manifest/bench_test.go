@@ -31,9 +31,8 @@ func standardEntry(i int) string {
 	return b.String()
 }
 
-// BenchmarkParse reads one standard ServiceEntry. L/yaml is what the YAML parser
-// alone needs for it, L/protojson what protobuf's own JSON reader needs for the
-// spec as JSON.
+// BenchmarkParse reads one standard ServiceEntry. L/yaml is the cost of the YAML parser alone,
+// L/protojson that of protobuf's own JSON reader for the spec as JSON.
 func BenchmarkParse(b *testing.B) {
 	schemas := istio.Schemas()
 	text := []byte(standardEntry(1))

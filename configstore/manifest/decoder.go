@@ -14,15 +14,15 @@ import (
 	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
-// decoder walks the tree of one object and collects what is wrong with it. The
-// tree has been surveyed: it ends, and is not too deep.
+// decoder walks the tree of one object and collects problems. The tree has been surveyed, so it is
+// finite and not too deep.
 type decoder struct {
 	lenient bool
 	// above is the number of lines of the input above the tree.
 	above    int
 	path     []step
 	problems []Problem
-	// wrong counts the problems, also those beyond what is kept.
+	// wrong counts all problems, whether kept or dropped.
 	wrong int
 }
 
@@ -116,10 +116,10 @@ type entry struct {
 	value   *yaml.Node
 }
 
-// entryList collects entries, of which the first of a key counts.
+// entryList collects entries. The first entry of a key wins.
 type entryList struct {
 	entries []entry
-	// keys are those of the entries if these are many. Few are compared one by one.
+	// keys are the keys of the entries if there are many. A few are compared one by one.
 	keys map[string]struct{}
 }
 
@@ -150,16 +150,16 @@ func (l *entryList) has(key string) bool {
 	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.key == key })
 }
 
-// entries returns what a mapping holds, merge keys applied. Keys that are given
-// twice are noted as problems and returned once.
+// entries returns the entries of a mapping, with merge keys applied. Duplicate keys are recorded as
+// problems and returned once.
 func (d *decoder) entries(n *yaml.Node) []entry {
 	l := entryList{entries: make([]entry, 0, len(n.Content)/2)}
 	d.collect(n, &l, false)
 	return l.entries
 }
 
-// collect adds the entries of a mapping, and then those of the mappings that it
-// merges. Of merged is known that it may repeat what is there.
+// collect adds the entries of a mapping, followed by the entries of the mappings that it merges. If
+// merged is true, repeated keys are expected.
 func (d *decoder) collect(n *yaml.Node, l *entryList, merged bool) {
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {

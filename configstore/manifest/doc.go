@@ -18,29 +18,27 @@
 // A "kind: List", and a list of one kind such as ServiceEntryList, stands for
 // its items. Kinds may be written in any version that their schema knows.
 //
-// Scalars mean what they mean to kubectl, which reads YAML 1.1: unquoted yes,
-// no, on, off, y and n are booleans, 010 is eight, 1e3 is a number, 2024-01-01
-// is a string. A number or a boolean where a string belongs is an error, as it
-// is for an API server; integers of 64 bits keep every digit. Fields may be
-// written in camelCase or as in the .proto file, enums by name or number.
-// Durations take every unit of Go's time.ParseDuration, as Istio's own decoder
-// does. Anchors, aliases and merge keys work.
+// Scalars are read as kubectl reads them, by YAML 1.1: unquoted yes, no, on, off, y and n are
+// booleans, 010 is eight, 1e3 is a number, 2024-01-01 is a string. A number or a boolean in the
+// place of a string is an error, as it is for an API server; integers of 64 bits keep every digit.
+// Fields may be written in camelCase or as in the .proto file, enums by name or number. Durations
+// take every unit of Go's time.ParseDuration, as Istio's own decoder does. Anchors, aliases and
+// merge keys work.
 //
-// Of the metadata, what a configstore.Meta has a field for is kept. The rest of
-// what an API server adds (managedFields, finalizers, selfLink, …) is accepted
-// and dropped.
+// Metadata with a field in configstore.Meta is kept. The other fields that an API server adds
+// (managedFields, finalizers, selfLink, …) are accepted and dropped.
 //
 // # Errors
 //
-// Each document stands alone: a bad one never hurts another, nor does a bad
-// item of a List hurt its neighbours. An error lists everything that is wrong
-// with its document, with the path, line and column of each field, and matches
-// ErrMalformed or configstore.ErrUnknownKind. Document.Foreign marks a document
-// that was never meant for the schemas, such as a Deployment or a values.yaml,
-// in contrast to one whose kind or version is mistyped.
+// Each document is independent: an invalid one never affects another, and an invalid item of a List
+// does not affect the other items. An error lists every problem of its document, with the path,
+// line and column of each field, and matches ErrMalformed or configstore.ErrUnknownKind.
+// Document.Foreign marks a document that was never meant for the schemas, such as a Deployment or a
+// values.yaml, in contrast to a document with a mistyped kind or version.
 //
-// Parse checks the shape of objects, not their meaning: stores do that. Apply stores
-// an input in one call, or nothing of it, and its errors have the place of both.
+// Parse checks the shape of objects, not their meaning; stores check that. Apply stores all objects
+// of an input in one call, or none of them. Its errors have a place in the input for problems of
+// both kinds.
 //
 // # Limits
 //
@@ -52,9 +50,8 @@
 //
 // # Memory
 //
-// The tree of a document takes up to fifty times the size of its text. Parse
-// holds those of all documents until the caller drops them; ParseAll, Apply, and
-// a caller of Texts hold one at a time.
+// The tree of a document takes up to fifty times the size of its text. Parse holds the trees of all
+// documents until the caller drops them; ParseAll, Apply, and a caller of Texts hold one at a time.
 //
 // # Concurrency
 //

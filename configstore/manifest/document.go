@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// Document is what one document of the input, or one item of a List, holds:
-// an object or an error.
+// Document is the content of one document of the input, or of one item of a List: an object or an
+// error.
 type Document struct {
 	// Number is the number of the document in the input, from 1. Empty
 	// documents are not counted; the items of a List share one number.
@@ -30,8 +30,9 @@ type Document struct {
 	// and the namespace as written, for it is not known whether objects of this
 	// kind have one.
 	Key configstore.ConfigKey
-	// Config is the object if Err is nil, else what could be read of it, if Key says which one it is. Fields of the spec
-	// that Options.Lenient drops, and those that cannot be read, are what configstore.Unread returns.
+	// Config is the object if Err is nil. Otherwise it is the readable part of the object, if Key
+	// is set. configstore.Unread returns the fields of the spec that cannot be read, or that
+	// Options.Lenient drops.
 	Config configstore.Config
 	// Err is nil or an *Error, which matches ErrMalformed or
 	// configstore.ErrUnknownKind.
@@ -48,9 +49,9 @@ type Document struct {
 	node  *yaml.Node
 }
 
-// Parse reads every document of an input. It returns one Document per object
-// and per error, in the order of the input: documents that cannot be read take
-// none of the others with them. An empty input gives none.
+// Parse reads every document of an input. It returns one Document per object and per error, in the
+// order of the input; an unreadable document does not affect the others. An empty input returns no
+// documents.
 func Parse(schemas configstore.Schemas, data []byte, opts Options) []Document {
 	return slices.Collect(documents(schemas, data, opts))
 }
@@ -82,7 +83,7 @@ func ParseAll(schemas configstore.Schemas, data []byte, opts Options) ([]configs
 	return collect(documents(schemas, data, opts), func(d Document) error { return d.Err })
 }
 
-// collect returns the objects of documents, or nil and what is wrong with any.
+// collect returns the objects of documents, or nil and the errors of all documents.
 func collect(docs iter.Seq[Document], wrong func(Document) error) ([]configstore.Config, error) {
 	var configs []configstore.Config
 	var errs []error

@@ -15,7 +15,7 @@ import (
 // beyond the limits.
 var ErrMalformed = errors.New("malformed manifest")
 
-// maxProblems bounds what is kept of a document that is wrong all over.
+// maxProblems bounds the number of problems kept for one document.
 const maxProblems = 100
 
 // Problem is one thing that is wrong with a document.
@@ -23,10 +23,10 @@ type Problem struct {
 	// Path is the path of the field in its object, for example
 	// "spec.ports[1].number". Empty if the object as a whole is meant.
 	Path string
-	// Line and Column say where the field stands in the input, counted from 1.
-	// Column is 0 if only the line is known, Line is 0 if nothing is.
+	// Line and Column are the place of the field in the input, counted from 1. Column is 0 if only
+	// the line is known, Line is 0 if neither is.
 	Line, Column int
-	// Message says what is wrong.
+	// Message describes the problem.
 	Message string
 }
 
@@ -58,8 +58,8 @@ type Error struct {
 	Item string
 	// Key is the object, as far as it could be read: see Document.Key.
 	Key configstore.ConfigKey
-	// Problems lists what is wrong, in the order of the input. It is never
-	// empty; very long lists are cut.
+	// Problems lists the problems in the order of the input. It is never empty; very long lists are
+	// truncated.
 	Problems []Problem
 
 	cause error

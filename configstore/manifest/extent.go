@@ -11,8 +11,8 @@ import (
 // maxDepth is the deepest nesting that is read.
 const maxDepth = 200
 
-// extent is how large a tree is when its aliases are replaced by what they stand
-// for: its nodes and the bytes of its scalars, and the levels below its root.
+// extent is the size of a tree with all aliases expanded: the number of its nodes plus the bytes of
+// its scalars, and the number of levels below its root.
 type extent struct{ size, depth int }
 
 // surveyor measures a tree before it is decoded, in time proportional to its
@@ -23,7 +23,7 @@ type surveyor struct {
 	// anchored are the extents of the nodes that aliases may refer to; a node
 	// whose depth is open is being measured.
 	anchored map[*yaml.Node]extent
-	// problem is what is wrong with the tree. It ends the measuring.
+	// problem is the first problem of the tree. It ends the measuring.
 	problem *Problem
 }
 

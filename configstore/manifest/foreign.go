@@ -12,8 +12,8 @@ import (
 
 // knownGroups says which kinds look as if they were meant for the schemas.
 type knownGroups struct {
-	// groups are those of the schemas, domains what is behind the first dot of
-	// those that have a dot there, kinds the names of the kinds.
+	// groups are the groups of the schemas, domains their parts after the first dot if these have a
+	// dot themselves, and kinds the names of the kinds.
 	groups, domains, kinds map[string]bool
 }
 
@@ -29,9 +29,9 @@ func newKnownGroups(schemas configstore.Schemas) knownGroups {
 	return k
 }
 
-// foreign reports whether an object was not meant for the schemas; what is not
-// known of it is empty. It was not if its group is neither that of a schema nor a
-// sibling of one, as security.istio.io is of networking.istio.io.
+// foreign reports whether an object was not meant for the schemas. An empty argument is unknown. An
+// object was not meant for them if its group is neither that of a schema nor a sibling of one, as
+// security.istio.io is of networking.istio.io.
 func (k knownGroups) foreign(apiVersion, kind string) bool {
 	if apiVersion == "" {
 		return !k.kinds[kind]
@@ -52,7 +52,7 @@ func (in *input) foreign(apiVersion, kind string) bool {
 	return in.known.foreign(apiVersion, kind)
 }
 
-// unknownKind says what is unknown about a kind.
+// unknownKind describes which part of a kind is unknown.
 func unknownKind(schemas configstore.Schemas, kind configstore.GroupVersionKind) string {
 	for _, s := range schemas.All() {
 		if s.GroupVersionKind.Group == kind.Group && s.GroupVersionKind.Kind == kind.Kind {

@@ -103,8 +103,8 @@ func checkRoundTrip(t *testing.T, schemas configstore.Schemas, want configstore.
 	}
 }
 
-// FuzzMarshalText: whatever a key and a text are, at any place and of any length,
-// they survive both output formats.
+// FuzzMarshalText: any key and any text, at any place and of any length, survive both output
+// formats.
 func FuzzMarshalText(f *testing.F) {
 	for _, s := range []string{
 		"", "a", "yes", "1", "1e3", "12:30", "2024-01-31", "~", "<<", "=", "a: b", "a #b", "- a", "? a", "\ta\nb", "a\n", "a\n\n", "\na", " a\nb", "a \nb",

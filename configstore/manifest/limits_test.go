@@ -65,8 +65,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// mergeChain returns an object with n mappings, each of which merges the one above
-// it, in chains of a given length.
+// mergeChain returns an object with n mappings, in chains of a given length; each mapping merges
+// the one above it.
 func mergeChain(n, length int) string {
 	var b strings.Builder
 	b.WriteString("apiVersion: v1\nkind: Free\nmetadata: {name: a}\nspec:\n")

@@ -13,8 +13,8 @@ import (
 
 const listSuffix = "List"
 
-// listKind reports whether a kind is a list of objects, and of which kind if
-// the items need not say so themselves.
+// listKind reports whether a kind is a list of objects, and returns the kind of its items if these
+// may omit it.
 func (p *parser) listKind(kind configstore.GroupVersionKind) (items configstore.GroupVersionKind, ok bool) {
 	if p.in.schemas.Has(kind) {
 		return configstore.GroupVersionKind{}, false

@@ -52,8 +52,7 @@ metadata:
 	}
 }
 
-// TestKindThatEndsInList: a kind of the schemas is no list of objects, whatever it is
-// called.
+// TestKindThatEndsInList: a kind of the schemas is not a list of objects, regardless of its name.
 func TestKindThatEndsInList(t *testing.T) {
 	docs := manifest.Parse(structSchemas("Allow", "AllowList"), []byte(`apiVersion: example.com/v1
 kind: AllowList

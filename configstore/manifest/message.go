@@ -25,7 +25,7 @@ func (d *decoder) message(n *yaml.Node, m protoreflect.Message) {
 	fields := m.Descriptor().Fields()
 	start := d.wrong
 	entries := d.entries(target)
-	ambiguous := d.wrong > start // as to which fields, if one is given twice
+	ambiguous := d.wrong > start // about the fields, if one is given twice
 	for _, e := range entries {
 		fd := fields.ByJSONName(e.key)
 		if fd == nil {
@@ -75,7 +75,7 @@ func (d *decoder) list(n *yaml.Node) *yaml.Node {
 	return target
 }
 
-// describe names what a node holds.
+// describe returns the type of a node for error messages.
 func describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:

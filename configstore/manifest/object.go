@@ -21,9 +21,8 @@ const (
 	fieldItems      = "items"
 )
 
-// object reads the object, or the list of objects, at a node. kind is what the
-// object is if it does not say so itself, as with the items of a list of one
-// kind.
+// object reads the object, or the list of objects, at a node. kind is the kind of an object that
+// does not specify one, such as an item of a list of one kind.
 func (p *parser) object(n *yaml.Node, item string, kind configstore.GroupVersionKind, d *decoder) {
 	root := d.object(n)
 	if root == nil {
@@ -41,8 +40,8 @@ func (p *parser) object(n *yaml.Node, item string, kind configstore.GroupVersion
 		p.list(n, item, itemKind, entries, d)
 		return
 	}
-	// A document in which a field stands twice may be two whose marker got
-	// lost: it cannot be said which of them it is.
+	// A document with a duplicate field may be two documents that have lost the marker between
+	// them, so its identity is unknown.
 	sound := len(d.problems) == 0
 	schema, known := p.in.schemas.Find(kind)
 	if known {

@@ -139,7 +139,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// summary writes what was read of an input, one line per document.
+// summary describes the parsed documents of an input, one line per document.
 func summary(docs []manifest.Document) []string {
 	var out []string
 	for _, d := range docs {

@@ -8,10 +8,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// salvage returns what a document is about although it is not valid YAML as a
-// whole: the object or at least the kind, or the zero document. It reads the
-// sections apiVersion, kind and metadata, each on its own: what is broken is
-// mostly the spec.
+// salvage returns the identity of a document that is not valid YAML as a whole: the object or at
+// least the kind, or the zero document. It reads the sections apiVersion, kind and metadata
+// separately, because usually only the spec is broken.
 func (p *parser) salvage(t Text) Document {
 	sections := topLevel(t.Bytes)
 	doc := p.head(sections, fieldAPIVersion, fieldKind, fieldMetadata)

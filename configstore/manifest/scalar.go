@@ -45,7 +45,7 @@ func (s scalar) describe() string {
 	}
 }
 
-// shorten bounds what an error message quotes from the input.
+// shorten bounds the length of a quotation from the input in an error message.
 func shorten(s string) string {
 	const limit = 64
 	if len(s) <= limit {

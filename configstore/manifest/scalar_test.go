@@ -21,8 +21,8 @@ func freeform() configstore.Schemas {
 	}).Build()
 }
 
-// What scalars mean was compared with sigs.k8s.io/yaml v1.6.0, the reader behind
-// kubectl, on 200,000 random ones; this is what there is to know.
+// The meaning of scalars was compared with sigs.k8s.io/yaml v1.6.0, the reader behind kubectl, on
+// 200,000 random ones; this table is the result.
 func TestScalarsMeanWhatTheyMeanToKubectl(t *testing.T) {
 	for json, spellings := range map[string][]string{
 		`true`:                          {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y", "!!bool yes", `!!bool "on"`},

@@ -9,9 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// Text is the text of one document of an input. Each is read on its own, so that
-// a caller holds one document at a time, and need not read again what it has
-// read before: texts of the same bytes hold the same documents.
+// Text is the text of one document of an input. Each is read on its own, so that a caller can hold
+// one document at a time, and can skip unchanged texts: texts of equal bytes hold equal documents.
 type Text struct {
 	// Bytes is the text, which is a part of the input.
 	Bytes []byte
@@ -21,12 +20,12 @@ type Text struct {
 	in *input
 }
 
-// input is what the texts of one input share.
+// input is the state shared by the texts of one input.
 type input struct {
 	schemas configstore.Schemas
 	opts    Options
-	// budget is what is left of the nodes and bytes that aliases may stand for,
-	// locating of the bytes that may be read again to locate errors.
+	// budget is the remaining number of nodes and bytes that aliases may expand to. locating is the
+	// remaining number of bytes that may be read again to locate errors.
 	budget, locating int
 	// known is made by the first document that is of no known kind.
 	known knownGroups

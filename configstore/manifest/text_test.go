@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// checkTexts states what holds for the texts of every input: they follow each
-// other without a gap, and read one by one they hold what the input holds.
+// checkTexts checks the invariants of the texts of every input: they follow each other without a
+// gap, and reading them one by one gives the documents of the input.
 func checkTexts(t *testing.T, data []byte, opts manifest.Options, want []manifest.Document) {
 	t.Helper()
 	texts, err := manifest.Texts(istio.Schemas(), data, opts)
@@ -120,7 +120,7 @@ func TestForeign(t *testing.T) {
 			}
 		})
 	}
-	// Groups beside each other have more than a top-level domain in common.
+	// Sibling groups have more than a top-level domain in common.
 	other := []byte("apiVersion: other.com/v1\nkind: Zone\nmetadata: {name: a}\n")
 	schemas := configstore.NewSchemasBuilder().MustAdd(configstore.Schema{
 		GroupVersionKind: configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Zone"}, Spec: &structpb.Struct{},

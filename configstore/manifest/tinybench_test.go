@@ -10,8 +10,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// BenchmarkTinyDocuments reads documents that hold next to nothing: what a document
-// costs besides its content, whether it can be read or not.
+// BenchmarkTinyDocuments reads nearly empty documents: the fixed cost of a document, readable or
+// not.
 func BenchmarkTinyDocuments(b *testing.B) {
 	const n = 1000
 	for _, bench := range []struct{ name, document string }{

@@ -33,7 +33,7 @@ func (p *parser) trees(t Text) ([]*yaml.Node, *Problem) {
 		return nil, &Problem{Line: 1, Message: fmt.Sprintf("has more than %d nodes", maxNodes)}
 	}
 	if body := t.body(); isJSON(body.Bytes) {
-		// What is no JSON may still be YAML in flow style.
+		// Text that is not JSON may still be YAML in flow style.
 		if roots, err := jsonTrees(body.Bytes, 1+body.Lines-t.Lines); err == nil {
 			return roots, nil
 		}
@@ -45,9 +45,9 @@ func (p *parser) trees(t Text) ([]*yaml.Node, *Problem) {
 	return roots, &Problem{Line: p.errorLine(t.Bytes, message), Message: "is not valid YAML: " + message}
 }
 
-// countNodes returns how many nodes a text has at most: each line may hold a
-// scalar, each colon separates two, and in flow style each comma and bracket
-// begins a pair of nodes, one of which may be left out.
+// countNodes returns an upper bound for the number of nodes of a text: each line may hold a scalar,
+// each colon separates two, and in flow style each comma and bracket begins a pair of nodes, which
+// may be incomplete.
 func countNodes(text []byte) int {
 	n := 1
 	for i, c := range text {
@@ -77,8 +77,7 @@ func invalidLine(text []byte) int {
 	return line
 }
 
-// parseYAML returns the roots of the documents in a text, and what is wrong with
-// it, without the line.
+// parseYAML returns the roots of the documents in a text, and an error message without the line.
 func parseYAML(text []byte) (roots []*yaml.Node, message string) {
 	// go.yaml.in/yaml/v3 panics on some inputs that its parser did not foresee.
 	defer func() {
@@ -116,17 +115,17 @@ func withoutLine(message string) string {
 	return message
 }
 
-// maxLocated is the size of the largest text in which an error is located,
-// maxLocating that of all texts of an input that are read to locate errors.
+// maxLocated is the maximum size of a text for locating errors. maxLocating bounds the total size
+// of the texts of an input that are read again to locate errors.
 const (
 	maxLocated  = 1 << 20
 	maxLocating = 16 << 20
 )
 
-// errorLine returns the number of the line from which on a text cannot be read
-// for the reason given. The line that the YAML parser names is not of much use:
-// mostly that where the innermost mapping begins, and often one off. So the
-// shortest part is looked for that fails in the same way.
+// errorLine returns the line where the error with this message begins. The line in the YAML
+// parser's own message is of little use: usually it is the first line of the innermost mapping, and
+// often it is off by one. errorLine therefore searches for the shortest prefix that fails in the
+// same way.
 func (p *parser) errorLine(text []byte, message string) int {
 	if len(text) > maxLocated || p.in.locating < 0 {
 		return 1
@@ -152,10 +151,9 @@ func isNull(n *yaml.Node) bool {
 	return err == nil && s.kind == scalarNull
 }
 
-// jsonTrees reads a text as a sequence of JSON values. The nodes are those that
-// a YAML parser would make; JSON is read on its own because YAML 1.1 parsers
-// refuse some of it, such as surrogate pairs. line is the number of the first
-// line.
+// jsonTrees reads a text as a sequence of JSON values, and makes the same nodes as a YAML parser.
+// JSON has its own reader because YAML 1.1 parsers reject parts of it, such as surrogate pairs.
+// line is the number of the first line.
 func jsonTrees(text []byte, line int) ([]*yaml.Node, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -179,8 +177,8 @@ func jsonTrees(text []byte, line int) ([]*yaml.Node, error) {
 type jsonBuilder struct {
 	dec  *json.Decoder
 	text []byte
-	// pos is the offset up to which lines were counted, lineStart that of the
-	// line it is in.
+	// pos is the offset up to which lines were counted. lineStart is the offset of the start of the
+	// line that contains pos.
 	pos, line, lineStart int
 }
 

@@ -208,8 +208,7 @@ func parseUint(text string, bits int) (uint64, bool) {
 	return uint64(f), true
 }
 
-// isDigits reports whether a text that is out of range as an integer has
-// nothing else to be read as.
+// isDigits reports whether a text that is out of range as an integer has no other interpretation.
 func isDigits(text string) bool {
 	text = trimSign(text)
 	return leadingDigits(text) == len(text) && strings.Trim(text, "0") != ""

@@ -51,7 +51,7 @@ func splitName(resource string) (name, namespace string, ok bool) {
 	return name, namespace, ok && name != "" && !strings.Contains(name, "/")
 }
 
-// fieldError is what is wrong with a field of a resource.
+// fieldError describes an invalid field of a resource.
 type fieldError struct {
 	// field is the path of the field in mcp.Resource.
 	field string
@@ -68,8 +68,8 @@ func fieldErrorf(field, format string, args ...any) error {
 	return &fieldError{field: field, err: errors.New(excerpt.Sprintf(format, args...))}
 }
 
-// toResource returns an object as a resource, of which the version is the ResourceVersion;
-// of equal objects all bytes in it are equal. The error names the field.
+// toResource returns an object as a resource with the ResourceVersion as its version. Equal objects
+// give equal bytes. The error names the field.
 func toResource(c *configstore.Config) (*mcp.Resource, error) {
 	name := resourceName(c.Name, c.Namespace)
 	if n, ns, ok := splitName(name); !ok || n != c.Name || ns != c.Namespace {
@@ -156,9 +156,9 @@ const (
 	nameField     = 1
 )
 
-// peekName returns the name of a resource whatever else is wrong with it, without
-// decoding it: as far as its bytes can be read, the last name in them, which is the one
-// that decoding gives. False: there is none that is the name of an object.
+// peekName reads the name of a resource without decoding it, so that other errors in the resource
+// do not matter. It returns the last name in the readable part of the bytes, which is the one that
+// decoding would give. ok is false if the resource has no valid object name.
 func peekName(resource *anypb.Any) (name, namespace string, ok bool) {
 	var full []byte
 	rest := eachField(resource.GetValue(), metadataField, func(metadata []byte) {
@@ -191,8 +191,7 @@ func eachField(message []byte, number protowire.Number, visit func(value []byte)
 	return nil
 }
 
-// cutShort returns what there is of the value of a field at the end of a message that
-// was truncated.
+// cutShort returns the available part of the value of a field at the end of a truncated message.
 func cutShort(message []byte, number protowire.Number) (value []byte, ok bool) {
 	field, kind, tag := protowire.ConsumeTag(message)
 	if tag < 0 || field != number || kind != protowire.BytesType {

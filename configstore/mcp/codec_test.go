@@ -54,7 +54,7 @@ func encode(c *configstore.Config) (*anypb.Any, error) {
 		if value, err = (proto.MarshalOptions{Deterministic: true}).Marshal(resource); err == nil {
 			return &anypb.Any{TypeUrl: resourceTypeURL, Value: value}, nil
 		}
-		err = fieldErrorf("metadata", "%v", err) // of which a string is no UTF-8
+		err = fieldErrorf("metadata", "%v", err) // because a string is not UTF-8
 	}
 	return nil, fmt.Errorf("encode %s: %w", c.Key().Object(), err)
 }
@@ -215,8 +215,8 @@ func TestPeekNameOfWhatIsCut(t *testing.T) {
 	}
 }
 
-// FuzzDecode: what is decoded has the name that peekName reads, and is encoded to what
-// is decoded to the same.
+// FuzzDecode: a decoded object has the name that peekName reads, and decodes to the same object
+// after encoding.
 func FuzzDecode(f *testing.F) {
 	schema := schemaOf(f, istio.ServiceEntry)
 	seed := entry("default", "db")

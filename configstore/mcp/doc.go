@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package mcp carries configs over xDS, in the form in which Istio's control
-// planes exchange them (MCP over xDS). A [Source] keeps the objects of a server in a
-// store:
+// Package mcp carries configs over xDS, in the format of Istio's control planes (MCP over xDS). A
+// [Source] keeps the objects of a server in a store:
 //
 //	store := memory.Make(istio.Schemas())
 //	source := mcp.NewSource(conn, store)
@@ -19,45 +18,45 @@
 //	metadata.labels, metadata.annotations
 //	body                  the spec, in an Any
 //
-// Status, UID, Domain, OwnerReferences and Generation do not travel. The format and
-// the requests are those of Istio 1.31 (pkg/adsc, pilot/pkg/networking/apigen). In SotW
-// a response has all objects of its kind, on both sides; a cache that sends only what
-// has changed, as go-control-plane's LinearCache does for types other than Envoy's, can
-// be followed by delta only.
+// Status, UID, Domain, OwnerReferences and Generation are not transferred. The format and the
+// requests are those of Istio 1.31 (pkg/adsc, pilot/pkg/networking/apigen). In SotW a response has
+// all objects of its kind, on both sides. A cache that sends changed resources only, as
+// go-control-plane's LinearCache does for types other than Envoy's, must be followed by delta.
 //
-// # What a response does
+// # How responses are applied
 //
-// A Source requests every kind of its store on one ADS stream, and applies each
-// response as one batch, if the store is a configstore.BatchWriter. Only objects whose
-// content differs are written; the versions of the server are no content, the store has
-// its own. What is bad hurts nothing but itself:
+// A Source requests every kind of its store on one ADS stream, and applies each response as one
+// batch, if the store is a configstore.BatchWriter. Only objects with changed content are written;
+// the versions of the server are not content, because the store has its own. Invalid content
+// affects only itself:
 //
-//   - An object that cannot be decoded, or that its schema finds invalid, keeps its last
-//     good state, or is not stored until it is good. The rest of the response is applied.
-//     The reply is a NACK, whose text names each object and field up to a bound; its
-//     version is that of the last response that was accepted as a whole on this stream.
-//     An equal NACK to an equal version waits longer each time, up to 30 seconds: many
-//     servers answer a NACK with the same again.
-//   - A resource whose name cannot be read may be any object. In SotW nothing that is
-//     missing in the same response is deleted.
-//   - Of two different resources of one name none counts.
-//   - What the store refuses, as it is full or has an object of another writer, is no
-//     fault of the server: the reply is an ACK, and the write is tried again.
+//   - An object that cannot be decoded, or that its schema rejects, keeps its last good state; if
+//     it is new, it is not stored until it is valid. The rest of the response is applied. The reply
+//     is a NACK, whose text names each object and field up to a bound; its version is that of the
+//     last response that was accepted as a whole on this stream. The reply to a repeated version
+//     with the same errors is delayed longer each time, up to 30 seconds, because many servers
+//     answer a NACK with the same response.
+//   - A resource with an unreadable name may be any object. In SotW no object that is missing in
+//     the same response is deleted.
+//   - If a response has two different resources of one name, neither is applied.
+//   - A write that the store rejects, because it is full or has an object of another writer, is not
+//     the fault of the server: the reply is an ACK, and the write is retried.
 //   - A response of a type that was not requested is ignored.
 //
-// Report has every error for as long as it is there.
+// Report has every error for as long as it persists.
 //
-// # What is deleted
+// # Deletion
 //
-// In SotW what a response does not have, in delta what is named as removed. A server
-// that has just started may not know yet what it has. So in SotW the first answer of a
-// kind on a stream is held back if it is empty and the source has objects of the kind:
-// it is applied when a second one is empty, too, or after SourceOptions.EmptyHold on the
-// same stream; if the stream ends before, or another answer comes, it never is. Empty
-// answers to a kind that was answered before on the same stream count at once. In delta
-// they change nothing; there the first answer is held back if it removes all objects of the
-// kind and has none. What later answers of the stream have again stays, what they remove
-// once more goes at once, and the rest after EmptyHold.
+// In SotW an object that is missing in a response is deleted, in delta an object that is listed as
+// removed. A server that has just started may not know its content yet. In SotW, if the first
+// response of a kind on a stream is empty and the source has objects of the kind, the response is
+// therefore held back. It is applied when a second one is empty, too, or after
+// SourceOptions.EmptyHold on the same stream; if the stream ends before, or another response comes,
+// it is dropped. Empty responses to a kind with an earlier response on the same stream are applied
+// at once. In delta an empty response changes nothing, and the first response is held back if it
+// removes all objects of the kind and has no resources. Objects that later responses of the stream
+// contain stay, objects that they remove again are deleted at once, and the rest is deleted after
+// EmptyHold.
 //
 // Without a stream everything stays as it is, and Status says since when and why. The
 // next stream begins anew: in SotW without a version, so that the server answers with
@@ -76,23 +75,22 @@
 //
 // # Ownership
 //
-// The source writes an object when what the server says of it changes, and deletes it
-// when the server does not have it any more. It never touches what it has not created:
-// an object of the same key that another writer has put into the store is left alone and
-// reported as ErrNotOwned, until it goes away. Others may write to the source's objects;
-// what they wrote stays until the server's object changes, and a status stays even then.
+// The source writes an object when the server's state of it changes, and deletes it when the server
+// removes it. It never modifies an object of another writer: an object of the same key that another
+// writer has put into the store is left alone and reported as ErrNotOwned, until it goes away.
+// Others may write to the source's objects. Their changes stay until the server's object changes; a
+// status stays even then.
 //
 // # Cost
 //
-// In delta a changed object costs the work of one. In SotW each resource is compared
-// with the bytes that were received before, which are kept for that, and what is equal
-// is not decoded.
+// In delta the cost of a change is that of one object. In SotW each resource is compared with the
+// last received bytes, which are kept for this purpose, and equal resources are not decoded.
 //
 // # Concurrency
 //
 // All methods may be called from any goroutine.
 //
-// # What a Server sends
+// # Server
 //
 // A [Server] serves all kinds of a cache, to Istio's control planes and to Sources:
 //
@@ -105,31 +103,31 @@
 // "cart.shop.svc" and matches no service of a cluster): write full names in objects that a stock
 // istiod reads. It acknowledges what it does not take, so that its ACK proves arrival only. For what serves proxies on the same port see [NewProvider].
 //
-// A request without names, or for "*", is for all objects of a type. In SotW each response
-// has them all, and follows only a change of its kind; in delta it has what changed. A type
-// of which there is nothing, or that is not known, such as MeshConfig, is answered with an
-// empty response, so that clients can tell that they have everything. A kind is served by
-// the type URLs of all its versions.
+// A request without names, or for "*", subscribes to all objects of a type. In SotW each response
+// has all of them, and is sent only after a change of the kind; in delta a response has the
+// changes. A type without objects, or an unknown one, such as MeshConfig, gets an empty response,
+// so that clients know that they have everything. A kind is served by the type URLs of all its
+// versions.
 //
-// A client of a revision (ISTIO_REVISION in the metadata of its node, or
-// ServerOptions.Revision) is not sent the objects of another one, which their label
-// istio.io/rev names. A client without one is sent all.
+// A client of a revision (ISTIO_REVISION in the metadata of its node, or ServerOptions.Revision)
+// does not get objects of other revisions, according to their label istio.io/rev. A client without
+// a revision gets all objects.
 //
-// Nothing is answered before the cache has synced. What the cache commits as one comes in
-// one push: one response for each kind, one after the other, because xDS has no
-// responses of several types. Changes are debounced (ads.Options.Pusher).
+// No response is sent before the cache has synced. The changes of one commit come in one push: one
+// response for each kind, one after the other, because xDS has no responses of several types.
+// Changes are debounced (ads.Options.Pusher).
 //
-// Equal objects have the same versions in every replica, if they have the same
-// CreationTimestamp. So a client that comes from another replica is sent nothing by delta, and the
-// same version by SotW; what changes nothing that travels, as a status does, is not sent.
+// Equal objects have the same versions in every replica, if they have the same CreationTimestamp. A
+// client that moves from another replica therefore gets no resources in delta, and the same version
+// in SotW. Changes to fields that are not transferred, such as a status, are not sent.
 //
-// What a client refuses stays with it as it was; Proxies and the Observer have the
-// text, and it is sent again after a while, or when it changes. An object that cannot be
-// sent, because its name has a "/", costs itself only: clients keep what they have of it, and
-// the Logger and the Observer are told.
+// A client that rejects an object keeps its previous state. Proxies and the Observer have the text
+// of the NACK, and the object is sent again after a while, or when it changes. An object that
+// cannot be sent, because its name has a "/", affects only itself: clients keep their state of it,
+// and the Logger and the Observer are notified.
 //
-// Each object is encoded once for all clients, if there are any. In SotW a response has all
-// of a kind: clients of large stores need more than the 4 MiB that gRPC takes by default
-// (grpc.MaxCallRecvMsgSize), as Istio's have. Streams, acknowledgements, limits and fairness
-// are those of package ads.
+// Each object is encoded once for all clients, and only if there are clients. In SotW a response
+// has all objects of a kind, so clients of large stores need more than gRPC's default limit of 4
+// MiB (grpc.MaxCallRecvMsgSize); Istio's clients have a higher limit. Package ads defines streams,
+// acknowledgements, limits and fairness.
 package mcp

@@ -24,7 +24,7 @@ var (
 	ErrNotOwned = errors.New("object in the store belongs to another writer")
 )
 
-// Report says what keeps the store from what the server has sent, at one moment.
+// Report lists the current differences between the server's content and the store.
 type Report struct {
 	// Errors are sorted by type URL, object and place.
 	Errors []*Error
@@ -32,9 +32,8 @@ type Report struct {
 	Foreign int
 }
 
-// Error is why one resource is not in the store as the server has sent it. Err matches,
-// among others, configstore.ErrInvalid, ErrDuplicate or ErrNotOwned, or is what the store
-// has said.
+// Error is the reason why one resource is not in the store as the server has sent it. Err matches,
+// among others, configstore.ErrInvalid, ErrDuplicate or ErrNotOwned, or is the error of the store.
 type Error struct {
 	// TypeURL is that of the response.
 	TypeURL string
@@ -46,7 +45,7 @@ type Error struct {
 	// Kept means that the store has the last good state of the object. Otherwise there
 	// was none.
 	Kept bool
-	// Err says what is wrong. It is never nil.
+	// Err is the cause. It is never nil.
 	Err error
 }
 
@@ -86,8 +85,8 @@ const (
 	maxRefusalLength = 300
 )
 
-// refusalText returns the text of a NACK: what is wrong with which objects. It is
-// empty if nothing is.
+// refusalText returns the text of a NACK, which lists objects and their errors. It is empty if
+// there are no errors.
 func refusalText(errs []*Error) string {
 	var texts []string
 	refused := 0
@@ -113,11 +112,11 @@ func refusalText(errs []*Error) string {
 type Status struct {
 	// Connected: a stream is open. Delta: it is one of the delta protocol.
 	Connected, Delta bool
-	// Applied is when the last response was applied; zero: none was.
+	// Applied is the time of the last applied response, zero before the first one.
 	Applied time.Time
-	// StaleSince is since when the store may not show what the server has: since Run
-	// has begun, or since the last stream has ended, until every kind was answered on a
-	// stream. Zero: it is not.
+	// StaleSince is the time since which the store may differ from the server: the start of Run, or
+	// the end of the last stream, until every kind was answered on a stream. It is zero if the
+	// store is current.
 	StaleSince time.Time
 	// Err is why the last stream has ended, or could not be opened, and Failures how
 	// many have, since StaleSince.
@@ -129,24 +128,24 @@ type Status struct {
 
 // KindStatus is how a kind is at one moment.
 type KindStatus struct {
-	// Kind is the kind in its canonical version, TypeURL under what it is requested.
+	// Kind is the kind in its canonical version, TypeURL the type URL of its subscription.
 	Kind    configstore.GroupVersionKind
 	TypeURL string
 	// Answered: a response of this kind was applied on the open stream.
 	Answered bool
-	// Held: an answer that leaves nothing is held back.
+	// Held means that a response that removes all objects is held back.
 	Held bool
-	// Version is that of the last response of which everything was accepted.
+	// Version is the version of the last response that was accepted as a whole.
 	Version string
 	// Objects is how many objects of the kind the source has in the store.
 	Objects int
 }
 
-// Stale reports whether the store may not show what the server has.
+// Stale reports whether the store may differ from the server.
 func (s Status) Stale() bool { return !s.StaleSince.IsZero() }
 
-// Report returns what keeps the store from what the server has sent. The caller may
-// modify the slice, not the errors.
+// Report returns the differences between the server's content and the store. The caller may modify
+// the slice, not the errors.
 func (s *Source) Report() Report {
 	s.mu.Lock()
 	r := Report{Errors: slices.Collect(maps.Keys(s.errs)), Foreign: s.ignored}

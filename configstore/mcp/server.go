@@ -18,8 +18,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// moreTypes is how many types a client may ask for besides those that the server has: a
-// stock Istio asks for its own kinds and MeshConfig.
+// moreTypes is the number of types that a client may request in addition to the server's types: a
+// stock Istio requests its own kinds and MeshConfig.
 const moreTypes = 64
 
 // ServerOptions for NewServer. The zero value works.
@@ -64,8 +64,8 @@ func NewServer(cache configstore.ConfigStoreCache, opts ...ServerOptions) *Serve
 	return &Server{cache: cache, configs: p, streams: ads.New(nil, streams)}
 }
 
-// identified returns Options.Proxy of the streams. Nothing but the ID is taken from what a
-// client says, so that all clients of a revision share what they are sent.
+// identified returns Options.Proxy of the streams. Only the ID is taken from the client's node, so
+// that all clients of a revision share their resources.
 func identified(proxyOf func(context.Context, *core.Node) (*registry.Proxy, error)) func(context.Context, *core.Node) (*registry.Proxy, error) {
 	return func(ctx context.Context, node *core.Node) (*registry.Proxy, error) {
 		if proxyOf == nil {
@@ -79,14 +79,14 @@ func identified(proxyOf func(context.Context, *core.Node) (*registry.Proxy, erro
 	}
 }
 
-// Register adds the aggregated discovery service to a gRPC server, which can have it once:
-// for one that serves proxies, too, see NewProvider. Streams may come before Run; they are
-// answered when Run has seen the cache synced.
+// Register adds the aggregated discovery service to a gRPC server, which can have only one: for a
+// server that also serves proxies, see NewProvider. Streams may be opened before Run; they get
+// responses when Run has seen the cache synced.
 func (s *Server) Register(server grpc.ServiceRegistrar) { s.streams.Register(server) }
 
-// Run waits until the cache has synced, and then serves what it has until stop is closed.
-// It ends all streams with the status Unavailable, and returns when everything that it
-// started has ended. A second call panics.
+// Run waits until the cache has synced, and then serves its content until stop is closed. It ends
+// all streams with the status Unavailable, and returns when all its goroutines have ended. A second
+// call panics.
 func (s *Server) Run(stop <-chan struct{}) {
 	if s.running.Swap(true) {
 		panic("mcp: Run called twice")
@@ -107,10 +107,10 @@ func (s *Server) Run(stop <-chan struct{}) {
 	s.configs.feed.Stop()
 }
 
-// Flush pushes what the cache has handed over before the call, without delay, and returns
-// when it has been handed to the streams that it concerns. It waits until the cache has
-// synced. Before Run it does the work itself; after Run has ended it fails. The error
-// is that, or the cause of ctx's end, wrapped.
+// Flush pushes the changes that the cache has delivered before the call, without delay, and returns
+// when they have been handed to the streams that they concern. It waits until the cache has synced.
+// Before Run it does the work itself; after Run has ended it fails. The error is that failure, or
+// the cause of ctx's end, wrapped.
 func (s *Server) Flush(ctx context.Context) error {
 	if err := configstore.WaitForSync(ctx, s.cache); err != nil {
 		return fmt.Errorf("flush configs: %w", err)
@@ -118,13 +118,12 @@ func (s *Server) Flush(ctx context.Context) error {
 	return s.streams.Flush(ctx)
 }
 
-// Proxies returns the clients, one for each stream, sorted by ID, with what they have
-// accepted of each kind, by type URL, and what they refuse with which text. A stock Istio
-// never answers MeshConfig, which stays pending.
+// Proxies returns the clients, one for each stream, sorted by ID, with their accepted resources of
+// each kind by type URL, and their NACKs with texts. A stock Istio never acknowledges MeshConfig,
+// which stays pending.
 func (s *Server) Proxies() []ads.ProxyStatus { return s.streams.Proxies() }
 
-// ADS returns the server of the streams, of which Proxies is a part: to end the streams of
-// those who may not be connected any more (ReviewProxies), to wait for answers
-// (WaitApplied), or to show what clients have by CSDS. It must not be run, and be flushed by
-// Flush only.
+// ADS returns the server of the streams, which Proxies reports on. Use it to end the streams of
+// clients that have lost their authorization (ReviewProxies), to wait for ACKs (WaitApplied), or to
+// show the clients' configuration by CSDS. It must not be run, and must be flushed by Flush only.
 func (s *Server) ADS() *ads.Server { return s.streams }

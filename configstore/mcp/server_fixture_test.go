@@ -21,7 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// meshConfig is what a stock Istio asks for besides its kinds.
+// meshConfig is the type that a stock Istio requests in addition to its kinds.
 const meshConfig = "core/v1alpha1/MeshConfig"
 
 // stockTypes are the types that a stock Istio asks for.
@@ -69,8 +69,8 @@ func (e *exporter) run() {
 	e.stop = serveOn(e.tb, e.listener, e.server.Register, e.cache.Run, e.server.Run)
 }
 
-// serveOn serves a gRPC service, and runs what belongs to it, until stop is called or the
-// test ends.
+// serveOn serves a gRPC service, and runs the given functions, until stop is called or the test
+// ends.
 func serveOn(tb testing.TB, listener net.Listener, register func(grpc.ServiceRegistrar), run ...func(<-chan struct{})) (stop func()) {
 	tb.Helper()
 	server := grpc.NewServer()
@@ -112,7 +112,7 @@ func (e *exporter) remove(kind configstore.GroupVersionKind, namespace, name str
 	}
 }
 
-// status returns what the server says of the only client of an ID.
+// status returns the server's status of the only client of an ID.
 func (e *exporter) status(id string) ads.ProxyStatus {
 	e.tb.Helper()
 	var found []ads.ProxyStatus
@@ -130,7 +130,7 @@ func (e *exporter) status(id string) ads.ProxyStatus {
 // contents are configs by type URL and the name under which they travel.
 type contents map[string]map[string]configstore.Config
 
-// wanted returns what a client of a revision is to have of all kinds of the store.
+// wanted returns the expected content of a client of a revision, for all kinds of the store.
 func (e *exporter) wanted(revision string) contents {
 	out := make(contents)
 	for _, schema := range e.Schemas().All() {
@@ -145,7 +145,7 @@ func (e *exporter) wanted(revision string) contents {
 	return out
 }
 
-// travelled returns what of a config travels.
+// travelled returns the part of a config that is transferred.
 func travelled(c *configstore.Config) configstore.Config {
 	return configstore.Config{
 		Meta: configstore.Meta{

@@ -36,9 +36,9 @@ func labelled(c configstore.Config, revision string) configstore.Config {
 
 func entryType() string { return typeURL(istio.ServiceEntry) }
 
-// TestServerForStockIstio: a client that speaks as Istio's does is sent all objects of all
-// kinds, an empty response for each type that has none or is not known, and its answers are
-// seen.
+// TestServerForStockIstio: a client that behaves as Istio's does gets all objects of all kinds, and
+// an empty response for each unknown type and each type without objects, and its responses are
+// recorded.
 func TestServerForStockIstio(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := entry("shop", "a")
@@ -65,8 +65,8 @@ func TestServerForStockIstio(t *testing.T) {
 	})
 }
 
-// TestServerSendsChanges: what changes is sent, of its kind only and by delta only the
-// object; what changes nothing that travels is not.
+// TestServerSendsChanges: a change is sent for its kind only, and by delta for the object only;
+// changes to fields that are not transferred are not sent.
 func TestServerSendsChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := export(t, ServerOptions{}, entry("shop", "a"), entry("shop", "b"), rule("shop", "r"))
@@ -104,8 +104,8 @@ func TestServerSendsChanges(t *testing.T) {
 	})
 }
 
-// TestServerOfRevisions: a client of a revision, by its metadata or by ServerOptions, is
-// sent the objects of that and those of none, also when they move.
+// TestServerOfRevisions: a client of a revision, by its metadata or by ServerOptions, gets the
+// objects of that revision and those without one, also when objects move.
 func TestServerOfRevisions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := export(t, ServerOptions{Revision: "stable"},
@@ -143,8 +143,8 @@ func TestServerOfRevisions(t *testing.T) {
 	})
 }
 
-// TestServerKnowsRefusals: what a client refuses is in Proxies, with the text, and told to
-// the Observer, until it accepts the object in another state.
+// TestServerKnowsRefusals: a NACK is in Proxies, with its text, and reported to the Observer, until
+// the client accepts the object in another state.
 func TestServerKnowsRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen refusalObserver
@@ -246,8 +246,8 @@ func TestServerOfOlderVersions(t *testing.T) {
 	})
 }
 
-// TestServerLeavesOutWhatCannotTravel: an object that cannot be sent costs itself only, and
-// the log names it. What clients have of it stays.
+// TestServerLeavesOutWhatCannotTravel: an object that cannot be sent affects only itself, and the
+// log names it. Clients keep their state of it.
 func TestServerLeavesOutWhatCannotTravel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedText
@@ -292,9 +292,9 @@ func (l *lockedText) text() string {
 	return l.out.String()
 }
 
-// TestServerReplicasAgree: replicas with the same content send the same versions, whatever
-// their stores have done before, so that a client that comes from one to another by delta
-// is sent nothing, and what has changed meanwhile otherwise.
+// TestServerReplicasAgree: replicas with the same content send the same versions, regardless of the
+// histories of their stores, so that a delta client that moves between them gets nothing, or else
+// the changes made meanwhile.
 func TestServerReplicasAgree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		created := func(c configstore.Config) configstore.Config {

@@ -51,16 +51,16 @@ func dial(tb testing.TB, listener *memnet.Listener) *grpc.ClientConn {
 	return conn
 }
 
-// gotResponse is what a client was sent by one response.
+// gotResponse is the content of one response.
 type gotResponse struct {
 	typeURL        string
 	names, removed []string // sorted
 }
 
-// answers is what both clients have in common: what they were sent, and what they have.
+// answers is the common part of both clients: the received responses, and the current objects.
 type answers struct {
 	tb testing.TB
-	// refuse returns why a response is refused; "": it is accepted.
+	// refuse returns the reason to reject a response, or "" to accept it.
 	refuse func(gotResponse) string
 	done   chan struct{}
 	end    func() // ends the stream and waits for that
@@ -70,7 +70,7 @@ type answers struct {
 	versions map[string]map[string]string // delta
 	log      []gotResponse
 	sums     map[string]string // the versions of the last responses, by type
-	err      error             // with which the stream has ended
+	err      error             // of the ended stream
 }
 
 func newAnswers(tb testing.TB) *answers {
@@ -81,7 +81,7 @@ func newAnswers(tb testing.TB) *answers {
 	}
 }
 
-// take returns what was received since the last call, in the order in which it came.
+// take returns the responses since the last call, in order of arrival.
 func (a *answers) take() []gotResponse {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -90,8 +90,8 @@ func (a *answers) take() []gotResponse {
 	return out
 }
 
-// contents returns what the client has of the kinds that istio.Schemas has, of those types
-// that were answered.
+// contents returns the client's objects of the kinds in istio.Schemas, of the types with a
+// response.
 func (a *answers) contents() contents {
 	a.tb.Helper()
 	a.mu.Lock()
@@ -157,7 +157,7 @@ func (a *answers) run(next func() error, cancel func(), conn *grpc.ClientConn) {
 	}()
 }
 
-// ended returns the error with which the stream has ended; nil: it has not.
+// ended returns the error of the ended stream, or nil while it is open.
 func (a *answers) ended() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -234,8 +234,8 @@ func stockClient(tb testing.TB, listener *memnet.Listener, node *core.Node, refu
 	return a
 }
 
-// deltaClient is a client by delta, which comes back with what another one had; nil: with
-// nothing.
+// deltaClient is a delta client that reconnects with the objects of another one; nil starts without
+// objects.
 func deltaClient(tb testing.TB, listener *memnet.Listener, node *core.Node, before *answers, types ...string) *answers {
 	tb.Helper()
 	return deltaClientOf(tb, listener, node, before, nil, types...)

@@ -13,9 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
-// TestServerHistory: whatever is written, in batches or not, and whenever clients leave and
-// come back, what they have equals what the cache has for their revision, every time that
-// all is quiet.
+// TestServerHistory: over any writes, in batches or not, and any disconnects, the clients' content
+// equals the content of the cache for their revision, whenever the system is quiet.
 func TestServerHistory(t *testing.T) {
 	const rounds = 30
 	for _, seed := range histories.Seeds(t, 6) {
@@ -32,7 +31,7 @@ type historyClient struct {
 	*answers
 }
 
-// connect opens its stream; by delta it says what it has.
+// connect opens its stream; by delta it sends its versions.
 func (c *historyClient) connect(e *exporter) {
 	node := controlPlane(c.id, c.revision)
 	if c.delta {

@@ -16,7 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// served is what there is at one moment. It is immutable.
+// served is an immutable snapshot of the served objects.
 type served struct {
 	types map[string]configstore.GroupVersionKind
 	// kinds has the objects of a kind by the names under which they travel.
@@ -25,7 +25,7 @@ type served struct {
 
 var _ ads.Lister = (*served)(nil)
 
-// with returns what there is after changes; nil is a deletion.
+// with returns the snapshot after changes. A nil object is a deletion.
 func (s *served) with(changed map[configstore.ConfigKey]*configstore.Config) *served {
 	lists := make(map[configstore.GroupVersionKind]*pmap.Live[string, *configstore.Config])
 	for key, c := range changed {
@@ -50,8 +50,8 @@ func (s *served) with(changed map[configstore.ConfigKey]*configstore.Config) *se
 	return out
 }
 
-// List implements ads.Lister: a client is sent the objects of its revision, of the kind
-// that the type URL names, and nothing of other providers.
+// List implements ads.Lister: a client gets the objects of its revision, of the kind of the type
+// URL, and no resources of other providers.
 func (s *served) List(view ads.View, typeURL string) (resources iter.Seq2[string, ads.Answer], only bool) {
 	to, ok := view.Policy.(clientPolicy)
 	if !ok {
@@ -109,7 +109,7 @@ func (s *served) has(typeURL string) bool {
 	return ok
 }
 
-// answer returns what makes the resource of an object, which all clients share.
+// answer returns the builder of an object's resource, which all clients share.
 func answer(c *configstore.Config) ads.Answer {
 	return ads.Answer{Build: func() (proto.Message, error) {
 		resource, err := resourceOf(c)
@@ -120,7 +120,7 @@ func answer(c *configstore.Config) ads.Answer {
 	}}
 }
 
-// resourceOf returns an object as a resource, of which the version is the hash of all else:
+// resourceOf returns an object as a resource. Its version is a hash of all other fields, so that
 // replicas with other stores agree on it.
 func resourceOf(c *configstore.Config) (*mcp.Resource, error) {
 	resource, err := toResource(c)
@@ -130,7 +130,7 @@ func resourceOf(c *configstore.Config) (*mcp.Resource, error) {
 	resource.Metadata.Version = ""
 	content, err := (proto.MarshalOptions{Deterministic: true}).Marshal(resource)
 	if err != nil {
-		return nil, fieldErrorf("metadata", "%v", err) // of which a string is no UTF-8
+		return nil, fieldErrorf("metadata", "%v", err) // because a string is not UTF-8
 	}
 	resource.Metadata.Version = strconv.FormatUint(xxhash.Sum64(content), 16)
 	return resource, nil

@@ -15,11 +15,12 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// ProviderOptions for NewProvider. With the zero value nobody is sent configs.
+// ProviderOptions for NewProvider. With the zero value no client gets configs.
 type ProviderOptions struct {
-	// ControlPlanes are the identities (registry.Proxy.Identity) of the clients that may have configs, which is all of them
-	// with the keys in them: whoever else asks is sent none, whatever its node says. "" stands for clients whom nobody has
-	// verified, and is for ports that only control planes reach.
+	// ControlPlanes are the identities (registry.Proxy.Identity) of the clients that may get
+	// configs: all of them, including the keys in their content. All other clients get none,
+	// regardless of their nodes. "" stands for unverified clients, and is for ports that only
+	// control planes can reach.
 	ControlPlanes []string
 	// Revision is that of clients whose node says none: see the package comment. Default:
 	// none, and they are sent all objects.
@@ -33,9 +34,10 @@ const (
 	revisionKey                = "ISTIO_REVISION"
 )
 
-// NewProvider returns what makes an ads.Server that serves proxies a Server, too, on the
-// same port: nodes whose metadata has GENERATOR "api", as Istio's control planes say, are
-// sent configs and nothing else if they are one of ProviderOptions.ControlPlanes, all others no configs.
+// NewProvider returns a provider that makes an ads.Server for proxies serve configs, too, on the
+// same port. Nodes whose metadata has GENERATOR "api", as Istio's control planes send it, get
+// configs and nothing else if they are one of ProviderOptions.ControlPlanes. All other nodes get no
+// configs.
 //
 //	server := ads.New(services, ads.Options{
 //		Proxy: clients.Proxy, // of package authn
@@ -45,10 +47,10 @@ const (
 //		Limits: ads.Limits{Types: 100},
 //	})
 //
-// Limits.Types has to leave room for all kinds that a control plane asks for: a stock Istio
-// asks for 16. The server is to be run when the cache, too, has synced
-// (configstore.WaitForSync); Options.Proxy tells who may connect. The provider is for
-// one server. NewProvider panics if the cache is nil, or if there are two options.
+// Limits.Types must leave room for all kinds that a control plane requests: a stock Istio requests
+// 16. Run the server after the cache has synced, too (configstore.WaitForSync); Options.Proxy
+// decides who may connect. The provider is for one server. NewProvider panics if the cache is nil,
+// or if there are two options.
 func NewProvider(cache configstore.ConfigStoreCache, opts ...ProviderOptions) ads.Provider {
 	o := options.One("mcp.NewProvider", opts)
 	if cache == nil {
@@ -67,16 +69,17 @@ func textOf(node *core.Node, key string) string {
 // provider is the provider of the configs of a cache.
 type provider struct {
 	feed *configfeed.Feed
-	// unlisted: what the cache had when it was subscribed to may not be in the feed yet.
+	// unlisted is true while the objects that the cache had at the subscription may be missing from
+	// the feed.
 	unlisted bool
 	revision string
 	// selects tells the clients that are sent configs.
 	selects func(*core.Node, *registry.Proxy) bool
-	// types has the kind of each type URL, typesOf the type URLs of each kind: those of all
-	// its versions, for control planes that ask for another one.
+	// types has the kind of each type URL. typesOf has the type URLs of each kind in all its
+	// versions, for control planes that request a version other than the canonical one.
 	types   map[string]configstore.GroupVersionKind
 	typesOf map[configstore.GroupVersionKind][]string
-	// now is what the last push has.
+	// now is the snapshot of the last push.
 	now *served
 }
 
@@ -120,10 +123,10 @@ func (p *provider) Attach(updater xdsupdate.XDSUpdater) {
 		})
 	}
 	p.unlisted = !p.feed.Subscribe()
-	p.feed.Notify(nil) // of what there is already
+	p.feed.Notify(nil) // of the existing objects
 }
 
-// clientPolicy is what makes a difference between clients. It is the policy of their views.
+// clientPolicy distinguishes clients by their revision. It is the policy of their views.
 type clientPolicy struct{ revision string }
 
 // Group implements ads.Provider. It returns nil for clients that are sent no configs.
@@ -137,7 +140,8 @@ func (p *provider) Group(node *core.Node, client *registry.Proxy) any {
 	return clientPolicy{p.revision}
 }
 
-// Provide implements ads.Provider. The first call has all that there is, if the cache has synced.
+// Provide implements ads.Provider. The first call returns all existing objects, if the cache has
+// synced.
 func (p *provider) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
 	if p.unlisted {
 		p.unlisted = false

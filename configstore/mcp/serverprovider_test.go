@@ -29,7 +29,7 @@ import (
 )
 
 // TestProviderBesideProxies: one server on one port sends proxies their resources and control
-// planes configs, of their revisions, and neither what is the other's.
+// planes the configs of their revisions, and never mixes them.
 func TestProviderBesideProxies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.Make(istio.Schemas())
@@ -137,8 +137,8 @@ func (c countingServed) List(v ads.View, typeURL string) (iter.Seq2[string, ads.
 	}, only
 }
 
-// TestServerOfIdleObjects: of 10,000 objects of which one changes, that one is encoded, once
-// for all clients, and by delta only that one is sent.
+// TestServerOfIdleObjects: if one of 10,000 objects changes, only that one is encoded, once for all
+// clients, and by delta only that one is sent.
 func TestServerOfIdleObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects := tier.Share(10_000)

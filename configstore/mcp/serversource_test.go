@@ -25,13 +25,13 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/memnet"
 )
 
-// importer is a store that a Source keeps equal to what an exporter serves.
+// importer is a store that a Source keeps equal to the content of an exporter.
 type importer struct {
 	*memory.Store
 	source *Source
 }
 
-// imported returns a running importer of what an exporter serves.
+// imported returns a running importer of an exporter's content.
 func imported(tb testing.TB, o SourceOptions, from *exporter) *importer {
 	tb.Helper()
 	conn, err := grpc.NewClient("passthrough:memory",
@@ -54,11 +54,11 @@ func imported(tb testing.TB, o SourceOptions, from *exporter) *importer {
 	return i
 }
 
-// contents returns what the store has.
+// contents returns the content of the store.
 func (i *importer) contents() contents { return (&exporter{Store: i.Store}).wanted("") }
 
-// TestSourceOfServer: a Source has what a Server serves to its revision, whatever is written
-// and however often the server goes away and comes back, by SotW and by delta.
+// TestSourceOfServer: a Source has the content that a Server serves to its revision, over any
+// writes and restarts of the server, by SotW and by delta.
 func TestSourceOfServer(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
@@ -107,8 +107,8 @@ func (e *exporter) restart() {
 	synctest.Wait()
 }
 
-// TestSourceWhileServerIsAway: a Source whose server goes away keeps everything, and writes
-// the difference, and nothing else, when it is back.
+// TestSourceWhileServerIsAway: a Source whose server is down keeps everything, and writes exactly
+// the difference when the server is back.
 func TestSourceWhileServerIsAway(t *testing.T) {
 	for name, delta := range map[string]bool{"SotW": false, "delta": true} {
 		t.Run(name, func(t *testing.T) {

@@ -25,8 +25,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// TestServerWaitsForSync: before the cache has synced nothing is answered, whatever it has;
-// then everything that it has is. A server that stops before has answered nothing.
+// TestServerWaitsForSync: before the cache has synced no response is sent, regardless of its
+// content; then all of it is sent. A server that stops before that has sent nothing.
 func TestServerWaitsForSync(t *testing.T) {
 	for name, syncs := range map[string]bool{"synced late": true, "never synced": false} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestServerWaitsForSync(t *testing.T) {
 	}
 }
 
-// TestServerAsksWhoConnects: who Options.Proxy refuses gets its error and nothing else.
+// TestServerAsksWhoConnects: a client that Options.Proxy refuses gets its error and nothing else.
 func TestServerAsksWhoConnects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := export(t, ServerOptions{ADS: ads.Options{Proxy: func(_ context.Context, node *core.Node) (*registry.Proxy, error) {
@@ -86,7 +86,7 @@ func TestServerAsksWhoConnects(t *testing.T) {
 	})
 }
 
-// plainCache has no ability but those that every cache has, batchedCache batches too.
+// plainCache has only the abilities that every cache has, batchedCache batches too.
 type plainCache struct{ configstore.ConfigStoreCache }
 
 type batchedCache struct {
@@ -130,7 +130,7 @@ func TestServerOfAnyCache(t *testing.T) {
 	}
 }
 
-// TestServerMistakes: what cannot work is said at once.
+// TestServerMistakes: an impossible configuration panics at once.
 func TestServerMistakes(t *testing.T) {
 	cache := memory.NewController(memory.Make(istio.Schemas()))
 	for want, f := range map[string]func(){

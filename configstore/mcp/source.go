@@ -91,8 +91,8 @@ func NewSource(conn grpc.ClientConnInterface, store configstore.ConfigStore, opt
 	return s
 }
 
-// HasSynced reports whether every kind has been answered at least once and the store
-// holds what was good in the answers. Without kinds it is true.
+// HasSynced reports whether every kind has been answered at least once and the store holds the
+// valid objects of the responses. Without kinds it is true.
 func (s *Source) HasSynced() bool { return s.loaded.Load() }
 
 // Synced returns a channel that is closed when HasSynced becomes true.
@@ -144,7 +144,7 @@ func (s *Source) Run(stop <-chan struct{}) {
 	stopping.Wait()
 }
 
-// stale notes that the store may not show what the server has.
+// stale records that the store may differ from the server.
 func (s *Source) stale(err error) {
 	s.mu.Lock()
 	first := err != nil && s.status.Err == nil
@@ -168,7 +168,7 @@ func (s *Source) connected(delta bool) {
 	s.status.Connected, s.status.Delta = true, delta
 }
 
-// disconnect forgets what was said on the stream that has ended. The objects stay.
+// disconnect drops the state of the stream that has ended. The objects stay.
 func (s *Source) disconnect() {
 	for _, k := range s.kinds {
 		k.disconnect()

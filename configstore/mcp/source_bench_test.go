@@ -17,8 +17,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-// BenchmarkOneChanged is what a source does when one object of many has changed, from the
-// bytes of the response to the reply. "all" is the first response.
+// BenchmarkOneChanged is the work of a source for one changed object of many, from the bytes of the
+// response to the reply. "all" is the first response.
 func BenchmarkOneChanged(b *testing.B) {
 	for _, count := range []int{100, 10000} {
 		all := make([]*anypb.Any, count)
@@ -65,7 +65,7 @@ func BenchmarkOneChanged(b *testing.B) {
 	}
 }
 
-// BenchmarkOneChangedBesideBad is the same by delta, beside objects that are refused.
+// BenchmarkOneChangedBesideBad is the same by delta, with rejected objects in the source.
 func BenchmarkOneChangedBesideBad(b *testing.B) {
 	for _, count := range []int{0, 100, 10000} {
 		b.Run(strconv.Itoa(count), func(b *testing.B) {
@@ -92,8 +92,8 @@ func deltaOfBad(tb testing.TB, count int) *response {
 	return fromDelta(out)
 }
 
-// TestOneChangedBesideBad: what one changed object costs does not depend on how many others are
-// refused, of which the report has all.
+// TestOneChangedBesideBad: the cost of one changed object is independent of the number of rejected
+// ones, which are all in the report.
 func TestOneChangedBesideBad(t *testing.T) {
 	allocs := func(bad int) float64 {
 		source := NewSource(nil, newStore(), only(istio.ServiceEntry))
@@ -153,7 +153,7 @@ func deltaResponse(tb testing.TB, data []byte) *response {
 	return fromDelta(&m)
 }
 
-// TestOneChangedIsDecodedOnce: of a whole state only what has other bytes is decoded.
+// TestOneChangedIsDecodedOnce: of a SotW response only resources with changed bytes are decoded.
 func TestOneChangedIsDecodedOnce(t *testing.T) {
 	t.Parallel()
 	all := make([]*anypb.Any, 1000)

@@ -14,8 +14,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// TestManyBadResources: of a response of resources that are no objects, with names and without, a bounded number of errors and
-// objects is kept; the rest is counted, what is good is stored, and the next response is applied.
+// TestManyBadResources: for a response of invalid resources, with and without names, a bounded
+// number of errors and objects is kept; the rest is counted, valid objects are stored, and the next
+// response is applied.
 func TestManyBadResources(t *testing.T) {
 	const many = 20_000
 	synctest.Test(t, func(t *testing.T) {

@@ -32,7 +32,7 @@ func versioned(name, version string, hosts ...string) configstore.Config {
 	return c
 }
 
-// TestDelta: only what is named as removed is deleted, and an empty response changes
+// TestDelta: only objects in the list of removed ones are deleted, and an empty response changes
 // nothing.
 func TestDelta(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -67,8 +67,8 @@ func TestDelta(t *testing.T) {
 	})
 }
 
-// TestDeltaReconnect: the next stream begins with what the source has, as far as it is
-// good, and ends with what the server says of that.
+// TestDeltaReconnect: the next stream begins with the source's valid objects, and ends with the
+// server's state of them.
 func TestDeltaReconnect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore()
@@ -109,8 +109,9 @@ func TestDeltaReconnect(t *testing.T) {
 	})
 }
 
-// TestDeltaWithoutAnything: a server that has lost what it had names all of it as removed when a
-// stream begins. That is held back as an empty answer is in SotW, but for what comes back.
+// TestDeltaWithoutAnything: a server that has lost its content lists all of it as removed when a
+// stream begins. The removal is held back as an empty response is in SotW, except for objects that
+// come back.
 func TestDeltaWithoutAnything(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore()
@@ -166,7 +167,7 @@ func TestDeltaWithoutAnything(t *testing.T) {
 	})
 }
 
-// TestDeltaNames: a resource is what its name says, and nothing else is inside.
+// TestDeltaNames: the object in a resource must have the name of the resource.
 func TestDeltaNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore()
@@ -194,7 +195,7 @@ func TestDeltaNames(t *testing.T) {
 				t.Errorf("%s: it is written", tt.text)
 			}
 		}
-		// Without a name it is what is inside.
+		// Without a name, the name in the object is used.
 		response := delta(t, "3", nil, versioned("c", "1"))
 		response.Resources[0].Name = ""
 		if r := d.tell(response); r.GetErrorDetail() != nil || names(store) != "a b c" {

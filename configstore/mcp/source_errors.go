@@ -12,7 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
-// What is published costs what has changed: others' objects may have thousands of errors.
+// The cost of publishing is proportional to the changes, because other objects may have thousands
+// of errors.
 
 // note notes that the errors of an object may have changed.
 func (k *sourceKind) note(o *sourceObject) {
@@ -27,7 +28,7 @@ func (k *sourceKind) note(o *sourceObject) {
 	}
 }
 
-// errorsOfLast returns what is wrong with the resources of the last response.
+// errorsOfLast returns the errors of the resources of the last response.
 func (k *sourceKind) errorsOfLast() []*Error {
 	errs := slices.Clone(k.unnamed[k.fresh:])
 	for _, o := range k.judged {
@@ -37,15 +38,15 @@ func (k *sourceKind) errorsOfLast() []*Error {
 	return errs
 }
 
-// present returns those of some errors that are not nil.
+// present returns the errors that are not nil.
 func present(errs [2]*Error) []*Error {
 	return slices.DeleteFunc(errs[:], func(e *Error) bool { return e == nil })
 }
 
-// replacement is what takes the place of errors that are published.
+// replacement replaces published errors by others.
 type replacement struct{ before, after []*Error }
 
-// replacements returns what is new about errors since it was called last.
+// replacements returns the changes of errors since its last call.
 func (k *sourceKind) replacements() (out []replacement) {
 	for _, o := range k.changed {
 		now := [2]*Error{o.err, o.refused}
@@ -62,7 +63,7 @@ func (k *sourceKind) replacements() (out []replacement) {
 	return out
 }
 
-// publish makes what Report and Status return, and logs what is new and what is gone.
+// publish updates the results of Report and Status, and logs new and resolved errors.
 func (s *Source) publish() {
 	var replaced []replacement
 	kinds := make([]KindStatus, 0, len(s.kinds))

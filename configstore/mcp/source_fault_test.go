@@ -275,8 +275,8 @@ func TestNotOwned(t *testing.T) {
 	})
 }
 
-// TestStoreRefuses: an object that the store refuses, or at which it panics, does not
-// keep the others back, and is tried again.
+// TestStoreRefuses: an object that the store rejects, or that makes it panic, does not block the
+// others, and is retried.
 func TestStoreRefuses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		full := errors.New("disk is full")

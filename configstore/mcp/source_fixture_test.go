@@ -21,9 +21,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
 )
 
-// Nearly all tests of sources run in bubbles of testing/synctest, over gRPC in memory:
-// when nothing is left to do, time jumps to the next timer. A deadline that passes means
-// that what was awaited never comes, however busy the machine.
+// Nearly all tests of sources run in bubbles of testing/synctest, over gRPC in memory: when nothing
+// is left to do, time jumps to the next timer. An expired deadline therefore means that the event
+// never comes, regardless of the machine's load.
 
 // serviceEntryURL is the type that most tests use.
 const serviceEntryURL = "networking.istio.io/v1/ServiceEntry"
@@ -52,20 +52,20 @@ func run(source *Source) (stop func()) {
 	})
 }
 
-// driver is a server that does what a test says, on one stream at a time.
+// driver is a server controlled by a test, on one stream at a time.
 type driver struct {
 	discovery.UnimplementedAggregatedDiscoveryServiceServer
 	tb      testing.TB
 	options []grpc.ServerOption
-	// sotw and delta are the streams that are open, in the order in which they were opened.
+	// sotw and delta are the open streams, in order of opening.
 	sotw  chan sotwServer
 	delta chan deltaServer
-	// opened counts the streams, refused says with what they end at once.
+	// opened counts the streams, refused returns the errors that end them at once.
 	opened  atomic.Int32
 	refused func(n int) error
 	// noDelta: it does not speak delta.
 	noDelta bool
-	// requests and deltas are what was received.
+	// requests and deltas are the received requests.
 	requests chan *discovery.DiscoveryRequest
 	deltas   chan *discovery.DeltaDiscoveryRequest
 	// current and now are the stream that the test has opened last.
@@ -135,7 +135,7 @@ func (d *driver) DeltaAggregatedResources(stream deltaServer) error {
 	return forward(stream.Recv, d.deltas, d.cut)
 }
 
-// forward hands on what is received until the stream ends or is cut.
+// forward forwards received messages until the stream ends or is cut.
 func forward[T any](receive func() (T, error), to chan<- T, cut <-chan error) error {
 	ended := make(chan error, 1)
 	go func() {

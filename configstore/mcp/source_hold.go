@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// holds reports whether a response may be that of a server which does not know yet what
-// it has: the first one on a stream, which leaves nothing of what there is. In SotW it is empty;
-// in delta it removes everything.
+// holds reports whether a response may come from a server that does not know its content yet. That
+// is the first response on a stream, if it removes all objects: in SotW it is empty; in delta it
+// removes everything.
 func (k *sourceKind) holds(r *response, hold time.Duration) bool {
 	if len(r.resources) > 0 || k.written == 0 || k.answered || k.held != nil || hold <= 0 {
 		return false
@@ -38,11 +38,11 @@ func (k *sourceKind) hold(r *response, until time.Time) {
 	k.held, k.heldUntil = r, until
 }
 
-// release drops what is held back.
+// release drops the response that is held back.
 func (k *sourceKind) release() { k.held, k.heldUntil = nil, time.Time{} }
 
-// reconsider drops what is held back as far as a later response of the stream says
-// otherwise: in SotW everything; in delta what that has, or removes itself.
+// reconsider drops the parts of the held response that a later response of the stream contradicts:
+// in SotW all of it; in delta the objects that the later response contains or removes itself.
 func (k *sourceKind) reconsider(r *response) {
 	if k.held == nil {
 		return

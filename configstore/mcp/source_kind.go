@@ -15,25 +15,25 @@ import (
 	"github.com/pilotkit/pilotkit/internal/backoff"
 )
 
-// sourceKind is what a source knows of the objects of a kind.
+// sourceKind is a source's state for one kind.
 type sourceKind struct {
 	schema  configstore.Schema
 	typeURL string
 	objects map[sourceName]*sourceObject
 	// refused are the objects that the store does not take.
 	refused map[sourceName]*sourceObject
-	// judged are the objects of the last response of which some is new, or that have errors.
+	// judged are the objects of the last response that changed or have errors.
 	judged []*sourceObject
-	// changed are the objects whose errors may be others than those that are published.
+	// changed are the objects whose errors may differ from the published ones.
 	changed []*sourceObject
 	// unnamed are the errors of resources whose names cannot be read: of the last
 	// response, or, as a delta is not the whole, of all of the stream. Those from fresh on
 	// are of the last response.
 	unnamed []*Error
 	fresh   int
-	// publishedUnnamed are those that are published.
+	// publishedUnnamed are the published unnamed errors.
 	publishedUnnamed []*Error
-	// round counts the responses, and usable what the last one had that is good.
+	// round counts the responses. usable is the number of valid objects in the last one.
 	round  uint64
 	usable int
 	// unread is how many resources of the last response have no name that can be read, and overlooked how many bad
@@ -50,22 +50,23 @@ type sourceKind struct {
 
 	// answered: a response was applied.
 	answered bool
-	// held is what is held back, and heldUntil when it is applied; nil and zero: nothing is.
+	// held is the response that is held back, or nil. It is applied at heldUntil.
 	held      *response
 	heldUntil time.Time
 	// accepted is the version of the last response that was accepted.
 	accepted string
-	// replies are what is to be sent, in the order of the responses: the last one at replyAt,
-	// those before it at once, as a server takes a reply for one to all before.
+	// replies are the pending replies, in the order of the responses. The last one is sent at
+	// replyAt, those before it at once, because a server takes a reply to one response as a reply
+	// to all earlier ones.
 	replies []reply
 	replyAt time.Time
-	// refusal is the last NACK, and refusals how long to wait with one that is equal:
-	// many servers send what was refused once more, at once.
+	// refusal is the last NACK. refusals delays equal NACKs, because many servers immediately
+	// resend a rejected response.
 	refusal  reply
 	refusals backoff.Backoff
 }
 
-// sourceName is the key of an object among those of its kind.
+// sourceName is the key of an object within its kind.
 type sourceName struct{ namespace, name string }
 
 // sourceObject is one object of the server.
@@ -73,16 +74,16 @@ type sourceObject struct {
 	kind *sourceKind
 	key  configstore.ConfigKey
 
-	// resource is the last one of the object, and version that of a delta. One that has
-	// equal bytes has nothing new. Nil: the next one is decoded in any case.
+	// resource is the last received resource of the object; equal bytes mean no change. Nil makes
+	// the next resource be decoded in any case. version is its version in delta.
 	resource *anypb.Any
 	version  string
-	// seen is the last round in which it was there, and judged in which it was among those
-	// of the kind.
+	// seen is the last round that contained the object. judged is the last round that added it to
+	// the judged objects of the kind.
 	seen, judged uint64
 	// duplicate: it was there twice in that round.
 	duplicate bool
-	// gone: the server does not have it any more.
+	// gone means that the server has removed the object.
 	gone bool
 
 	// good is the last good state, and nil if there was none, or if that is not one for
@@ -93,9 +94,9 @@ type sourceObject struct {
 	// err is why resource is not good.
 	err *Error
 
-	// stored is the state that this source has written last; nil: none, or it was
-	// deleted. created is when the object was created, as the store says: it distinguishes
-	// it from another one of the same key that another writer has created since.
+	// stored is the state that this source has written last. It is nil if there is none, or if it
+	// was deleted. created is the object's creation time in the store. It distinguishes the object
+	// from a later one of the same key by another writer.
 	stored  *configstore.Config
 	created time.Time
 	// refused is why the store does not take good.
@@ -111,8 +112,9 @@ func newSourceKind(schema configstore.Schema, typeURL string) *sourceKind {
 	}
 }
 
-// maxUnnamed is how many errors of resources without a readable name are kept of one response, and of earlier deltas; maxNew is how
-// many bad objects of a response are kept that have no good state. Others are counted.
+// maxUnnamed is how many errors of resources without a readable name are kept of one response, and
+// of earlier deltas; maxNew is how many bad objects of a response are kept that have no good state.
+// Others are counted.
 const maxUnnamed, maxNew = 1000, 1000
 
 // maxRefusalWait is the longest time, but for chance, that an equal NACK waits.
@@ -156,8 +158,7 @@ func (k *sourceKind) accept(r *response, refusal string) {
 	}
 }
 
-// take brings the objects to what a response says, and returns those that may have to
-// be written.
+// take updates the objects from a response, and returns the objects that may have to be written.
 func (k *sourceKind) take(r *response, decode func(*sourceObject)) (dirty []*sourceObject) {
 	k.round++
 	k.judged = nil
@@ -200,7 +201,8 @@ func (k *sourceKind) take(r *response, decode func(*sourceObject)) (dirty []*sou
 	return append(dirty, k.remove(r)...)
 }
 
-// decodeAll decodes objects, and returns those that are kept: of bad ones without a good state, maxNew.
+// decodeAll decodes objects, and returns the ones to keep. It keeps at most maxNew bad objects
+// without a good state.
 func (k *sourceKind) decodeAll(dirty []*sourceObject, decode func(*sourceObject), last int) []*sourceObject {
 	bad := 0
 	k.overlooked = 0
@@ -228,7 +230,8 @@ func (k *sourceKind) unnamedError(resource int, err error) *Error {
 	return &Error{TypeURL: k.typeURL, Resource: resource, Object: configstore.ConfigKey{Kind: k.schema.GroupVersionKind}, Err: err}
 }
 
-// identify returns of which object a resource is. The error says why that is not known.
+// identify returns the name of the object in a resource. The error is the reason why the name is
+// unknown.
 func identify(in *received) (name sourceName, err error) {
 	switch {
 	case in.resource.GetTypeUrl() != resourceTypeURL && in.name == "":
@@ -291,8 +294,8 @@ func (s *Source) decode(o *sourceObject) {
 	}
 }
 
-// hold has a placeholder take the place of an object that has no good state, if its kind has them. read is what could be
-// read of it.
+// hold has a placeholder take the place of an object that has no good state, if its kind has them.
+// read is what could be read of it.
 func (s *Source) hold(o *sourceObject, read configstore.Config, err error) {
 	if o.good != nil && !configstore.IsPlaceholder(o.good) || !inRevision(read.Labels, s.opts.Revision) {
 		return
@@ -329,7 +332,7 @@ func (s *Source) decodeObject(o *sourceObject) (c configstore.Config, err error)
 	return c, nil
 }
 
-// remove notes what is gone, and returns what has to be deleted.
+// remove marks the removed objects, and returns those to delete.
 func (k *sourceKind) remove(r *response) (dirty []*sourceObject) {
 	drop := func(o *sourceObject) {
 		o.resource, o.good, o.checked, o.err, o.gone, o.duplicate = nil, nil, nil, nil, true, false

@@ -23,9 +23,9 @@ type SourceOptions struct {
 	// server that does not know v1. Default: all kinds of the store, in their canonical
 	// versions.
 	Kinds []configstore.GroupVersionKind
-	// Revision is the revision whose objects are taken: those without a label
-	// istio.io/rev, and those that name it there. An object that is moved to another
-	// revision is deleted. Default: empty, which takes all objects.
+	// Revision is the revision of the objects to take: those without a label istio.io/rev, and
+	// those labelled with this revision. An object that is moved to another revision is deleted.
+	// Empty, the default, takes all objects.
 	Revision string
 	// Domain is written to the Domain of every object. Default: empty.
 	Domain string
@@ -55,8 +55,7 @@ type SourceOptions struct {
 	// MaxBackoff is the longest time between two attempts to open a stream, but for
 	// chance. Default: 30 s.
 	MaxBackoff time.Duration
-	// RetryInterval is the time between two attempts to write what the store has
-	// refused. Default: 15 s.
+	// RetryInterval is the interval between retries of rejected writes. Default: 15 s.
 	RetryInterval time.Duration
 	// MaxResponseBytes is the size of the largest response that is taken; a larger one
 	// ends the stream with an error. Default: 256 MiB.

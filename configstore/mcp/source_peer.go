@@ -18,15 +18,15 @@ import (
 // peer is a stream to a server, in either protocol. Only one goroutine may send, and
 // only one receive.
 type peer interface {
-	// subscribe requests all objects of a type; known are the names and versions of
-	// those that the source has. node is nil but for the first request of the stream.
+	// subscribe requests all objects of a type. known has the names and versions of the source's
+	// objects. node is nil except for the first request of the stream.
 	subscribe(typeURL string, known map[string]string, node *core.Node) error
 	// answer is an ACK, or, with a refusal, a NACK.
 	answer(r reply) error
 	receive() (*response, error)
 }
 
-// response is what a server says of one type.
+// response is one response of a server, which is for one type.
 type response struct {
 	typeURL, version, nonce string
 	resources               []received
@@ -44,12 +44,12 @@ type received struct {
 	resource      *anypb.Any
 }
 
-// reply is what the source says to a response.
+// reply is the source's ACK or NACK of a response.
 type reply struct {
 	typeURL string
-	// version is the last one of which everything was accepted on this stream.
+	// version is the version of the last response that was accepted as a whole on this stream.
 	version, nonce string
-	// refusal is what the source has refused; empty: nothing.
+	// refusal is the text of a NACK, empty for an ACK.
 	refusal string
 }
 
@@ -83,8 +83,8 @@ type sotwPeer struct {
 	stream grpc.BidiStreamingClient[discovery.DiscoveryRequest, discovery.DiscoveryResponse]
 }
 
-// subscribe sends no version: the server is to answer with everything, which is how the
-// source learns that what it has is current.
+// subscribe sends no version, so that the server sends everything, which confirms that the source's
+// objects are current.
 func (p sotwPeer) subscribe(typeURL string, _ map[string]string, node *core.Node) error {
 	return p.stream.Send(&discovery.DiscoveryRequest{TypeUrl: typeURL, Node: node}) //nolint:wrapcheck // the outbox does
 }

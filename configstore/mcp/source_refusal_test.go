@@ -35,9 +35,8 @@ func bad(t *testing.T) map[string]*anypb.Any {
 	}
 }
 
-// TestBadObject: what is bad hurts only that object, which keeps its last good state, also
-// if an answer is the whole state; the NACK names object and field, and the rest of the
-// answer is applied.
+// TestBadObject: an invalid object affects only itself and keeps its last good state, also in a
+// SotW response; the NACK names object and field, and the rest of the response is applied.
 func TestBadObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore()
@@ -84,8 +83,7 @@ func TestBadObject(t *testing.T) {
 	})
 }
 
-// TestUnnamedResource: while it cannot be read what a resource is, it may be any that is
-// missing.
+// TestUnnamedResource: a resource with an unreadable name may be any missing object.
 func TestUnnamedResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, resource := range []*anypb.Any{
@@ -195,8 +193,8 @@ func TestEqualRefusalsSlowDown(t *testing.T) {
 	})
 }
 
-// TestEqualRefusals: what is refused of several objects is the same text each time, whatever
-// their order, so that it slows down as that of one does.
+// TestEqualRefusals: the NACK of several objects has the same text each time, regardless of their
+// order, so that it is delayed as that of one object is.
 func TestEqualRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, _, end := drive(t, newStore(), only(istio.ServiceEntry))

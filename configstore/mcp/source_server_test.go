@@ -31,7 +31,7 @@ func dialed(tb testing.TB, listener *memnet.Listener) *grpc.ClientConn {
 	return conn
 }
 
-// contentsOf returns what of a store travels.
+// contentsOf returns the transferred part of a store.
 func contentsOf(store configstore.Reader, revision string) contents {
 	out := contents{}
 	for _, schema := range store.Schemas().All() {
@@ -46,7 +46,7 @@ func contentsOf(store configstore.Reader, revision string) contents {
 	return out
 }
 
-// differing counts the objects in which two contents differ.
+// differing counts the objects that differ between two contents.
 func differing(before, after contents) (n int) {
 	for url, objects := range after {
 		for name, c := range objects {
@@ -136,9 +136,9 @@ func (l *line) NewStream(ctx context.Context, desc *grpc.StreamDesc, method stri
 	return l.get().NewStream(ctx, desc, method, opts...)
 }
 
-// TestSourceOfReplicas: a source that comes from one server to another one with the same
-// objects writes nothing, whatever the revisions of the two are; to one that has others, the
-// difference; and while there is none, nothing.
+// TestSourceOfReplicas: a source that moves to another server with the same objects writes nothing,
+// regardless of the revisions of the two; to one with other objects, it writes the difference; and
+// while there is no server, nothing.
 func TestSourceOfReplicas(t *testing.T) {
 	for _, delta := range []bool{false, true} {
 		t.Run(fmt.Sprintf("delta=%v", delta), func(t *testing.T) {
@@ -187,13 +187,13 @@ func TestSourceOfReplicas(t *testing.T) {
 	}
 }
 
-// TestSourceOfLaxServer: of a server whose schemas accept more, a source has all that is
-// good, and the rest when it is mended.
+// TestSourceOfLaxServer: from a server whose schemas accept more, a source has all valid objects,
+// and the others once they are corrected.
 func TestSourceOfLaxServer(t *testing.T) {
 	for _, delta := range []bool{false, true} {
 		t.Run(fmt.Sprintf("delta=%v", delta), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				// The schema of the server accepts what that of the client does not.
+				// The schema of the server accepts objects that the client's schema rejects.
 				schema := *schemaOf(t, istio.ServiceEntry)
 				schema.Validate = nil
 				lax := configstore.NewSchemasBuilder().MustAdd(schema).Build()

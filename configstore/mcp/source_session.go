@@ -12,7 +12,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 )
 
-// incoming is what was received: a response, or why there will be no more.
+// incoming is a received response, or the error that ended the stream.
 type incoming struct {
 	response *response
 	err      error
@@ -61,7 +61,7 @@ func (s *Source) session(ctx context.Context) error {
 	}
 }
 
-// receive hands on what the peer sends, until the stream ends.
+// receive forwards the responses of the peer until the stream ends.
 func receive(ctx context.Context, p peer, in chan<- incoming) {
 	for {
 		r, err := p.receive()
@@ -120,7 +120,7 @@ func (s *Source) handle(r *response) {
 	s.applied(k)
 }
 
-// applied notes that what a response says is in the store.
+// applied records that the store has the content of a response.
 func (s *Source) applied(k *sourceKind) {
 	k.answered, k.synced = true, true
 	s.mu.Lock()
@@ -130,7 +130,7 @@ func (s *Source) applied(k *sourceKind) {
 	s.sync()
 }
 
-// elapse does what was waiting for a time that has come.
+// elapse handles the timers that have expired.
 func (s *Source) elapse(now time.Time) {
 	for _, k := range s.kinds {
 		if k.held != nil && !now.Before(k.heldUntil) {
@@ -185,14 +185,14 @@ func (s *Source) deadline() (next time.Time) {
 	return next
 }
 
-// apply brings the store to what a response says, and returns what is wrong with it.
+// apply brings the store to the content of a response, and returns the errors of its objects.
 func (s *Source) apply(k *sourceKind, r *response) []*Error {
 	dirty := k.take(r, s.decode)
 	s.write(dirty)
 	return k.errorsOfLast()
 }
 
-// writeRefused writes again what the store has refused.
+// writeRefused retries the writes that the store has rejected.
 func (s *Source) writeRefused() {
 	if !s.refused {
 		return

@@ -52,9 +52,9 @@ func readSide(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
 	}
 }
 
-// follower is the store of the server, whose writes return when the store that follows it
-// shows them: what is written meanwhile would be one response. It takes no batches, as the
-// kinds of one come in several responses.
+// follower is the store of the server. Its writes return when the following store shows them,
+// because later writes would be merged into one response. It takes no batches, because the kinds of
+// a batch come in several responses.
 type follower struct {
 	configstore.ConfigStore
 	tb      testing.TB
@@ -81,8 +81,7 @@ func (l *locked) settled() {
 	defer l.mu.Unlock()
 }
 
-// write does what it is told, and returns the revision of the object in the store that
-// follows.
+// write calls write, and returns the revision of the object in the following store.
 func (f *follower) write(c configstore.Config, write func(configstore.Config) (string, error)) (string, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -136,7 +136,7 @@ func TestRevision(t *testing.T) {
 	})
 }
 
-// TestForeignType: what was not requested is ignored, without an answer.
+// TestForeignType: a response of an unsubscribed type is ignored, without a reply.
 func TestForeignType(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore()
@@ -203,7 +203,7 @@ func TestHasSynced(t *testing.T) {
 	})
 }
 
-// TestOneBatch: an answer is one batch, whatever is in it.
+// TestOneBatch: a response is one batch, regardless of its content.
 func TestOneBatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &counted{Store: newStore()}
@@ -236,7 +236,7 @@ func (c *counted) Create(config configstore.Config) (string, error) {
 	return c.Store.Create(config)
 }
 
-// TestMistakesOfHosts: what is wrong in the call panics there.
+// TestMistakesOfHosts: an invalid call panics.
 func TestMistakesOfHosts(t *testing.T) {
 	t.Parallel()
 	none := configstore.NewSchemasBuilder().Build()

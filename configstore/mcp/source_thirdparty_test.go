@@ -31,9 +31,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// thirdParty is a server made of go-control-plane: its streams, its LinearCaches for
-// delta, and for SotW a cache that answers with the whole state, as MCP wants it (a
-// LinearCache answers with what has changed for all types but those of Envoy).
+// thirdParty is a server made of go-control-plane: its streams, its LinearCaches for delta, and for
+// SotW a cache that responds with the whole state, as MCP requires (a LinearCache responds with the
+// changes for all types but those of Envoy).
 type thirdParty struct {
 	linear cachev3.MuxCache
 
@@ -192,7 +192,7 @@ func (s *cutStream) RecvMsg(m any) error {
 	return nil
 }
 
-// history is what a test does to a server and expects in a store.
+// history is a sequence of changes of a server with the expected content of a store.
 type history struct {
 	rand   *rand.Rand
 	set    func(kind configstore.GroupVersionKind, objects map[string]*mcp.Resource)
@@ -251,7 +251,7 @@ func (h *history) object(t *testing.T, kind configstore.GroupVersionKind, name s
 	return &mcp.Resource{Metadata: m, Body: pack(t, entry("default", "x", strconv.Itoa(n)+".example.com").Spec)}
 }
 
-// check compares the store with the server, of whose bad objects it has what it had.
+// check compares the store with the server. The store keeps the previous state of bad objects.
 func (h *history) check(t *testing.T, when string, store configstore.Reader) {
 	t.Helper()
 	want, got := map[configstore.ConfigKey]string{}, map[configstore.ConfigKey]string{}
@@ -279,8 +279,8 @@ func (h *history) check(t *testing.T, when string, store configstore.Reader) {
 	}
 }
 
-// TestThirdPartyServer: after every change of a random history, with streams that are
-// cut and objects that are bad, the store has what the server has.
+// TestThirdPartyServer: after every change of a random history, with cut streams and bad objects,
+// the store has the content of the server.
 func TestThirdPartyServer(t *testing.T) {
 	seeds, steps := 3, 50
 	if !tier.Full() {
@@ -322,8 +322,8 @@ func TestThirdPartyServer(t *testing.T) {
 	}
 }
 
-// TestCutAtEveryMessage: wherever a stream is cut, the store ends with what the server has,
-// and has nothing on the way that the server never had.
+// TestCutAtEveryMessage: wherever a stream is cut, the store ends with the content of the server,
+// and never has content that the server did not have.
 func TestCutAtEveryMessage(t *testing.T) {
 	for _, delta := range []bool{false, true} {
 		t.Run(fmt.Sprintf("delta=%v", delta), func(t *testing.T) {

@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 )
 
-// write brings the store to the good states of objects, and of those that it has
-// refused before.
+// write brings the store to the good states of objects, and retries the objects that it has
+// rejected before.
 func (s *Source) write(dirty []*sourceObject) {
 	dirty = s.withRefused(dirty)
 	objects := s.diff(dirty)
@@ -52,8 +52,8 @@ func (s *Source) withRefused(dirty []*sourceObject) []*sourceObject {
 	return dirty
 }
 
-// diff returns the objects of which the store has another state than the good one, in
-// the order in which readers are least surprised: what is new before what goes.
+// diff returns the objects whose state in the store differs from the good state. Additions and
+// updates come before deletions, so that readers see a replacement before the removal.
 func (s *Source) diff(dirty []*sourceObject) []*sourceObject {
 	var writes, deletes []*sourceObject
 	for _, o := range dirty {
@@ -61,7 +61,7 @@ func (s *Source) diff(dirty []*sourceObject) []*sourceObject {
 		case o.good == nil && o.stored != nil:
 			deletes = append(deletes, o)
 		case o.good == nil:
-			o.refused = nil // nothing is to be written any more
+			o.refused = nil // there is nothing left to write
 		case o.stored != nil && commit.Equal(&o.kind.schema, o.stored, o.good):
 			o.good, o.refused = o.stored, nil
 		default:
@@ -102,8 +102,8 @@ func (o *sourceObject) conclude(store configstore.ConfigStore, err error) {
 	}
 }
 
-// mutation returns how to write to the object that the store holds. The zero mutation
-// means that nothing is to be done.
+// mutation returns the mutation that applies the object to the currently stored one. The zero
+// mutation means that there is nothing to do.
 func (s *Source) mutation(o *sourceObject) (configstore.Mutation, error) {
 	held := s.store.Get(o.key.Kind, o.key.Name, o.key.Namespace)
 	foreign := held != nil && (o.stored == nil || !o.created.IsZero() && !o.created.Equal(held.CreationTimestamp))

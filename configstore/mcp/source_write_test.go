@@ -47,7 +47,7 @@ func (s coarse) Apply(mutations ...configstore.Mutation) (uint64, error) {
 	return s.Store.Apply(mutations...)
 }
 
-// TestForgotten: nothing is kept of objects that are gone.
+// TestForgotten: no state is kept for deleted objects.
 func TestForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &failing{Store: newStore()}

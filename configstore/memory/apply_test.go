@@ -18,7 +18,7 @@ func mutation(op configstore.Op, c configstore.Config) configstore.Mutation {
 	return configstore.Mutation{Op: op, Config: c}
 }
 
-// record returns what a handler for widgets and gadgets is called with, as text.
+// record returns the calls of a handler for widgets and gadgets, as text.
 func record(c *memory.Controller) *[]string {
 	var got []string
 	for _, kind := range []configstore.GroupVersionKind{widget(), gadget()} {
@@ -154,8 +154,8 @@ func TestApplyLarge(t *testing.T) {
 	}
 }
 
-// Within a batch, revisions are not in the order in which objects are installed;
-// the lists must not lose what changes after such a batch.
+// Within a batch, revisions are not in the order of installation; the lists must not lose changes
+// after such a batch.
 func TestListAfterBatchOutOfOrder(t *testing.T) {
 	s := newStore()
 	for _, ns := range []string{"a", ""} {

@@ -13,9 +13,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-// The benchmarks are named after the operation; those that end in "Limit" beside
-// them do only the unavoidable work, so that one run gives the ratio. Keys are
-// visited with a stride that makes large stores miss the cache, as in life.
+// The benchmarks are named after the operation; their counterparts with the suffix "Limit" do only
+// the unavoidable work, so that one run gives the ratio. Keys are visited with a stride that makes
+// large stores miss the cache, as in production.
 
 var benchKind = configstore.GroupVersionKind{Group: "networking.istio.io", Version: "v1", Kind: "ServiceEntry"}
 
@@ -24,8 +24,7 @@ const (
 	benchStride     = 7919
 )
 
-// benchSchemas has the 15 kinds of a mesh in number, so that finding one costs
-// what it costs in life.
+// benchSchemas has the 15 kinds of a mesh in number, so that finding one has a realistic cost.
 func benchSchemas() configstore.Schemas {
 	b := configstore.NewSchemasBuilder()
 	for i := range 14 {

@@ -32,8 +32,7 @@ func newObjects(b *testing.B, s *memory.Store, n int) (next func() configstore.C
 	}
 }
 
-// BenchmarkCreateToHandlerDrain creates an object and has it handled, on one
-// goroutine.
+// BenchmarkCreateToHandlerDrain creates an object and delivers its event, on one goroutine.
 func BenchmarkCreateToHandlerDrain(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		b.Helper()

@@ -45,7 +45,7 @@ func BenchmarkGetLimit(b *testing.B) {
 	})
 }
 
-// writing runs f beside a writer at full speed, and reports the writer's rate.
+// writing runs f concurrently with a writer at full speed, and reports the writer's rate.
 func writing(b *testing.B, s *memory.Store, configs []configstore.Config, f func()) {
 	b.Helper()
 	stop, done := make(chan struct{}), make(chan int)

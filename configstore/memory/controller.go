@@ -18,10 +18,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// Controller is a store with event handlers. It has all the methods of its Store
-// and nothing of its own but the handlers and their queue. Create it with
-// NewController and drive it with Run,
-// Drain or Flush.
+// Controller is a store with event handlers. It has all the methods of its Store; its only own
+// state is the handlers and their queue. Create it with NewController and drive it with Run, Drain
+// or Flush.
 type Controller struct {
 	*Store
 	// logger may be nil.
@@ -92,10 +91,10 @@ func (c *Controller) ListAndSubscribe(
 // with no lock held, from any goroutine.
 func (c *Controller) RegisterHasSyncedHandler(hasSynced func() bool) { c.source.Store(&hasSynced) }
 
-// HasSynced implements ConfigStoreCache. It is false until the first Run,
-// Drain or Flush, and until the sources that the store knows of have synced: those that were
-// registered (RegisterSource), and what RegisterHasSyncedHandler was given. With neither the
-// content of then is the initial state.
+// HasSynced implements ConfigStoreCache. It is false until the first Run, Drain or Flush, and until
+// all known sources of the store have synced: the sources passed to RegisterSource, and the
+// functions passed to RegisterHasSyncedHandler. Without either, the content at that time is the
+// initial state.
 func (c *Controller) HasSynced() bool { return c.queue.HasSynced(c.filled) }
 
 // Pending implements configstore.PendingSyncer: it names the sources that have not synced.
@@ -169,8 +168,8 @@ func (c *Controller) batch(handler configstore.BatchHandler) notify.Subscription
 	}}
 }
 
-// subscribe registers a handler at the present revision: it gets the objects that
-// exist now as its replay, and what is committed from now on as events.
+// subscribe registers a handler at the current revision: it gets the existing objects as its
+// replay, and later commits as events.
 func (c *Controller) subscribe(method string, kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change]) (cancel func()) {
 	_, cancel = c.subscribeAt(c.canonical(method, kinds), sub, true)
 	return cancel
@@ -192,8 +191,8 @@ func (c *Controller) canonical(method string, kinds []configstore.GroupVersionKi
 	return out
 }
 
-// subscribeAt registers a handler for what is committed after the snapshot that it
-// returns; replayed: also for what the snapshot has.
+// subscribeAt registers a handler for all commits after the snapshot that it returns. If replayed
+// is true, the handler also gets the objects of the snapshot.
 func (c *Controller) subscribeAt(
 	kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change], replayed bool,
 ) (at *Snapshot, cancel func()) {

@@ -99,8 +99,8 @@ func TestSubscribeBatch(t *testing.T) {
 	want(t, &got)
 }
 
-// A handler that is registered while events are queued gets the state at that
-// moment and what follows: nothing twice, nothing not at all.
+// A handler that is registered while events are queued gets the current state and the later
+// changes, without duplicate or gap.
 func TestLateRegistration(t *testing.T) {
 	s, c := newController()
 	got := record(c)
@@ -151,7 +151,7 @@ func TestHandlerMayDoAnything(t *testing.T) {
 		if value(&curr) != "1" {
 			return
 		}
-		// It reads what it is notified of, writes, lists, registers and drains.
+		// It reads the notified object, writes, lists, registers and drains.
 		if list := s.List(widget(), "a"); len(list) != 1 {
 			t.Errorf("the handler of the first object sees %d", len(list))
 		}

@@ -75,8 +75,7 @@ func handleAndDrain(s *memory.Store) {
 	c.Drain()
 }
 
-// The detector sees what the caller of Create does to its object, and what a
-// handler does to the one it is called with.
+// The detector finds mutations of an object by the caller of Create, and by a handler.
 func TestDetectMutationsByCallerAndHandler(t *testing.T) {
 	s := newStore()
 	c := object(widget(), "default", "foo", "1")

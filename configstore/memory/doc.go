@@ -6,10 +6,10 @@
 //
 // # Revisions
 //
-// Every committed change of any kind raises the store's revision by one; the
-// ResourceVersion of an object is, in decimal, the revision of the change that
-// stored it, unless the store is a mirror (Options.Mirror) of one that has versions
-// of its own. A write that changes nothing has no revision and no event.
+// Every committed change of any kind raises the store's revision by one. The ResourceVersion of an
+// object is the decimal revision of the change that stored it, except in a mirror (Options.Mirror)
+// of a store with resource versions of its own. A write that changes nothing has no revision and no
+// event.
 //
 // # Events
 //
@@ -20,25 +20,24 @@
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine, handlers included. Writes are
-// serialised. Get, and List of what has not changed since it was listed last,
-// take no lock at all; other reads take the writers' lock only for a moment whose
-// length does not depend on the number of objects, so that neither readers nor
-// watches nor handlers delay a writer. Readers that want the same changed list at
-// the same time wait for one of them to make it.
+// All methods may be called from any goroutine, handlers included. Writes are serialised. Get, and
+// List of objects that have not changed since the last List, take no lock at all. Other reads take
+// the writers' lock only for a moment whose length does not depend on the number of objects, so
+// that neither readers nor watches nor handlers delay a writer. Concurrent readers of the same
+// changed list wait for one of them to make it.
 //
-// A read sees all changes up to some revision and none after it, for each object
-// and for each list: those of a batch appear together. Reads that must agree with
-// each other take a [Snapshot].
+// A read sees all changes up to some revision and none after it, for each object and for each list,
+// so that the changes of a batch appear together. Reads that must agree with each other take a
+// [Snapshot].
 //
 // # How a write works
 //
-// One mutex serialises writers. Readers find objects in a map that the writer
-// changes while they read it; what they see of it is decided by one number, the
-// committed revision. A write, or a batch, goes these steps:
+// One mutex serialises writers. Readers find objects in a map that the writer changes concurrently;
+// one number, the committed revision, decides which versions they see. A write, or a batch, goes
+// these steps:
 //
-//  1. prepare, without the lock: find the kind, validate, and compare an Update with
-//     what is stored.
+//  1. Prepare, without the lock: find the kind, validate, and compare an Update with the stored
+//     object.
 //  2. Take the lock.
 //  3. plan.add, for each mutation: check it against the object as it is, or as an
 //     earlier mutation of the batch leaves it, and make the object's next version
@@ -47,15 +46,14 @@
 //     version into the map with prev pointing to the version before. A reader that
 //     finds a version newer than the committed revision uses prev.
 //  5. Raise the committed revision: all of the batch is visible at once.
-//  6. plan.finish: clear prev, remove what is deleted from the map, and drop the
-//     lists of namespaces that are empty.
+//  6. plan.finish: clear prev, remove deleted objects from the map, and drop the lists of empty
+//     namespaces.
 //  7. Append the changes to the history, which wakes the watches.
 //  8. Push them to the queues of the controllers.
 //  9. Release the lock, and report warnings.
 //
-// Lists are made by their readers; package internal/listing explains how. A Snapshot
-// freezes the map of each kind at step 5 of some write: from then on writers copy
-// what they change.
+// Readers make lists on demand; package internal/listing explains how. A Snapshot freezes the map
+// of each kind at step 5 of some write; later writers copy the parts that they change.
 //
 // # Invariants
 //
@@ -69,6 +67,6 @@
 //
 // # Errors
 //
-// They are those of package configstore, wrapped with the verb and the object:
-// "create ServiceEntry default/foo: already exists".
+// Errors wrap the sentinels of package configstore with the verb and the object: "create
+// ServiceEntry default/foo: already exists".
 package memory

@@ -20,7 +20,7 @@ type history struct {
 	more chan struct{}
 }
 
-// add appends changes and wakes those that wait for them.
+// add appends changes and wakes the waiting watches.
 func (h *history) add(changes []configstore.Change) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -19,7 +19,7 @@ type kind struct {
 	mirror bool
 	lists  *listing.Lists
 
-	// What follows is written under the store's lock.
+	// The fields below are written under the store's lock.
 
 	// objects is read without the lock.
 	objects pmap.Live[key, object]

@@ -91,8 +91,7 @@ func update(tb testing.TB, s configstore.ConfigStore, c configstore.Config) stri
 	return revision
 }
 
-// A name means what it means to the schemas: here an alias of one kind is the
-// version of another.
+// A name is resolved by the schemas: here an alias of one kind is the version of another.
 func TestAliasThatIsTaken(t *testing.T) {
 	old := widgetAlias()
 	schemas := configstore.NewSchemasBuilder().

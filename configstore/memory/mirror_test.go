@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-// TestMirror: the versions of the objects are those of another store, and a change
-// of them alone is a change.
+// TestMirror: the objects keep the versions of another store, and a change of the version alone is
+// a change.
 func TestMirror(t *testing.T) {
 	s := memory.Make(testSchemas(), memory.Options{Mirror: true})
 	cache := memory.NewController(s)

@@ -22,11 +22,10 @@ import (
 
 var modelDuration = flag.Duration("model.duration", 3*time.Second, "how long TestModel runs")
 
-// TestModel runs random operations on many goroutines and records what each
-// returned. The store's history then is the order in which the successful ones
-// took effect; the test replays it on a map and demands that every result,
-// every event, every list and every snapshot is the one of the map at one moment
-// between the call and its return.
+// TestModel runs random operations on many goroutines and records their results. The store's
+// history is then the order of the successful ones; the test replays it on a map and demands that
+// every result, every event, every list and every snapshot is that of the map at one moment between
+// the call and its return.
 func TestModel(t *testing.T) {
 	if !tier.Full() {
 		*modelDuration /= 10
@@ -46,7 +45,7 @@ const (
 	modelOps     = 300
 )
 
-// model is one round: a store and what was seen of it.
+// model is one round: a store and the observations of it.
 type model struct {
 	store   *memory.Store
 	control *memory.Controller
@@ -58,7 +57,7 @@ type model struct {
 	streams []*stream
 }
 
-// result is an operation and what it returned.
+// result is an operation and its result.
 type result struct {
 	span
 	op       configstore.Op
@@ -70,8 +69,7 @@ type result struct {
 	batch []configstore.Mutation
 }
 
-// read is what was read at one moment: the resource versions of a list, or of one
-// object.
+// read is the result of a read: the resource versions of a list, or of one object.
 type read struct {
 	span
 	kind      configstore.GroupVersionKind
@@ -114,7 +112,7 @@ func (m *model) run(t *testing.T) {
 		r := m.fork()
 		working.Go(func() { m.write(r) })
 	}
-	// Without readers, what is noted for lists piles up.
+	// Without readers, the keys noted for lists pile up.
 	for range m.rand.IntN(modelReaders + 1) {
 		r := m.fork()
 		working.Go(func() { m.read(r) })
@@ -244,7 +242,7 @@ func (m *model) read(r *rand.Rand) {
 			m.readSnapshot(snap, r)
 			continue
 		case 3:
-			// An old snapshot, beside a store that has gone on.
+			// An old snapshot of a store that has changed since.
 			snap := m.store.Snapshot()
 			for range r.IntN(20) {
 				m.store.List(kind, pick(r, modelNamespaces()))
@@ -343,8 +341,8 @@ func (m *model) register(r *rand.Rand) {
 	}
 }
 
-// watchAll starts watches from random revisions. What it returns waits until they
-// have seen everything.
+// watchAll starts watches from random revisions. The returned function waits until they have seen
+// everything.
 func (m *model) watchAll(t *testing.T) (wait func()) {
 	t.Helper()
 	var watching sync.WaitGroup

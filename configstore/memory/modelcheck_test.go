@@ -112,12 +112,12 @@ func (h *history) add(t *testing.T, c configstore.Change) {
 	h.changes = append(h.changes, c)
 }
 
-// checkResults compares every operation with what the model says at the moments
-// when it can have taken effect, and every change with the operation behind it.
+// checkResults compares every operation with the model at the moments when it can have taken
+// effect, and every change with the operation that caused it.
 func (m *model) checkResults(t *testing.T, h *history) {
 	t.Helper()
-	// Deletes return no revision: they come last and take, the most urgent first,
-	// what no other operation made.
+	// Deletes return no revision: they come last and take, the most urgent first, the remaining
+	// revisions.
 	slices.SortStableFunc(m.results, func(a, b result) int {
 		isDelete := func(r result) int {
 			if r.op == configstore.OpDelete {
@@ -151,8 +151,8 @@ func (r result) String() string {
 	return fmt.Sprintf("%v %s at %q, which returned %q, %v", r.op, r.config.Key(), r.config.ResourceVersion, r.revision, r.err)
 }
 
-// explain finds a moment at which the model gives the result, and returns the
-// revisions that the operation made then, which no other operation did.
+// explain finds a moment for which the model gives the result, and returns the revisions that the
+// operation made then and that belong to no other operation.
 func (h *history) explain(r result, claimed []bool) (made []uint64, ok bool) {
 	for before := r.from; before <= r.to; before++ {
 		made, ok = h.simulate(r, before)
@@ -163,9 +163,8 @@ func (h *history) explain(r result, claimed []bool) (made []uint64, ok bool) {
 	return nil, false
 }
 
-// simulate plays an operation on the content at a revision and reports whether its
-// result is the one that was seen and, if it succeeded, its changes those of the
-// store.
+// simulate plays an operation on the content at a revision and reports whether its result is the
+// observed one and, if it succeeded, its changes are those of the store.
 func (h *history) simulate(r result, before uint64) (made []uint64, ok bool) {
 	batch := r.batch
 	if batch == nil {
@@ -223,7 +222,7 @@ func outcome(x configstore.Mutation, cur *configstore.Config) (changed bool, err
 	case x.Op == configstore.OpUpdateStatus:
 		return !sameText(cur.Status, c.Status), nil
 	}
-	// With what the store sets taken over, the two are compared whole.
+	// The two are compared as a whole, with the fields set by the store copied.
 	c.ResourceVersion, c.Generation, c.CreationTimestamp = cur.ResourceVersion, cur.Generation, cur.CreationTimestamp
 	return !c.Equal(*cur), nil
 }
@@ -273,7 +272,7 @@ func (h *history) matches(x configstore.Mutation, revision uint64) bool {
 	}
 }
 
-// checkRead demands that what was read is the content at one moment.
+// checkRead demands that the result of a read is the content at one moment.
 func (h *history) checkRead(t *testing.T, r read) {
 	t.Helper()
 	for revision := r.from; revision <= r.to; revision++ {

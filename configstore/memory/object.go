@@ -13,9 +13,8 @@ import (
 // key is an object's key within its kind.
 type key = listing.Key
 
-// object is one version of an object: what is stored, or the fact that nothing
-// is. All but prev is fixed before it is put into a map. What every Get looks at
-// comes first, in the cache line of the key.
+// object is one version of an object, or a tombstone. All fields but prev are fixed before it is
+// put into a map. The fields that every Get reads come first, in the cache line of the key.
 type object struct {
 	// revision is the store's revision since which this version holds.
 	revision uint64
@@ -32,7 +31,7 @@ type object struct {
 // entry is an object as maps hold it: in one allocation with its key.
 type entry = pmap.Entry[key, object]
 
-// objects are those of a kind at one moment. They are immutable.
+// objects is an immutable snapshot of the objects of a kind.
 type objects struct{ pmap.Map[key, object] }
 
 // Get implements listing.Objects.
@@ -55,8 +54,7 @@ func configOf(e *entry) *configstore.Config {
 // exists reports whether this version is an object rather than its absence.
 func (o *object) exists() bool { return !o.gone }
 
-// at returns the version that readers of a committed revision see: o, or what was
-// before it.
+// at returns the version of the object at a committed revision: o, or its predecessor.
 func (o *object) at(revision uint64) *object {
 	if o.revision > revision {
 		// Not committed when revision was read. If prev is nil by now it has been

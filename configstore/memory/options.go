@@ -15,13 +15,13 @@ type Options struct {
 	// Validate. Names, scopes and message types are checked all the same. The
 	// default is to validate.
 	SkipValidation bool
-	// Mirror is for a store that shows the objects of another one: they keep the
-	// ResourceVersion and the Generation that they are written with, and an Update
-	// in which these differ changes something. The ResourceVersion of an Update is
-	// the new one and no condition. The default is that the store sets both.
+	// Mirror is for a store that shows the objects of another one. Objects keep the ResourceVersion
+	// and the Generation of the write, and an Update in which these differ is a change. The
+	// ResourceVersion of an Update is the new version, not a precondition. By default the store
+	// sets both fields.
 	Mirror bool
-	// OnWarning is called, after a successful write and with no lock held, with
-	// what the validator found questionable. The default is to drop warnings.
+	// OnWarning is called with the validator's warnings after a successful write, with no lock
+	// held. The default is to drop warnings.
 	OnWarning func(key configstore.ConfigKey, warnings []configstore.Violation)
 	// HistoryLimit is the number of changes that are kept for Watch. The
 	// default, for values below 1, is 1024.

@@ -11,12 +11,11 @@ import (
 	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
-// plan collects the changes of a batch. Nothing is visible before the commit.
-// It is used under the store's lock.
+// plan collects the changes of a batch, which are invisible before the commit. It is used under the
+// store's lock.
 type plan struct {
 	store *Store
-	// committed is the revision to which the plan applies, revision the last one
-	// that is planned.
+	// committed is the revision that the plan applies to. revision is the last planned one.
 	committed, revision uint64
 	// changes are the events, in order.
 	changes []configstore.Change
@@ -24,8 +23,8 @@ type plan struct {
 	versions []version
 	// byKey has the positions in versions.
 	byKey map[versionKey]int
-	// absent stands for what does not exist. Readers too may see it, without the
-	// lock: it never changes.
+	// absent represents an object that does not exist. It is immutable, because readers may see it
+	// without the lock.
 	absent *object
 }
 
@@ -66,8 +65,8 @@ func (p *plan) end() {
 	p.changes, p.versions = p.changes[:0], p.versions[:0]
 }
 
-// add plans one request, whose errors are those of ConfigStore, and returns the
-// object's revision afterwards.
+// add plans one request and returns the object's revision after it. The errors are those of
+// ConfigStore.
 func (p *plan) add(r *request) (string, error) {
 	at := r.key()
 	i, planned := p.byKey[versionKey{r.kind, at}]
@@ -230,7 +229,7 @@ func (s *Store) awaitCommit() {
 // before the revision is committed.
 func (p *plan) install() {
 	for i := range p.versions {
-		// What comes and goes within a batch never gets there.
+		// An object that is created and deleted within the batch is not installed.
 		if v := &p.versions[i]; v.entry.Value.exists() || v.before.exists() {
 			v.kind.install(v.entry, v.before)
 		}

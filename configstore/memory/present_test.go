@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-// besideWriter calls f often beside a writer.
+// besideWriter calls f often, concurrently with a writer.
 func besideWriter(t *testing.T, s *memory.Store, f func()) {
 	t.Helper()
 	create(t, s, object(widget(), "a", "x", "0"))

@@ -171,7 +171,7 @@ func TestUpdateOfNothingFires(t *testing.T) {
 	want(t, got, "add Widget default/foo@1")
 }
 
-// Handlers run on goroutines of their own, so that those of two kinds, and two of
+// Handlers run on goroutines of their own, so that the handlers of two kinds, and two handlers of
 // one kind, see changes in different orders.
 func TestHandlersSeeDifferentOrders(t *testing.T) {
 	s, c := newController()
@@ -198,8 +198,7 @@ func TestHandlersSeeDifferentOrders(t *testing.T) {
 	want(t, second, *first...)
 }
 
-// Comparing an object that has a status with one that has none panics, depending
-// on which of the two is asked.
+// Comparing an object with a status to one without panics, depending on the order of the two.
 func TestEqualPanicsOnMissingStatus(t *testing.T) {
 	with, without := object(widget(), "default", "foo", "1"), object(widget(), "default", "foo", "1")
 	with.Status = wrapperspb.String("ready")

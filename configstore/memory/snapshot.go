@@ -10,9 +10,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/listing"
 )
 
-// Snapshot is the state of a store at one revision, consistent across kinds. It
-// never changes, and reading it takes no lock but for the first List of what has
-// changed meanwhile. It keeps the memory of its objects alive.
+// Snapshot is the state of a store at one revision, consistent across kinds. It never changes.
+// Reading it takes no lock, except for the first List of objects that have changed meanwhile. It
+// keeps the memory of its objects alive.
 type Snapshot struct {
 	store    *Store
 	revision uint64
@@ -21,8 +21,8 @@ type Snapshot struct {
 
 var _ configstore.Reader = (*Snapshot)(nil)
 
-// Snapshot returns the present state. It costs the same whatever the number of
-// objects; taken again without a change in between, it costs nothing.
+// Snapshot returns the current state. Its cost does not depend on the number of objects; without a
+// change since the last call, it is free.
 func (s *Store) Snapshot() *Snapshot {
 	if snap := s.snapshot.Load(); snap != nil && snap.revision == s.committed.Load() {
 		return snap

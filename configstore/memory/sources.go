@@ -41,7 +41,7 @@ func (s *sources) haveSynced() bool {
 	return !slices.ContainsFunc(*list, func(source configstore.Syncer) bool { return !source.HasSynced() })
 }
 
-// pending names those that have not.
+// pending returns the names of the sources that have not synced.
 func (s *sources) pending() string {
 	list := s.list.Load()
 	if list == nil {

@@ -20,8 +20,9 @@ type source struct{ synced atomic.Bool }
 
 func (s *source) HasSynced() bool { return s.synced.Load() }
 
-// TestRegisteredSources: WaitForSync of a cache waits for all sources that were registered,
-// at the store or at one of its caches, and for what the handlers do with what they wrote.
+// TestRegisteredSources: WaitForSync of a cache waits for all registered sources, whether of the
+// store or of one of its caches, and until the handlers have handled the objects that the sources
+// wrote.
 func TestRegisteredSources(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, c := newController()

@@ -31,7 +31,7 @@ type Store struct {
 
 	// mu serialises writers. It is held for short sections without callbacks.
 	mu sync.Mutex
-	// queues are those of the store's controllers.
+	// queues are the queues of the store's controllers.
 	queues []*notify.Queue[configstore.Change]
 	// plan is the memory of the plan in progress.
 	plan plan

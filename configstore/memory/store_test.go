@@ -403,8 +403,8 @@ func TestListAfterManyChanges(t *testing.T) {
 	}
 }
 
-// The revision grows by one with each change, and its decimal form is the
-// ResourceVersion of what the change stored.
+// The revision grows by one with each change, and its decimal form is the ResourceVersion of the
+// stored object.
 func TestRevisionsAreConsecutive(t *testing.T) {
 	s := newStore()
 	for i := range uint64(3) {

@@ -81,7 +81,7 @@ func (r *reader) get(name string) error {
 	return r.see(name, n)
 }
 
-// list reads a namespace or all, of which all objects show the same batch.
+// list reads a namespace or all, and checks that all objects show the same batch.
 func (r *reader) list(namespace string) error {
 	items := r.store.List(widget(), namespace)
 	values := map[string]int{}
@@ -122,8 +122,8 @@ func (r *reader) read(round int) error {
 	return nil
 }
 
-// Readers see all of a batch or nothing of it, and nothing of a batch when they have seen
-// something of a later one, however they read and whatever step the commit is at.
+// Readers see all of a batch or no part of it, and see batches in order, regardless of the kind of
+// read and the step of the commit.
 func TestReadersSeeWholeBatches(t *testing.T) {
 	b := newBatches(t)
 	var done atomic.Bool

@@ -77,8 +77,8 @@ func (r *request) fail(err error) error {
 	return fmt.Errorf("%s %s: %w", r.op, r.config.Key().Object(), err)
 }
 
-// prepare does what needs no lock: it finds the kind, validates, and compares
-// with what is stored at this moment.
+// prepare does the work that needs no lock: it finds the kind, validates, and compares with the
+// currently stored object.
 func (s *Store) prepare(r *request) error {
 	kind := r.config.GroupVersionKind
 	if kind == (configstore.GroupVersionKind{}) {
@@ -115,7 +115,7 @@ func unknownKind(c *configstore.Config) error {
 	return fmt.Errorf("%w %s", configstore.ErrUnknownKind, c.GroupVersionKind)
 }
 
-// validate checks what is going to be stored.
+// validate checks the object that the request stores.
 func (s *Store) validate(r *request) (err error) {
 	switch r.op {
 	case configstore.OpCreate, configstore.OpUpdate, configstore.OpUpsert:
@@ -146,11 +146,11 @@ func (s *Store) warn(r *request) {
 	}
 }
 
-// difference is what an Update would change.
+// difference reports which parts of an object an Update would change.
 type difference struct{ anything, spec bool }
 
-// compare says what an Update of old with c would change: what the store itself
-// sets, and a zero CreationTimestamp, do not count.
+// compare returns the difference that an Update of old with c would make. Fields that the store
+// sets, and a zero CreationTimestamp, are ignored.
 func (k *kind) compare(old, c *configstore.Config) difference {
 	spec := !k.schema.EqualSpecs(old.Spec, c.Spec)
 	return difference{spec: spec, anything: spec ||

@@ -126,8 +126,8 @@ func checkOrderConcurrent(s *suite) {
 	s.expectHistory("a handler registered before Run", s.mark(r, "end"))
 }
 
-// expectHistory demands that each call follows from those before it, and that
-// all of them lead to what the store has now. The marker is not among the calls.
+// expectHistory demands that each call follows from the calls before it, and that all calls
+// together lead to the current content of the store. The marker is not among the calls.
 func (s *suite) expectHistory(handler string, calls []Call) {
 	s.Helper()
 	state := map[configstore.ConfigKey]configstore.Config{}

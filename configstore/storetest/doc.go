@@ -17,8 +17,7 @@
 //
 // # Optional abilities
 //
-// What a store may or may not be able to do is found with configstore.As, or
-// declared in Subject:
+// Optional abilities of the store are found with configstore.As, or declared in Subject:
 //
 //   - configstore.Watcher, BatchWriter, Subscriber, BatchSubscriber, ListSubscriber,
 //     Drainer and Flusher.

@@ -15,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/storetest"
 )
 
-// audited is a cache of one's own: it records what was deleted.
+// audited is a custom cache: it records deletions.
 type audited struct {
 	*memory.Controller
 	mu      sync.Mutex
@@ -48,8 +48,8 @@ func ExampleTestCache() {
 	// Output: true
 }
 
-// goTest does what go test does. It says nothing itself, whatever the flag -v says: that would be in the
-// output of the example.
+// goTest does what go test does. It prints nothing, regardless of the flag -v, because that would
+// be in the output of the example.
 func goTest(name string, test func(*testing.T)) bool {
 	verbose := flag.Lookup("test.v").Value
 	was := verbose.String()

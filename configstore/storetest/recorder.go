@@ -29,10 +29,10 @@ func (r *Recorder) Handle(old, curr configstore.Config, event configstore.Event)
 	r.calls.Add(Call{Old: old, Curr: curr, Event: event})
 }
 
-// Calls returns what was recorded and not yet taken. The caller may keep it.
+// Calls returns the recorded calls that were not yet taken. The caller may keep the slice.
 func (r *Recorder) Calls() []Call { return r.calls.All() }
 
-// Take returns what was recorded and forgets it.
+// Take returns the recorded calls and removes them.
 func (r *Recorder) Take() []Call { return r.calls.Take() }
 
 // Expect fails the test unless the calls that were not yet taken are

@@ -70,7 +70,7 @@ func (r *reference) giveWay() {
 	r.lock()
 }
 
-// kill ends whatever still waits.
+// kill ends all waits.
 func (r *reference) kill() { close(r.dead) }
 
 func (r *reference) Schemas() configstore.Schemas {

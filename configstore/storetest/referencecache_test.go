@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// delivery is what the reference needs to be a cache.
+// delivery is the part of the reference that makes it a cache.
 type delivery struct {
 	handlers []*registration
 	queue    []entry
@@ -21,8 +21,8 @@ type delivery struct {
 	// running: a Run has begun and not returned; ended: it has.
 	running, ended bool
 	synced         bool
-	// aside guards held and collected: a fault that has writers call handlers
-	// makes several passes at once, which must break the promise and nothing else.
+	// aside guards held and collected: a fault that lets writers call handlers makes several passes
+	// at once, which must break the promise and nothing else.
 	aside sync.Mutex
 	// held is an event that the fault "kinds have queues" keeps back.
 	held []func()
@@ -330,7 +330,7 @@ func (r *reference) deliver(e entry, handlers []*registration) {
 	}
 }
 
-// takeAll empties what is set aside.
+// takeAll empties a collection.
 func takeAll[T any](r *reference, from *[]T) []T {
 	r.aside.Lock()
 	defer r.aside.Unlock()
@@ -372,7 +372,7 @@ func (r *reference) call(h *registration, e entry) {
 	h.single(old, *c.Curr, c.Event)
 }
 
-// handBatches hands over what the batch handlers have collected.
+// handBatches delivers the collected events to the batch handlers.
 func (r *reference) handBatches() {
 	r.lock()
 	handlers := slices.Clone(r.handlers)

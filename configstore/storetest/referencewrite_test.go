@@ -30,7 +30,7 @@ func (r *reference) refuse(verb string, c configstore.Config, err error) (planne
 	return planned{}, fmt.Errorf("%s %s: %w", verb, c.Key().Object(), err)
 }
 
-// plan finds out what a write would do.
+// plan computes the effect of a write.
 func (r *reference) plan(verb string, c configstore.Config, revision *string) (planned, error) {
 	if c.GroupVersionKind == (configstore.GroupVersionKind{}) && !r.is("every write names its kind") {
 		c.GroupVersionKind, _ = r.schemas.KindOf(c.Spec)
@@ -128,7 +128,7 @@ func (r *reference) conflict(verb string, c configstore.Config, stored *configst
 	}
 }
 
-// stamp fills in what the store decides.
+// stamp sets the fields that the store decides.
 func (r *reference) stamp(stored *configstore.Config, c configstore.Config) *configstore.Config {
 	version := strconv.FormatUint(r.revision+1, 10)
 	switch {

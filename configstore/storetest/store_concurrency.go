@@ -139,8 +139,8 @@ func checkLostUpdate(s *suite) {
 func checkConcurrentReaders(s *suite) {
 	const objects, reads = 20, 100
 	stop := make(chan struct{})
-	// Readers that never rest would keep what a store waits for, as the answers of a server,
-	// from it.
+	// Busy readers would starve the goroutines that a store depends on, such as the receiver of a
+	// server's responses.
 	begun := make(chan struct{}, 2)
 	var readers sync.WaitGroup
 	for range 2 {
@@ -178,7 +178,7 @@ func checkConcurrentReaders(s *suite) {
 	readers.Wait()
 }
 
-// expectWhole demands that what can be read now was written in one piece.
+// expectWhole demands that each readable object comes from a single write.
 func (s *suite) expectWhole(name string) {
 	list := s.store.List(widgetKind(), "default")
 	if got := names(list); !slices.IsSorted(got) || len(slices.Compact(got)) != len(list) {

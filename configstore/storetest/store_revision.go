@@ -48,7 +48,7 @@ func readOnlyChecks() []check {
 	}}
 }
 
-// needOwnRevision is for checks of which writes are changes.
+// needOwnRevision is for the checks that distinguish writes with a change from writes without one.
 func needOwnRevision(s *suite) string { return cmp.Or(need[configstore.Watcher](s), writes(s)) }
 
 func needApply(s *suite) string {

@@ -11,10 +11,10 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/contract"
 )
 
-// Subject is one fresh, empty store and what the suite may ask of it.
+// Subject is one fresh, empty store, with the capabilities that the suite may test.
 type Subject struct {
-	// Store is what is tested. TestCache needs a configstore.ConfigStoreCache
-	// that was not run yet.
+	// Store is the store under test. TestCache needs a configstore.ConfigStoreCache that was not
+	// run yet.
 	Store configstore.ConfigStore
 
 	// Writer takes the suite's writes if Store is a read-only view of something
@@ -30,8 +30,8 @@ type Subject struct {
 	// that takes its writes, if it is a configstore.BatchWriter; else none does.
 	Batches configstore.BatchWriter
 
-	// NetBatches is set if of several mutations of one object in a batch only what they
-	// amount to is an event, if anything. Default: each is one.
+	// NetBatches declares that several mutations of one object in a batch cause only one event for
+	// their net change, if any. By default each mutation causes an event.
 	NetBatches bool
 
 	// APIServer is set if writes go to a Kubernetes API server: Domain and
@@ -56,8 +56,8 @@ type Subject struct {
 // promise should show in seconds.
 const defaultTimeout = 10 * time.Second
 
-// Factory makes a Subject that keeps the kinds of schemas and validates with
-// them. It is called once for each promise; t.Cleanup ends what it started.
+// Factory makes a Subject that keeps the kinds of schemas and validates with them. It is called
+// once for each promise; it releases its resources with t.Cleanup.
 type Factory func(tb testing.TB, schemas configstore.Schemas) Subject
 
 // TestStore proves the promises of configstore.ConfigStore.

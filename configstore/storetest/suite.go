@@ -24,9 +24,9 @@ type suite struct {
 	writer  configstore.ConfigStore
 }
 
-// setUp returns what makes the suite of a check. Once a check has failed, the
-// others wait a tenth as long for what they miss: a store that delivers nothing
-// fails many checks, and the first has waited long enough for all.
+// setUp returns the function that makes the suite of a check. Once a check has failed, the other
+// checks wait only a tenth of the time for missing events: a store that delivers nothing fails many
+// checks, and the first has waited long enough for all.
 func setUp(factory Factory) func(*contract.T) *suite {
 	failed := false
 	return func(t *contract.T) *suite {
@@ -92,7 +92,7 @@ func (s *suite) catchUp() {
 	}
 }
 
-// create, update, updateStatus and remove write what must succeed.
+// create, update, updateStatus and remove make writes that must succeed.
 func (s *suite) create(c configstore.Config) string {
 	s.Helper()
 	return s.must("Create", c, s.writer.Create)
@@ -127,7 +127,7 @@ func (s *suite) must(verb string, c configstore.Config, write func(configstore.C
 	return revision
 }
 
-// refused writes what must fail.
+// refused makes a write that must fail.
 func (s *suite) refused(verb string, c configstore.Config, write func(configstore.Config) (string, error), want error) {
 	s.Helper()
 	if _, err := write(c); !errors.Is(err, want) {
@@ -141,7 +141,7 @@ func (s *suite) deletion(c configstore.Config) (string, error) {
 	return "", s.writer.Delete(c.GroupVersionKind, c.Name, c.Namespace, &c.ResourceVersion)
 }
 
-// get reads what must exist.
+// get reads an object that must exist.
 func (s *suite) get(c configstore.Config) *configstore.Config {
 	s.Helper()
 	got := s.read(c)
@@ -151,7 +151,7 @@ func (s *suite) get(c configstore.Config) *configstore.Config {
 	return got
 }
 
-// read reads what may be absent.
+// read reads an object that may be absent.
 func (s *suite) read(c configstore.Config) *configstore.Config {
 	return s.store.Get(c.GroupVersionKind, c.Name, c.Namespace)
 }

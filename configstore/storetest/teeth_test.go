@@ -26,7 +26,7 @@ func referenceFactory(fault string) storetest.Factory {
 // writesThrough is the fault of a read-only store that writes.
 const writesThrough = "a read-only store writes"
 
-// readOnly hides what the store could write.
+// readOnly hides the write methods of a store.
 type readOnly struct{ *reference }
 
 func (r readOnly) Create(c configstore.Config) (string, error) { return r.deny(c, r.reference.Create) }

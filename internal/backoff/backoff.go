@@ -28,7 +28,7 @@ func (b *Backoff) Next() time.Duration {
 	return Spread(b.last, 0.5)
 }
 
-// Reset begins anew.
+// Reset restarts the backoff at its shortest delay.
 func (b *Backoff) Reset() { b.last = 0 }
 
 // Spread returns a time, or up to a share of it longer, by chance.

@@ -85,7 +85,7 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		err := cel.Check(text)
 		if strings.Contains(text, "//") || strings.Count(text, "(")+strings.Count(text, "[")+strings.Count(text, "{")+strings.Count(text, "?") > 200 {
-			return // what is added would be part of a comment, or one level too much
+			return // additional text would be part of a comment, or one level too much
 		}
 		if wrapped := cel.Check("(" + text + ")"); (err == nil) != (wrapped == nil) && !strings.ContainsAny(text, "()") {
 			t.Errorf("%q: %v, in parentheses %v", text, err, wrapped)

@@ -8,11 +8,10 @@
 //		return err // e.g. "column 15: expected an expression, found the end"
 //	}
 //
-// It does not say what an expression means: names, types, functions and macros
-// are not looked at. The language's own implementation, github.com/google/cel-go,
-// can do that, but would add 24 packages and 4.6 MB to a program that needs the
-// grammar only. The two agree on every text but a 2⁶³ without a sign, which is let
-// through here.
+// Check does not evaluate the meaning of an expression: it ignores names, types, functions and
+// macros. The language's own implementation, github.com/google/cel-go, can check them, but would
+// add 24 packages and 4.6 MB to a program that needs the grammar only. The two agree on every text
+// except a 2⁶³ without a sign, which Check accepts.
 //
 // # Concurrency
 //

@@ -4,7 +4,7 @@ package cel
 
 import "math/bits"
 
-// Expression is what an expression consists of, as far as the grammar tells.
+// Expression describes the structure of an expression, as far as the grammar determines it.
 type Expression struct {
 	// Height is how deep the operations nest, or more: which operators bind tighter is
 	// not looked at. Parentheses count.
@@ -54,8 +54,8 @@ func above(operands ...operand) operand {
 	return operand{height: height + 1}
 }
 
-// binary is a series of operands with operators between them. Those of logic are
-// balanced, as the language's parsers do; a run of others is as high as it is long.
+// binary is a series of operands with operators between them. Logical operators are balanced, as in
+// the language's own parsers; a run of other operators is as high as it is long.
 type binary struct {
 	first operand
 	// height and operators are of the run of operators that are not logical.

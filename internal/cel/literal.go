@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// numberLength returns the length of the number that s begins with, or 0 if it is
-// out of the range of its type. The sign is no part of it, so that 2⁶³, of which
-// there is only the negative, is let through.
+// numberLength returns the length of the number at the start of s, or 0 if it is out of the range
+// of its type. The sign is not part of it, so 2⁶³, which is valid only with a minus sign, is
+// accepted.
 func numberLength(s string) int {
 	if len(s) > 2 && s[0] == '0' && s[1]|0x20 == 'x' && isHex(s[2]) {
 		return integerLength(s, 2, 2+span(s[2:], isHex), 16)
@@ -98,8 +98,8 @@ func textLength(s string) int {
 	return 0
 }
 
-// escapeLength returns the length of the escape that s begins with, or 0. The
-// escapes are those of Go and a few more; bytes have no code points.
+// escapeLength returns the length of the escape at the start of s, or 0. The escapes are those of
+// Go and a few more; bytes have no code points.
 func escapeLength(s string, bytes bool) int {
 	if len(s) < 2 {
 		return 0

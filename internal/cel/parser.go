@@ -14,14 +14,14 @@ const maxDepth = 250
 // errTooDeep says that an expression nests deeper than maxDepth.
 var errTooDeep = errors.New("nests too deep")
 
-// Check returns nil if the text is one expression, else an error that says where
-// it stops being one and what would have been right there.
+// Check returns nil if the text is one expression. Otherwise the error reports the place of the
+// first mistake and the tokens expected there.
 func Check(text string) error {
 	_, err := Parse(text)
 	return err
 }
 
-// Parse returns what an expression consists of, with the error of Check.
+// Parse returns the structure of an expression. Its error is that of Check.
 func Parse(text string) (Expression, error) {
 	p := parser{lexer: lexer{text: text}}
 	p.advance()
@@ -104,9 +104,8 @@ func (p *parser) expression() operand {
 	return x
 }
 
-// binary = unary { operator unary }. Which operators bind tighter makes no
-// difference to what is an expression: all are binary and stand between two
-// operands.
+// binary = unary { operator unary }. Precedence is irrelevant to validity, because all operators
+// are binary and stand between two operands.
 func (p *parser) binary() operand {
 	var b binary
 	for {
@@ -230,8 +229,8 @@ func (p *parser) name() operand {
 	}
 }
 
-// call parses the arguments of a call and the parenthesis at their end; height is that
-// of what the method is of.
+// call parses the arguments of a call and the closing parenthesis. height is that of the method's
+// receiver.
 func (p *parser) call(c Call, height int) operand {
 	arguments := p.series(")", p.expression)
 	if c.Arguments = len(arguments); c.Arguments > 0 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package configfeed has what a cache of configs has delivered, for those who take it in steps of their
-// own: the pushes of a server. They take their configs from here and never from the cache, which
-// may be ahead of its events: with a slow handler of the program by any time, and then in the
-// middle of what was written together. Registries see a store in the same way.
+// Package configfeed collects the changes that a config cache has delivered, for consumers that
+// process them in steps of their own, such as the pushes of a server. Such a consumer reads configs
+// from the feed and never from the cache, because the cache may be ahead of its events: by any time
+// if a handler of the host is slow, and then in the middle of a batch. Registries see a store in
+// the same way.
 package configfeed
 
 import (
@@ -12,21 +13,22 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// Feed is what is new of some kinds of a cache. Create it with New.
+// Feed collects the changes of some kinds of a cache. Create it with New.
 type Feed struct {
 	cache configstore.ConfigStoreCache
 	kinds []configstore.GroupVersionKind
-	// Notify is called with the keys of what has changed, with no lock held. It is to be set before
+	// Notify is called with the keys of the changed configs, with no lock held. Set it before
 	// Subscribe.
 	Notify func(keys map[configstore.ConfigKey]struct{})
-	// Same reports whether an update concerns nobody; nil: none does.
+	// Same reports whether an update can be ignored. If Same is nil, no update is ignored.
 	Same func(old, curr *configstore.Config) bool
 
-	// cancel ends the subscription; nil: there is none.
+	// cancel ends the subscription, nil if there is none.
 	cancel func()
 
 	mu sync.Mutex
-	// pending has the last state of what is new since the last Take; nil: deleted.
+	// pending has the last state of the configs that changed since the last Take, nil for deleted
+	// ones.
 	pending map[configstore.ConfigKey]*configstore.Config
 }
 
@@ -35,8 +37,8 @@ func New(cache configstore.ConfigStoreCache, kinds []configstore.GroupVersionKin
 	return &Feed{cache: cache, kinds: kinds, pending: make(map[configstore.ConfigKey]*configstore.Config)}
 }
 
-// Subscribe subscribes to the cache, in the best way that it has. It reports whether what there
-// was before all events is taken, too; otherwise that is for List.
+// Subscribe subscribes to the cache by the best available ability. It reports whether the objects
+// from before the first event are included; if not, call List for them.
 func (f *Feed) Subscribe() (listed bool) {
 	if lists, ok := configstore.As[configstore.ListSubscriber](f.cache); ok {
 		var existing []*configstore.Config
@@ -48,7 +50,7 @@ func (f *Feed) Subscribe() (listed bool) {
 	return false
 }
 
-// List takes what the cache has, one kind after the other.
+// List adds the current objects of the cache, one kind after the other.
 func (f *Feed) List() {
 	for _, kind := range f.kinds {
 		f.begin(f.cache.List(kind, configstore.NamespaceAll))
@@ -62,7 +64,8 @@ func (f *Feed) Stop() {
 	}
 }
 
-// begin takes what there was before all events: of what already had one, that counts.
+// begin adds the objects from before the first event. An object with an event keeps the state of
+// the event.
 func (f *Feed) begin(existing []*configstore.Config) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -80,7 +83,7 @@ func (f *Feed) add(changes []configstore.Change) {
 	}
 }
 
-// note returns the keys of what has changed.
+// note records changes and returns the keys of the changed configs.
 func (f *Feed) note(changes []configstore.Change) map[configstore.ConfigKey]struct{} {
 	keys := make(map[configstore.ConfigKey]struct{}, len(changes))
 	f.mu.Lock()
@@ -98,7 +101,8 @@ func (f *Feed) note(changes []configstore.Change) map[configstore.ConfigKey]stru
 	return keys
 }
 
-// Take returns the last state of the configs that are new since the last call; nil: deleted.
+// Take returns the last state of the configs that changed since the last call, nil for deleted
+// ones.
 func (f *Feed) Take() map[configstore.ConfigKey]*configstore.Config {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -36,7 +36,7 @@ type (
 	}
 )
 
-// TestFeed: what is new is taken once, in its last state, from caches of all abilities.
+// TestFeed: changes are taken once, in their last state, from caches of all abilities.
 func TestFeed(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(*memory.Controller) configstore.ConfigStoreCache{
@@ -94,7 +94,7 @@ func TestFeed(t *testing.T) {
 			}
 			took(map[string]float64{"a": 4, "b": -1})
 			before := notified
-			set("a", 99) // the same to whoever asks
+			set("a", 99) // the same for every reader
 			took(map[string]float64{})
 			if notified != before {
 				t.Error("what concerns nobody was notified")

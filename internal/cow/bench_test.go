@@ -11,7 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/cow"
 )
 
-// thing is what the sequences of the library hold: a pointer to something larger.
+// thing is a typical element of the library's sequences: a pointer to something larger.
 type thing struct {
 	key int
 	_   [6]uint64

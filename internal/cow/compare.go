@@ -2,11 +2,11 @@
 
 package cow
 
-// Compare calls visit for what differs between two sequences without equal
-// elements, in order: with an element of each that compare equal, or with the
-// zero value for the one that has none. Elements that are identical are left out.
-// Parts that the sequences share cost nothing, so that comparing a sequence with
-// one that was made from it costs the changes and a look at each leaf.
+// Compare calls visit for the differences between two sequences without equal elements, in order:
+// with an element of each that compare equal, or with one element and the zero value for the
+// sequence that lacks it. Identical elements are left out. Shared parts of the sequences are
+// skipped, so that the comparison of a sequence with its successor costs its changes and a look at
+// each leaf.
 func Compare[T comparable](a, b Sorted[T], cmp func(a, b T) int, visit func(a, b T)) {
 	var none T
 	var p, q position

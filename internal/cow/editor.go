@@ -13,8 +13,8 @@ type Editor[T any] struct {
 	// reuse.
 	edit    *edit
 	changed bool
-	// near is where something was found last: those who make many changes often
-	// make them close to each other.
+	// near is the position of the last search, because consecutive changes are often close to each
+	// other.
 	near position
 	// ownsSpine: s.leaves was made by this editor and is in no sequence that was returned.
 	ownsSpine bool
@@ -33,8 +33,8 @@ func (s Sorted[T]) Edit(changes int) *Editor[T] {
 	return e
 }
 
-// Sorted returns the sequence with all changes so far. The editor may be used
-// further, and does not change what it returned.
+// Sorted returns the sequence with all changes so far. The editor may be used further, and does not
+// change the returned sequence.
 func (e *Editor[T]) Sorted() Sorted[T] {
 	e.edit, e.changed, e.ownsSpine = nil, false, false
 	return e.s

@@ -30,8 +30,8 @@ const (
 // A change costs O(log n) comparisons and copies at most 129 elements and n/64
 // pointers, typically; n itself does not matter up to tens of thousands.
 type Sorted[T any] struct {
-	// leaves are sorted and never empty. The elements of a sequence are those of
-	// its leaves, one after the other.
+	// leaves are sorted and never empty. Their elements, one leaf after the other, are the
+	// sequence.
 	leaves []*leaf[T]
 	n      int
 }
@@ -39,8 +39,8 @@ type Sorted[T any] struct {
 type leaf[T any] struct {
 	// items has 1 to maxLeaf elements.
 	items []T
-	// owner is the edit in which the leaf was made; as long as it lasts the
-	// leaf is in no sequence that was returned.
+	// owner is the edit that made the leaf. Until that edit ends, no returned sequence contains the
+	// leaf.
 	owner *edit
 }
 
@@ -113,8 +113,8 @@ func (s Sorted[T]) Slice() []T {
 	return out
 }
 
-// View returns the elements in a slice that may be part of the sequence, and must not
-// be modified; nil if there are none. Those of a short sequence are not copied.
+// View returns the elements in a slice that may be part of the sequence, and must not be modified.
+// It returns nil for an empty sequence. The elements of a short sequence are not copied.
 func (s Sorted[T]) View() []T {
 	if len(s.leaves) == 1 {
 		return slices.Clip(s.leaves[0].items)
@@ -127,8 +127,8 @@ func (s Sorted[T]) Find(cmp func(a, b T) int, v T) (T, bool) {
 	return s.at(cmp, s.lower(cmp, v), v)
 }
 
-// FindFunc is Find for a caller that has no element to compare with: cmp compares an
-// element with what is looked for.
+// FindFunc is Find for a caller without an element to compare with: cmp compares an element with
+// the target of the search.
 func (s Sorted[T]) FindFunc(cmp func(T) int) (T, bool) {
 	i := sort.Search(len(s.leaves), func(i int) bool { return cmp(last(s.leaves[i])) >= 0 })
 	if i < len(s.leaves) {
@@ -189,8 +189,8 @@ func (s Sorted[T]) upper(cmp func(a, b T) int, v T) position {
 	return position{i, sort.Search(len(items), func(j int) bool { return cmp(items[j], v) > 0 })}
 }
 
-// beside returns lower's answer if that is p or the position after it, in one
-// leaf. What is at p does not matter.
+// beside returns the result of lower if that is p or the position after it, in one leaf. The
+// element at p is not considered.
 func (s Sorted[T]) beside(cmp func(a, b T) int, p position, v T) (position, bool) {
 	if p.leaf >= len(s.leaves) || p.item >= len(s.leaves[p.leaf].items) {
 		return p, false

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package excerpt bounds what errors quote from objects: whoever writes an object
-// chooses how long its strings are, and must not choose how long the errors are
-// that others read, log and send.
+// Package excerpt bounds quotations from objects in errors. The author of an object chooses the
+// length of its strings, and must not thereby choose the length of the errors that others read, log
+// and send.
 //
 // # Concurrency
 //

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package guard keeps a panic within the call that it comes from: what calls a
-// function of the program, or converts one object of many, calls it by [Call], keeps
-// the last state of what the call was for if it panicked, and logs the [PanicError].
+// Package guard confines a panic to the call that caused it. Code that calls a function of the
+// host, or converts one object of many, does so through [Call]. If the call panicked, the caller
+// keeps the last state of the call's result, and logs the [PanicError].
 //
 // All panics that the library recovers pass through [Recovered], where tests [Watch] them.
 //
-// Not everything is kept: a [Defect] passes, as do runtime.Goexit and what the
-// runtime ends the process for (an overflow of the stack, concurrent map writes).
+// Some panics are not recovered: a [Defect] passes, as do runtime.Goexit and fatal errors of the
+// runtime (a stack overflow, concurrent map writes).
 package guard
 
 import (
@@ -16,13 +16,13 @@ import (
 	"runtime/debug"
 )
 
-// Defect is what a panic has as its value that is not kept, as that of a check
-// which a program switches on to be stopped by.
+// Defect is the value of a panic that must not be recovered, for example of a check that a host
+// enables in order to be stopped by it.
 type Defect string
 
 func (d Defect) String() string { return string(d) }
 
-// PanicError is what a call panicked with, as an error.
+// PanicError is a recovered panic as an error.
 type PanicError struct {
 	// Value is the value of the panic.
 	Value any
@@ -48,7 +48,7 @@ func (p *PanicError) Unwrap() error {
 	return err
 }
 
-// Call calls f, and returns nil or what it panicked with.
+// Call calls f, and returns nil or the panic of f.
 func Call(f func()) (p *PanicError) {
 	defer func() { p = Recovered(recover()) }()
 	f()
@@ -81,9 +81,9 @@ func (p *PanicError) Again() {
 	}
 }
 
-// Log writes one record, at level Error, with the message "panic": what panicked,
-// with which value, the given attributes, and the stack. What the logger itself
-// panics with is dropped. Without a logger Log does nothing, as it does for nil.
+// Log writes one record, at level Error, with the message "panic": what panicked, the value, the
+// given attributes, and the stack. A panic of the logger itself is dropped. With a nil logger or a
+// nil p, Log does nothing.
 func (p *PanicError) Log(logger *slog.Logger, what string, attrs ...slog.Attr) {
 	if p == nil || logger == nil {
 		return

@@ -2,8 +2,8 @@
 
 package guard
 
-// Inner is a function that one of the program is to call, as what is published within
-// a batch of an updater. It serves one call of Within at a time.
+// Inner is a function that a function of the host is to call, for example the publication within a
+// batch of an updater. It serves one call of Within at a time.
 type Inner struct {
 	f, call        func()
 	called, within bool
@@ -20,9 +20,8 @@ func NewInner(f func()) *Inner {
 	return i
 }
 
-// Within calls outer with the function. If outer panics before it has called the
-// function, that is called nevertheless. What the function itself panics with
-// passes.
+// Within calls outer with the function. If outer panics before it has called the function, Within
+// calls it. A panic of the function itself passes.
 func (i *Inner) Within(outer func(f func())) (p *PanicError) {
 	i.called, i.within = false, false
 	defer func() {

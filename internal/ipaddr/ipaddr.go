@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package ipaddr gives IP addresses one spelling: text that differs may be one
-// address, and what is keyed by text would take it for two.
+// Package ipaddr gives IP addresses a canonical spelling, because one address can be written in
+// several ways, which would be different keys.
 package ipaddr
 
 import (
@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Canonical returns an IP address as RFC 5952 writes it, and one of IPv4 in the form
-// of IPv6 ("::ffff:192.0.2.1") as IPv4. Other text is returned as it is: host names,
-// the paths of unix sockets, and what is empty.
+// Canonical returns an IP address as RFC 5952 writes it, and an IPv4 address in IPv6 form
+// ("::ffff:192.0.2.1") as IPv4. Other text, including host names, paths of unix sockets and the
+// empty string, is returned unchanged.
 func Canonical(s string) string {
 	addr, err := netip.ParseAddr(s)
 	if err != nil {

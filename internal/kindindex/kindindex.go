@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kindindex finds the positions of kinds, so that what is kept for each kind can
-// be kept in a slice. Every read of a store begins with such a search.
+// Package kindindex maps kinds to indexes, so that data per kind can be kept in a slice. Every read
+// of a store begins with such a lookup.
 package kindindex
 
 // Name is a kind in one of its versions: a configstore.GroupVersionKind.
@@ -18,7 +18,7 @@ type Index struct {
 	all   map[Name]int
 }
 
-// entry is one name, in a list of those with the same slot.
+// entry is one name in the list of a slot.
 type entry struct {
 	name  Name
 	index int

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limit has the type of the sizes at which the library reaches the same result in
-// another way: how much of a buffer is kept, how many elements are compared one by one, when a
-// cache forgets. A size of a result, as a bound on what a client may ask for, is not one of them.
+// Package limit has the type of the sizes that make the library switch to another way to the same
+// result, for example the capacity of a reused buffer, the number of elements that are compared one
+// by one, or the size that triggers the cleaning of a cache. A limit that changes a result, such as
+// a bound on a client's requests, is not a Size.
 //
 // A fault behind such a size is seen by large meshes only, so that tests lower all of them by one
 // switch: testmain.Lowered runs models of a package with sizes of at most 1 and 3. Set

@@ -4,8 +4,8 @@ package limit
 
 import "go.uber.org/atomic"
 
-// Size is a size at which code chooses another way to the same result, as how many
-// elements a buffer may have to be used again. It never decides what the result is.
+// Size is a size at which code switches to another way to the same result, such as the largest
+// buffer that is reused. It never affects the result.
 type Size int
 
 // lowered is what all sizes are at most, unless it is 0. Only the tests of a package that
@@ -20,6 +20,6 @@ func (s Size) Get() int {
 	return int(s)
 }
 
-// Lower makes no size more than most from now on; 0 restores them. It is for tests only,
-// before anything runs, because what was made with one size must not meet another.
+// Lower bounds all sizes by most from now on; 0 restores them. It is for tests only, and must be
+// called before anything else runs, because data built with one size must not meet another.
 func Lower(most int) { lowered.Store(int64(most)) }

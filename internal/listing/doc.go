@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package listing keeps the sorted lists of a store's objects: those of one kind,
-// in all namespaces and in each. A list is a slice that is handed out as it is, to
-// any number of readers, for as long as nothing changes; after a change it is made
-// anew by the next reader, out of the last one. A writer therefore pays for one
-// key, whatever the number of objects, and a reader for one copy of pointers.
+// Package listing keeps the sorted lists of a store's objects: one list for all objects of a kind,
+// and one for each namespace. A list is an immutable slice that is shared by all readers as long as
+// nothing changes; after a change the next reader makes it again, out of the last one. A writer
+// therefore pays for one key, regardless of the number of objects, and a reader for one copy of
+// pointers.
 //
 // [Lists] belong to a store that has a lock for its writers and lets readers find
 // single objects without it. The store calls Note and Drop, with its lock held;
@@ -28,24 +28,22 @@
 //
 // List returns fresh if there is one: one atomic load. Otherwise it makes it:
 //
-//  1. It takes the list's making lock: one goroutine makes a list, and those that
-//     want the same one wait for it instead of doing the same.
+//  1. It takes the list's making lock: one goroutine makes a list, and other readers of the same
+//     list wait for it instead of repeating the work.
 //  2. With the store's lock held, it takes the keys in pending, marking with taken
 //     how many they are, and looks up their objects; if they are many, it freezes
 //     the store's objects to look them up without the lock.
 //  3. Without the lock, it merges them into a copy of made, the last list.
-//  4. With the lock held, it makes the copy the last list, and removes from pending
-//     what it has taken. What was noted meanwhile is still in pending; if nothing
-//     was, the list is fresh.
+//  4. With the lock held, it makes the copy the last list, and removes the taken keys from pending.
+//     Keys that were noted meanwhile are still in pending; if there are none, the list is fresh.
 //
-// # Lists that are not read
+// # Unread lists
 //
-// Keys are not remembered forever: when pending has outgrown the list it is made
-// shorter by removing duplicates, or else the list is lost, and nothing is
-// remembered until it is read again. A lost list of all is made by sorting all
-// objects, the lost list of a namespace is a part of the list of all. To become
-// lost takes as many changes as the list has objects, so that the cost per change
-// stays constant.
+// Keys are not remembered forever: when pending has outgrown the list, duplicates are removed from
+// it; if that is not enough, the list is lost, and no keys are remembered until it is read again. A
+// lost list of all namespaces is made by sorting all objects, the lost list of a namespace is a
+// part of the list of all. A list is lost only after as many changes as it has objects, so that the
+// cost per change stays constant.
 //
 // # Invariants
 //
@@ -55,9 +53,9 @@
 //     objects that exist, sorted.
 //  2. If the list is not lost, every object that exists and is not in made, and every
 //     one in made that does not exist any more, has its key in pending.
-//  3. What is in pending beyond taken is only appended to; the first taken keys are
-//     never touched. A copy of the slice may be read without the lock.
-//  4. The namespaces that have a list are those that have objects.
+//  3. pending beyond the taken keys is only appended to; the first taken keys are never changed. A
+//     copy of the slice may be read without the lock.
+//  4. A namespace has a list if and only if it has objects.
 //
 // Validate checks 1, 2 and 4.
 package listing

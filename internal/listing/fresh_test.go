@@ -30,7 +30,7 @@ func TestUnchangedListsAreHandedOutAgain(t *testing.T) {
 	})
 }
 
-// No caller's append can write to what others see.
+// An append by a caller cannot write to the lists of others.
 func TestListsHaveNoRoom(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *store) {
 		t.Helper()
@@ -51,7 +51,7 @@ func TestListsHaveNoRoom(t *testing.T) {
 	})
 }
 
-// The revision of a list shows whether it has what changed after a moment.
+// The revision of a list shows whether it includes later changes.
 func TestRevisions(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *store) {
 		t.Helper()

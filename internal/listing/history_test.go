@@ -13,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
-// After each step of a random history the invariants hold, and lists that are read
-// are those of the objects, as are those of moments that were captured.
+// After each step of a random history the invariants hold, and lists match the objects, including
+// the lists of earlier captures.
 func TestRandomHistories(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *store) {
 		t.Helper()
@@ -27,7 +27,7 @@ func TestRandomHistories(t *testing.T) {
 		var captured []moment
 		for step := range 1500 {
 			switch n := random.IntN(100); {
-			case n < 3: // a burst: what is pending is shortened or lost
+			case n < 3: // a burst: pending is shortened, or the list is lost
 				s.fill(namespaces[random.IntN(2)], random.IntN(300))
 			case n < 5:
 				for range random.IntN(300) {
@@ -58,5 +58,5 @@ func TestRandomHistories(t *testing.T) {
 	})
 }
 
-// TestLoweredSizes runs the histories with lists that forget at once what has changed.
+// TestLoweredSizes runs the histories with lists that lose their pending keys at once.
 func TestLoweredSizes(t *testing.T) { testmain.Lowered(t, "^TestRandomHistories$") }

@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// Key names an object among those of its kind.
+// Key identifies an object within its kind.
 type Key struct{ Namespace, Name string }
 
 // KeyOf returns the key of an object.

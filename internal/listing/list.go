@@ -21,27 +21,26 @@ type list struct {
 	// store's lock, and that of a namespace before that of all.
 	making sync.Mutex
 
-	// What follows is guarded by the store's lock.
+	// The fields below are guarded by the store's lock.
 
 	// made is the last list that was made, without the changes in pending.
 	made []*configstore.Config
-	// pending are the keys that have changed since, each at least once. The first
-	// taken are those that the goroutine in making takes in.
+	// pending are the keys that have changed since, each at least once. The first taken of them are
+	// being merged by the goroutine that holds making.
 	pending []Key
 	taken   int
 	state   validity
-	// room is what may be pending beyond minRoom: twice the number of objects when
-	// the list was made last.
+	// room is the capacity of pending beyond minRoom: twice the number of objects when the list was
+	// last made.
 	room int
 	// objects is the number of objects.
 	objects int
-	// revision is that of the last change that was noted. since is what it was when
-	// the list was last begun: an object that has changed after that is in pending,
-	// beyond taken.
+	// revision is that of the last noted change. since is the value of revision when the last
+	// making of the list began: an object that has changed after it is in pending, beyond taken.
 	revision, since uint64
 }
 
-// validity says what made and pending are worth.
+// validity is the state of made and pending.
 type validity int
 
 const (
@@ -49,7 +48,7 @@ const (
 	kept validity = iota
 	// lost: they are worthless, because too much was pending.
 	lost
-	// remaking: the lost list is being made; pending has what changes meanwhile.
+	// remaking means that the lost list is being made, and that pending has the changes meanwhile.
 	remaking
 )
 
@@ -90,8 +89,8 @@ func (l *list) capture() Capture {
 	return Capture{l.made, slices.Clip(l.pending), l.state != kept, l.revision}
 }
 
-// begin starts the making of the list: what it returns is going to be taken in,
-// and what changes from now on is remembered.
+// begin starts the making of the list. It returns the state to merge, and later changes are
+// remembered in pending.
 func (l *list) begin() Capture {
 	c := l.capture()
 	l.taken = len(l.pending)
@@ -117,10 +116,10 @@ func (l *list) install(items []*configstore.Config, revision uint64) *Version {
 	return v
 }
 
-// close ends the life of a namespace's list as that of no objects: a reader that
-// still has it must not find what the namespace gets later, which is noted in
-// another list. A goroutine that is making it has the key of the last object in
-// pending, so that it does not replace fresh.
+// close ends the life of a namespace's list, as a list without objects: a reader that still has it
+// must not find objects that the namespace gets later, because these are noted in another list. A
+// goroutine that is making the list finds the key of the last object in pending, and therefore does
+// not replace fresh.
 func (l *list) close() {
 	l.fresh.Store(&Version{Revision: l.revision})
 }

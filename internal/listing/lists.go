@@ -43,8 +43,8 @@ type Change struct {
 	// Revision is that of the change. It may be lower than one that was noted
 	// before if both become visible at once.
 	Revision uint64
-	// Last is the revision of the change that made the object what it was, 0 if it
-	// did not exist or if that is not known. It saves remembering a key twice.
+	// Last is the revision of the object's previous change, 0 if the object did not exist or if the
+	// revision is unknown. It avoids remembering a key twice.
 	Last uint64
 }
 
@@ -83,9 +83,8 @@ func (ls *Lists) Drop(namespace string) {
 	}
 }
 
-// List returns the objects of a namespace, or of all for
-// configstore.NamespaceAll; nil if a namespace has none. It takes no lock if
-// nothing has changed since the last call.
+// List returns the objects of a namespace, or of all for configstore.NamespaceAll. It returns nil
+// if a namespace has none. It takes no lock if nothing has changed since the last call.
 func (ls *Lists) List(namespace string) *Version {
 	l := &ls.all
 	if namespace != configstore.NamespaceAll {
@@ -116,8 +115,8 @@ func (ls *Lists) refresh(l *list, namespace string) *Version {
 		return l.install(items, c.revision)
 	}
 	ls.mu.Unlock()
-	// The list of all is at least as new as c. What it has beyond is in pending
-	// too, and taking it in once more changes nothing.
+	// The list of all namespaces is at least as new as c. Its newer changes are in pending too, and
+	// merging them again changes nothing.
 	part := published(slices.Clone(InNamespace(ls.refresh(&ls.all, configstore.NamespaceAll).Items, namespace)))
 	ls.mu.Lock()
 	defer ls.mu.Unlock()
@@ -157,11 +156,11 @@ type Capture struct {
 	revision uint64
 }
 
-// Capture returns the present state of the list of all. It takes the same time
-// whatever the number of objects. The store's lock must be held.
+// Capture returns the current state of the list of all namespaces, in constant time. The store's
+// lock must be held.
 func (ls *Lists) Capture() Capture { return ls.all.capture() }
 
-// List returns the captured list. objects are those of the same moment.
+// List returns the captured list. objects must be those of the time of the capture.
 func (c Capture) List(objects Objects) []*configstore.Config {
 	switch {
 	case c.lost:

@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// What changes while a list is made is in the next one, and a moment captured
-// meanwhile has its own.
+// A change during the making of a list is in the next one, and a capture taken meanwhile has its
+// own state.
 func TestChangesWhileAListIsMade(t *testing.T) {
 	for name, tt := range map[string]struct {
 		before, during func(s *store)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A reader that has looked up a namespace that was emptied meanwhile, and filled
-// again, finds it empty: not what happens to have the name of something it had.
+// A reader that has looked up a namespace that was emptied meanwhile, and filled again, finds it
+// empty, and no new objects with the names of old ones.
 func TestListOfADroppedNamespace(t *testing.T) {
 	bothWays(t, func(t *testing.T, s *store) {
 		t.Helper()

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What is remembered, and namespaces that were emptied, cost no memory in the long
-// run, and a small set of objects that keeps changing is not lost.
+// Remembered keys and emptied namespaces use no memory in the long run, and a small set of objects
+// that keeps changing is not lost.
 func TestPendingIsBounded(t *testing.T) {
 	s := newStore(true)
 	s.fill("stays", 10)

@@ -47,7 +47,7 @@ func (l *list) validate(want []*configstore.Config) error {
 	if l.state != kept {
 		return nil
 	}
-	// Pending may be looked up in any state in between: what counts is the keys.
+	// The order of pending is unspecified, so compare sets of keys.
 	pending := map[Key]bool{}
 	for _, k := range l.pending {
 		pending[k] = true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package loglimit keeps logs short of what happens again and again.
+// Package loglimit limits repeated log messages.
 package loglimit
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// interval is the time in which the same is logged once.
+	// interval is the time within which equal messages are logged once.
 	interval = time.Minute
 	// maxKeys is how many different things of all groups are logged in that time.
 	maxKeys = 100
@@ -23,17 +23,17 @@ const (
 type Limiter struct {
 	mu   sync.Mutex
 	last map[entry]time.Time
-	// oldest is that of last, when it was looked at last: none is older.
+	// oldest is a lower bound of the times in last, computed at the last cleanup.
 	oldest time.Time
 }
 
-// entry is a key; "" is for all those of a group that are too many.
+// entry is a key. The key "" stands for all keys of a group beyond the limit.
 type entry struct{ group, key string }
 
-// Allow reports whether what has a key, which is not "", and belongs to a group, of which
-// there are few, should be logged now: it was not within the last minute. When a hundred
-// things were, others are allowed once a minute for each group. Of long keys the beginning
-// counts.
+// Allow reports whether a message with a key, which is not "", should be logged now, because no
+// message of the key was logged within the last minute. When a hundred keys were logged in that
+// time, messages of other keys are allowed once a minute for each group, so there should be few
+// groups. Long keys are truncated.
 func (l *Limiter) Allow(key, group string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -63,8 +63,7 @@ func (l *Limiter) within(e entry, now time.Time) bool {
 	return known && now.Sub(at) < interval
 }
 
-// forget drops what is not within the interval any more. It costs nothing while there is
-// none.
+// forget drops the entries that have expired. It costs nothing while there is none.
 func (l *Limiter) forget(now time.Time) {
 	if now.Sub(l.oldest) < interval {
 		return

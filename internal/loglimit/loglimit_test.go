@@ -14,7 +14,7 @@ import (
 
 func TestMain(m *testing.M) { testmain.Verify(m) }
 
-// TestOncePerMinute: what happens every second for an hour is logged once a minute.
+// TestOncePerMinute: an event that occurs every second for an hour is logged once a minute.
 func TestOncePerMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l loglimit.Limiter

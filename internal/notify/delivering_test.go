@@ -13,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/notify"
 )
 
-// TestDeliveringWithoutEnd: values come faster than they are handled; who asks for it finds
-// a moment at which all handlers have the same, as often as it asks.
+// TestDeliveringWithoutEnd: while values arrive faster than they are handled, a poller of
+// Delivering finds a moment when all handlers agree, as often as it polls.
 func TestDeliveringWithoutEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := notify.New(options{})
@@ -49,7 +49,7 @@ func TestDeliveringWithoutEnd(t *testing.T) {
 	})
 }
 
-// TestDeliveringUnasked: nothing pauses if nobody waits for it.
+// TestDeliveringUnasked: delivery does not pause without a poller.
 func TestDeliveringUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := notify.New(options{})

@@ -2,8 +2,8 @@
 
 package notify
 
-// Kept returns the values that the queue still refers to, in buffers that are kept
-// for what comes, and the room that these have.
+// Kept returns the values that the queue still references in its retained buffers, and the capacity
+// of these.
 func (q *Queue[T]) Kept() (values []T, room int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

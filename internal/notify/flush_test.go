@@ -16,8 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/notify"
 )
 
-// flush flushes a queue with a context, which ends the test if Flush looks again and
-// again for what it should wait for.
+// flush flushes a queue with a context that ends the test if Flush polls instead of waiting.
 func flush(ctx context.Context, q *queue) error {
 	return q.Flush(&counted{Context: ctx}) //nolint:contextcheck // it is ctx, and counts
 }
@@ -74,7 +73,7 @@ func TestFlush(t *testing.T) {
 	})
 }
 
-// Flush waits for what was pushed before it, and not for what is pushed meanwhile.
+// Flush waits for values pushed before it, and not for values pushed meanwhile.
 func TestFlushDoesNotWaitForLaterValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := notify.New(options{})
@@ -114,8 +113,7 @@ func TestFlushWithoutRun(t *testing.T) {
 	l.want(t, 1, 2)
 }
 
-// The work that Flush does ends with its context, between two values; what is
-// left is for the next one.
+// The work of Flush ends with its context, between two values; the rest is left for the next Flush.
 func TestFlushWithoutRunEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := notify.New(options{})
@@ -137,7 +135,7 @@ func TestFlushWithoutRunEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// A Flush beside a Drain waits for it, and takes over if it panics.
+// A Flush concurrent with a Drain waits for it, and takes over if it panics.
 func TestFlushBesideDrain(t *testing.T) {
 	for name, panicking := range map[string]bool{"that ends": false, "that panics": true} {
 		t.Run(name, func(t *testing.T) {
@@ -174,7 +172,7 @@ func TestFlushBesideDrain(t *testing.T) {
 	}
 }
 
-// After Run has ended Flush fails, also if nothing was left.
+// After Run has ended Flush fails, even if the queue was empty.
 func TestFlushAfterRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := notify.New(options{})

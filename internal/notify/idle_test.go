@@ -8,8 +8,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/notify"
 )
 
-// A queue is idle when nothing of it will be handled any more: everything has been,
-// or Run has ended and dropped the rest.
+// A queue is idle when it will handle no more values: all have been handled, or Run has ended and
+// dropped the rest.
 func TestIdle(t *testing.T) {
 	q := notify.New(options{})
 	stop := make(chan struct{})

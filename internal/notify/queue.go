@@ -25,9 +25,8 @@ type Options[T any] struct {
 	Slow func(took time.Duration, first T, n int)
 	// SlowAfter is the threshold of Slow. The default is one second.
 	SlowAfter time.Duration
-	// Panicked is called with what a call of a handler panicked with, the first
-	// value that the handler was called with, and their number. The default, nil,
-	// drops it.
+	// Panicked is called with the panic of a handler, the first value that the handler was called
+	// with, and the number of values. Nil, the default, drops it.
 	Panicked func(p *guard.PanicError, first T, n int)
 }
 
@@ -40,13 +39,12 @@ type Queue[T any] struct {
 	wake chan struct{}
 
 	mu sync.Mutex
-	// queued is what the worker has not taken yet.
+	// queued has the entries that the worker has not taken yet.
 	queued []entry[T]
 	// pushed and handled count entries since the beginning; handled grows when a
 	// batch is complete. They are equal if and only if there is nothing to do.
 	pushed, handled uint64
-	// subscribers counts subscriptions that were not cancelled; without any,
-	// nothing is queued.
+	// subscribers is the number of active subscriptions. While it is zero, values are not queued.
 	subscribers int
 	// busy is set while a goroutine delivers; work is that goroutine's.
 	busy bool
@@ -56,8 +54,8 @@ type Queue[T any] struct {
 	// started is set by the first delivery, ran by Run, running while Run runs.
 	// stopped is set when Run has returned, though not by a panic.
 	started, ran, running, stopped bool
-	// syncAt is the value of handled from which on the queue is synced. It is
-	// fixed once, when the source first reports that it is complete: syncKnown.
+	// syncAt is the value of handled at which the queue has synced. It is fixed once, when the
+	// source first reports that it is complete; then syncKnown is set.
 	syncAt    uint64
 	syncKnown bool
 	// progress is closed and replaced by nil when handled grows and when a
@@ -137,10 +135,10 @@ func (q *Queue[T]) Idle() bool {
 	return q.handled == q.pushed || q.stopped
 }
 
-// Delivering reports whether a goroutine is handing out what was queued: some handlers
-// may have it, and others not. Who is told so and asks again soon, every quarter of a
-// millisecond, finds a moment at which they agree, however fast values come: delivery
-// pauses for it after the batch.
+// Delivering reports whether a goroutine is delivering queued values, so that some handlers may
+// have seen a value and others not. A caller that gets true and polls again soon, every quarter of
+// a millisecond, sees a moment without delivery however fast values come, because delivery pauses
+// for it after the batch.
 func (q *Queue[T]) Delivering() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -148,9 +146,9 @@ func (q *Queue[T]) Delivering() bool {
 	return q.awaited
 }
 
-// Run delivers until stop is closed. It finishes the call of a handler that is in
-// progress and returns; what is still queued is dropped, and so is what was collected
-// for batch handlers of a batch that is not complete. A second call panics.
+// Run delivers until stop is closed. It finishes the handler call in progress and returns. Queued
+// values are dropped, and so are the values collected for the batch handlers of an incomplete
+// batch. A second call panics.
 func (q *Queue[T]) Run(stop <-chan struct{}) {
 	q.mu.Lock()
 	if q.ran {
@@ -170,10 +168,10 @@ func (q *Queue[T]) Run(stop <-chan struct{}) {
 	ended = true
 }
 
-// Drain delivers on the caller's goroutine until nothing is left, including what
-// handlers push meanwhile. If another goroutine is delivering at this moment, or
-// if a handler calls it, it returns at once: the goroutine that delivers continues
-// until nothing is left. To wait for a running worker use Flush.
+// Drain delivers on the caller's goroutine until the queue is empty, including values that handlers
+// push meanwhile. If another goroutine is delivering at this moment, or if a handler calls it, it
+// returns at once: the goroutine that delivers empties the queue. To wait for a running worker use
+// Flush.
 func (q *Queue[T]) Drain() { q.deliver(nil) }
 
 // Flush returns nil when everything that was queued before the call has been
@@ -243,7 +241,7 @@ func (q *Queue[T]) HasSynced(source func() bool) bool {
 	return q.handled >= q.syncAt
 }
 
-// wakeRun makes Run look for work, now or when it has finished what it is at.
+// wakeRun makes Run look for work, at once or after its current work.
 func (q *Queue[T]) wakeRun() {
 	select {
 	case q.wake <- struct{}{}:
@@ -266,8 +264,8 @@ func (q *Queue[T]) unlocked(f func()) {
 	f()
 }
 
-// end is the end of Run. After one in order nothing is delivered or kept any
-// more; after a panic, a program that recovers may continue with Drain.
+// end ends Run. After a regular end values are neither delivered nor queued; after a panic, a host
+// that recovers may continue with Drain.
 func (q *Queue[T]) end(inOrder bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -134,8 +134,8 @@ func TestOrderIsThatOfThePublishersLock(t *testing.T) {
 	})
 }
 
-// What was handled, or is dropped when Run ends, is not kept alive by the queue,
-// and nor is the memory of a large burst.
+// The queue does not keep handled values alive, nor values dropped at the end of Run, nor the
+// memory of a large burst.
 func TestNothingIsKeptAlive(t *testing.T) {
 	kept := func(q *queue, when string) {
 		t.Helper()

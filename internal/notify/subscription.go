@@ -8,8 +8,7 @@ import (
 	"go.uber.org/atomic"
 )
 
-// Subscription is what a handler asks for. Exactly one of Handle and Batch must
-// be set.
+// Subscription describes a handler and its replay. Exactly one of Handle and Batch must be set.
 type Subscription[T any] struct {
 	// Handle is called with each value.
 	Handle func(T)
@@ -19,10 +18,10 @@ type Subscription[T any] struct {
 	// Wants says which pushed values the handler is called with; nil means all.
 	// It is not asked about replayed values.
 	Wants func(T) bool
-	// Replay yields what the handler gets before anything that is pushed later;
-	// nil means nothing. It is ranged over by the worker when it reaches the
-	// registration and again if the handler did not return in its midst, and must
-	// yield the same values each time: give it an immutable snapshot.
+	// Replay yields the values that the handler gets before any later pushed value; nil means no
+	// values. The worker ranges over it when it reaches the registration, and again if a handler
+	// call did not return during the replay, so it must yield the same values each time: use an
+	// immutable snapshot.
 	Replay iter.Seq[T]
 }
 

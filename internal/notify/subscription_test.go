@@ -135,8 +135,8 @@ func TestCancelAmidReplayAndBatch(t *testing.T) {
 	l.want(t, 1, 2)
 }
 
-// Without subscribers nothing is queued: neither before the first nor after the
-// last one, cancelled once or twice.
+// Without subscribers no value is queued: neither before the first nor after the last one,
+// cancelled once or twice.
 func TestNothingIsQueuedWithoutSubscribers(t *testing.T) {
 	q := notify.New(options{})
 	queued := func(want int) {

@@ -41,8 +41,8 @@ func TestHasSynced(t *testing.T) {
 	}
 }
 
-// What is pushed after the source was complete does not delay HasSynced, however
-// much it is: the state that counts is the initial one.
+// Values pushed after the source was complete do not delay HasSynced, however many they are,
+// because it is about the initial state.
 func TestHasSyncedDoesNotWaitForLaterWrites(t *testing.T) {
 	q := notify.New(options{})
 	stop := make(chan struct{})

@@ -18,15 +18,15 @@ type work[T any] struct {
 	// next is the entry in progress, sub the next subscription to be called with
 	// it.
 	next, sub int
-	// subs are the active subscriptions in order of registration. What the batch
-	// handlers still have to get is in their batch.
+	// subs are the active subscriptions in order of registration. The values that batch handlers
+	// have yet to get are in their batch.
 	subs []*subscription[T]
 	// last is when the last call of a handler ended, if calls are measured.
 	last time.Time
 }
 
-// deliver handles everything that is queued, until nothing is left or stop is
-// closed, unless another goroutine does so already.
+// deliver handles all queued entries, until the queue is empty or stop is closed, unless another
+// goroutine is doing so.
 func (q *Queue[T]) deliver(stop <-chan struct{}) {
 	q.mu.Lock()
 	if q.busy || q.stopped {
@@ -50,8 +50,8 @@ func (q *Queue[T]) deliver(stop <-chan struct{}) {
 	left = false
 }
 
-// load ends the batch that is complete and makes the next one of what is queued.
-// If that is nothing, the goroutine no longer delivers: load returns false.
+// load ends the completed batch and takes the queued entries as the next one. If the queue is
+// empty, it ends the delivery of this goroutine and returns false.
 func (q *Queue[T]) load() bool {
 	w := &q.work
 	q.mu.Lock()
@@ -80,7 +80,7 @@ func (q *Queue[T]) load() bool {
 	return true
 }
 
-// pauseLocked lets those that wait for the end of delivery see it between two batches.
+// pauseLocked pauses between two batches, so that pollers of Delivering see the end of delivery.
 func (q *Queue[T]) pauseLocked() {
 	q.paused = true
 	defer func() { q.paused, q.awaited = false, false }()

@@ -176,7 +176,7 @@ func TestDefectInRun(t *testing.T) {
 		l.want(t, 1, 2, 3)
 		q.Push(4)
 		ctx, cancel := context.WithCancel(t.Context())
-		cancel() // Flush does not wait for a Run that has ended: it delivers what it can
+		cancel() // Flush does not wait for a Run that has ended: it delivers queued values
 		if err := flush(ctx, q); !errors.Is(err, context.Canceled) {
 			t.Errorf("Flush = %v, want the context's error", err)
 		}
@@ -187,7 +187,7 @@ func TestDefectInRun(t *testing.T) {
 	})
 }
 
-// When Run has ended, what a Drain that panicks leaves behind is not delivered.
+// After the end of Run, values left by a panicking Drain are not delivered.
 func TestDefectInDrainAfterRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := notify.New(options{})
@@ -225,7 +225,7 @@ func TestSubscribeBesideRun(t *testing.T) {
 	})
 }
 
-// What a Drain that panicked left behind, a sleeping Run takes up.
+// A sleeping Run takes over the values left by a panicking Drain.
 func TestDefectInDrainBesideRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := notify.New(options{})
@@ -267,7 +267,7 @@ func TestDrainInHandlerReturns(t *testing.T) {
 	l.want(t, 2, -2, 1, -1)
 }
 
-// Drain beside Run: the handlers still run one at a time and see one order.
+// Drain concurrent with Run: the handlers still run one at a time and see one order.
 func TestDrainBesideRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		q := notify.New(options{})

@@ -2,9 +2,9 @@
 
 package pmap
 
-// FromEntries returns the map of some entries, of which it keeps the pointers. Of
-// entries with one key the last one counts. It costs a fraction of as many calls of Set:
-// each node is made once, in its final size.
+// FromEntries returns the map of some entries and keeps the pointers to them. The last entry of a
+// key wins. FromEntries costs a fraction of as many calls of Set, because it makes each node once,
+// in its final size.
 func FromEntries[K comparable, V any](entries []*Entry[K, V]) Map[K, V] {
 	return Map[K, V]{}.build(entries)
 }
@@ -39,8 +39,9 @@ type builder[K comparable, V any] struct {
 	duplicates bool
 }
 
-// node returns the node of at least one entry at a depth of shift bits. It sorts them by
-// their slots into room, which is as long, and in which its children do the same.
+// node returns the node of at least one entry at a depth of shift bits. It sorts the entries by
+// their slots into room, a slice of the same length, and its children do the same within their
+// parts.
 func (b *builder[K, V]) node(in, room []hashed[K, V], shift int) *node[K, V] {
 	if shift >= bucketShift {
 		return b.bucket(in)

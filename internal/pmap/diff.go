@@ -2,12 +2,12 @@
 
 package pmap
 
-// Changes calls yield with every key's entries in old and in m that are not one
-// and the same, until it returns false, in an order of no meaning; nil stands for
-// no entry. Entries that were set anew with an equal value differ.
+// Changes calls yield for every key whose entries in old and in m are not identical, in unspecified
+// order, until yield returns false. A nil entry means that the key is absent. Entries that were set
+// again with an equal value differ.
 //
-// If one map was made from the other, what they share is skipped: then it costs
-// O(log64 n) for each change. Otherwise it costs O(n).
+// If one map was derived from the other, their shared parts are skipped, and the cost is O(log64 n)
+// for each change. Otherwise it is O(n).
 func (m Map[K, V]) Changes(old Map[K, V], yield func(before, after *Entry[K, V]) bool) {
 	switch {
 	case old.root == nil:
@@ -37,9 +37,8 @@ func difference[K comparable, V any](a, b *node[K, V], yield func(before, after 
 	return true
 }
 
-// differenceOfShape is difference for nodes with entries and children in the same
-// places, as those before and after a replacement are: it passes over what they
-// share without looking at it.
+// differenceOfShape is difference for nodes with entries and children in the same places, such as
+// those before and after a replacement: it skips their shared parts.
 func differenceOfShape[K comparable, V any](a, b *node[K, V], yield func(before, after *Entry[K, V]) bool) bool {
 	for i, used := 0, a.entryMap|a.childMap; used != 0; i, used = i+1, used&(used-1) {
 		if a.slots[i].Load() != b.slots[i].Load() && !differenceAt(a, b, used&-used, yield) {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestChangesModel compares what Changes yields between any two of many maps,
-// made from each other or not, with a comparison of their contents.
+// TestChangesModel compares the result of Changes between any two of many maps, derived from each
+// other or not, with a comparison of their contents.
 func TestChangesModel(t *testing.T) {
 	for name, hash := range hashes() {
 		t.Run(name, func(t *testing.T) {

@@ -4,9 +4,9 @@ package pmap
 
 import "go.uber.org/atomic"
 
-// Live is a map that changes in place. It serves readers that take no lock, and
-// as a builder of Maps: what no snapshot shares is changed without copying. The
-// zero value is empty. It must not be copied.
+// Live is a map that changes in place. It serves lock-free readers, and as a builder of Maps: nodes
+// that no snapshot shares are changed without copying. The zero value is empty. It must not be
+// copied.
 type Live[K comparable, V any] struct {
 	hash  hasher[K]
 	root  atomic.Pointer[node[K, V]]

@@ -69,8 +69,8 @@ func (m Map[K, V]) Delete(k K) Map[K, V] {
 	return m
 }
 
-// seed is that of all maps, so that trees with the same keys have the same shape and
-// can be compared node by node, whichever way they were made.
+// seed is shared by all maps, so that trees with the same keys have the same shape and can be
+// compared node by node, regardless of their histories.
 var seed = maphash.MakeSeed() //nolint:gochecknoglobals // never changed
 
 // hasher hashes keys. The zero value is that of all maps.

@@ -85,8 +85,8 @@ func (x *model) check(t *testing.T) {
 	}
 }
 
-// checkShape checks what keeps trees small: no child that could be an entry, and
-// the right number of slots.
+// checkShape checks the invariants that keep trees small: no child that could be an entry, and the
+// right number of slots.
 func checkShape(t *testing.T, n *node[int, int], shift int) {
 	t.Helper()
 	if n == nil {

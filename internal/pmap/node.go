@@ -13,8 +13,8 @@ const (
 	// levelBits is how many bits of the hash one level consumes.
 	levelBits = 6
 	levelMask = 1<<levelBits - 1
-	// bucketShift is the depth, in bits, at which the hash is used up but for a
-	// rest. Nodes there are buckets: lists of entries without maps.
+	// bucketShift is the depth, in bits, where too few bits of the hash remain for another level.
+	// Nodes at this depth are buckets: lists of entries without maps.
 	bucketShift = 60
 )
 
@@ -99,7 +99,7 @@ func (n *node[K, V]) each(yield func(*Entry[K, V]) bool) bool {
 	return true
 }
 
-// single returns the only entry of a node that has nothing else, or nil.
+// single returns the only entry of a node without children, or nil.
 func (n *node[K, V]) single() *Entry[K, V] {
 	if len(n.slots) == 1 && n.childMap == 0 {
 		return n.entry(0)

@@ -19,7 +19,7 @@ type item struct {
 	_    [8]int
 }
 
-// index is what is compared.
+// index is one of the compared structures.
 type index struct {
 	get func(name) *item
 	set func(*item)

@@ -12,9 +12,9 @@
 //
 // # Concurrency
 //
-// Get and Each may be called at any time and take no lock. The methods that change the
-// table, and Len, must not be called concurrently with each other. A reader sees each
-// key before or after a change. There are two exceptions: one that runs beside a Set
-// which grows the table sees what there was before; one that runs beside a Set which
-// gives an object with another note to a key whose objects need it may find none.
+// Get and Each may be called at any time and take no lock. The methods that change the table, and
+// Len, must not be called concurrently with each other. A reader sees each key before or after a
+// change. There are two exceptions: a reader concurrent with a Set that grows the table sees the
+// state before it; a reader concurrent with a Set that gives a key an object with another note,
+// where objects need their notes, may find no object.
 package ptrtable

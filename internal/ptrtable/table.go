@@ -33,7 +33,7 @@ type slots[V any] struct {
 }
 
 const (
-	// free is the word of a slot that has had no object, at which a search ends.
+	// free marks a slot that was never used. It ends a search.
 	free = 0
 	// deleted is that of a slot whose object was deleted.
 	deleted = 1 << noteBits
@@ -62,8 +62,8 @@ func (t *Table[K, V]) Get(k K) (v *V, note uint16) {
 	return v, note
 }
 
-// Set makes an object that of a key. note says by which of its keys it is found, or
-// anything else if that is clear.
+// Set stores the object of a key. note selects one of the object's keys if it has several;
+// otherwise it may be any value.
 func (t *Table[K, V]) Set(k K, v *V, note uint16) {
 	hash, s := t.hash(k), t.slots.Load()
 	if s != nil {
@@ -119,8 +119,8 @@ func (s *slots[V]) each(yield func(v *V, note uint16) bool) {
 	}
 }
 
-// find returns the slot of a key, the object, nil if there is none, and its note. There
-// is always a free slot, at which the search ends.
+// find returns the slot of a key, its object (nil if absent) and its note. There is always a free
+// slot to end the search.
 func (t *Table[K, V]) find(s *slots[V], k K, hash uint64) (slot int, v *V, note uint16) {
 	tag := tagOf(hash)
 	for i := s.start(hash); ; i = s.after(i) {
@@ -170,8 +170,7 @@ func (s *slots[V]) setWord(i int, word uint32) {
 	pair.Store(pair.Load()&^(math.MaxUint32<<shift) | uint64(word)<<shift)
 }
 
-// start is the slot at which a search begins. It uses the high bits of a hash, tagOf
-// the low ones.
+// start is the first slot of a search. It uses the high bits of a hash, tagOf the low ones.
 func (s *slots[V]) start(hash uint64) int {
 	high, _ := bits.Mul64(hash, uint64(len(s.objects)))
 	return int(high) //nolint:gosec // less than the number of slots

@@ -17,15 +17,15 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// Mark takes the place of what is secret.
+// Mark replaces a secret.
 const Mark = "[redacted]"
 
-// Message redacts a message in place: all that is in fields with the option
-// udpa.annotations.sensitive. Texts and bytes there become Mark, all else there is
-// cleared (Envoy: MessageUtil::redact). It looks into what is packed, as Any or
-// TypedStruct. What cannot be looked into (a type that this process does not have, bytes
-// that are not of the type, unknown fields) is removed, because there may be anything in
-// it; of an Any a StringValue stays that names its type.
+// Message redacts a message in place: all fields with the option udpa.annotations.sensitive.
+// Strings and bytes in them become Mark, all other values are cleared (Envoy: MessageUtil::redact).
+// It also redacts packed messages, such as Any and TypedStruct. Packed content that cannot be
+// inspected (a type that this process does not have, bytes that do not fit the type, unknown
+// fields) is removed, because it may contain secrets; an Any then keeps a StringValue with its type
+// name.
 func Message(m proto.Message) { message(m.ProtoReflect(), false) }
 
 // message redacts a message, all of it if it is secret.
@@ -80,7 +80,7 @@ func field(m protoreflect.Message, f protoreflect.FieldDescriptor, v protoreflec
 	}
 }
 
-// markOf returns what takes the place of texts and bytes; not ok: of anything else.
+// markOf returns the replacement for strings and bytes. ok is false for other kinds.
 func markOf(kind protoreflect.Kind) (mark protoreflect.Value, ok bool) {
 	switch kind {
 	case protoreflect.StringKind:
@@ -109,7 +109,7 @@ func eachMessage(f protoreflect.FieldDescriptor, v protoreflect.Value, visit fun
 	}
 }
 
-// inAny redacts what is packed.
+// inAny redacts a packed message.
 func inAny(packed *anypb.Any, secret bool) {
 	if packed.GetTypeUrl() == "" {
 		packed.Value = nil

@@ -47,7 +47,7 @@ func pack(t *testing.T, m proto.Message) *anypb.Any {
 	return packed
 }
 
-// certificate has secrets of all kinds, or what is to be seen of them.
+// certificate returns a certificate with all kinds of secrets, or its redacted form.
 func certificate(t *testing.T, text func(string) string) *tlsv3.TlsCertificate {
 	t.Helper()
 	return &tlsv3.TlsCertificate{
@@ -66,7 +66,7 @@ func secrets(string) string { return hidden }
 
 func marks(string) string { return redact.Mark }
 
-// messages are those that contain secrets, or what is to be seen of them.
+// messages returns messages with secrets, or their redacted forms.
 func messages(t *testing.T, text func(string) string) map[string]proto.Message {
 	t.Helper()
 	secret := func(s *tlsv3.Secret) proto.Message {
@@ -95,7 +95,7 @@ func messages(t *testing.T, text func(string) string) map[string]proto.Message {
 	}
 }
 
-// TestMessage: what is secret is not there, wherever it is, and everything else is.
+// TestMessage: all secrets are removed, at any place, and everything else is kept.
 func TestMessage(t *testing.T) {
 	t.Parallel()
 	want := messages(t, marks)
@@ -114,7 +114,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestTypedStructs: a message that is written as a struct is read as what it is.
+// TestTypedStructs: a message that is written as a struct is redacted by its real type.
 func TestTypedStructs(t *testing.T) {
 	t.Parallel()
 	value := func(text string) *structpb.Struct {
@@ -142,8 +142,8 @@ func TestTypedStructs(t *testing.T) {
 	}
 }
 
-// TestWhatCannotBeLookedInto is removed: an unknown type, bytes that are none of their
-// type, unknown fields.
+// TestWhatCannotBeLookedInto: opaque content is removed: an unknown type, bytes that do not fit
+// their type, unknown fields.
 func TestWhatCannotBeLookedInto(t *testing.T) {
 	t.Parallel()
 	unknown := &clusterv3.Cluster{Name: "c", TypedExtensionProtocolOptions: map[string]*anypb.Any{

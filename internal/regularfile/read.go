@@ -12,11 +12,10 @@ import (
 	"syscall"
 )
 
-// Read returns the content of a file and its state before it was read. It never
-// waits for a writer: what is no regular file is not even opened, for that alone
-// may have consequences, and no more is read than the file says that it has, for
-// the files of /proc say that they are empty. Symbolic links are followed. A file
-// of more than limit bytes is an error; a negative limit is none.
+// Read returns the content of a file and its state before it was read. It never waits for a writer:
+// a file that is not regular is not even opened, because opening alone may have side effects, and
+// at most the reported size is read, because the files of /proc report a size of zero. Symbolic
+// links are followed. A file of more than limit bytes is an error; a negative limit means no limit.
 func Read(path string, limit int) (data []byte, info fs.FileInfo, err error) {
 	if info, err = os.Stat(path); err != nil {
 		return nil, nil, err
@@ -29,7 +28,7 @@ func Read(path string, limit int) (data []byte, info fs.FileInfo, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	defer func() { _ = f.Close() }() // nothing was written
+	defer func() { _ = f.Close() }() // the file was opened for reading only
 	return readOpen(f, limit)
 }
 
@@ -53,7 +52,7 @@ func readOpen(f *os.File, limit int) (data []byte, info fs.FileInfo, err error) 
 	return data[:n], info, err
 }
 
-// check returns an error that says what a file is if it is not regular.
+// check returns an error with the type of a file that is not regular.
 func check(info fs.FileInfo) error {
 	what := "not a regular file"
 	switch mode := info.Mode(); {

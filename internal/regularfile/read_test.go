@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// TestRead: what a path may lead to besides a file is an error that says what it is,
-// and nothing of it is waited for.
+// TestRead: a path that leads to anything but a regular file is an error with the type, and the
+// test does not block.
 func TestRead(t *testing.T) {
 	dir := t.TempDir()
 	path := func(name string) string { return filepath.Join(dir, name) }

@@ -6,8 +6,8 @@ package topo
 
 import "strings"
 
-// Labels of workloads. Locality names all three parts of a locality in one;
-// LegacyLocality is what it was called before.
+// Labels of workloads. Locality has the three parts of a locality in one label; LegacyLocality is
+// its older name.
 const (
 	Region         = "topology.kubernetes.io/region"
 	Zone           = "topology.kubernetes.io/zone"
@@ -28,8 +28,7 @@ func FromLabel(value string) string {
 	return strings.ReplaceAll(value, ".", "/")
 }
 
-// Split divides "region/zone/subzone"; what is missing is empty, what is too much
-// is dropped.
+// Split divides "region/zone/subzone". Missing parts are empty, extra parts are dropped.
 func Split(locality string) (region, zone, subzone string) {
 	region, rest, _ := strings.Cut(locality, "/")
 	zone, rest, _ = strings.Cut(rest, "/")

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wrapper finds what a thing can do, or what it wraps.
+// Package wrapper finds the abilities of a value and of the values that it wraps.
 package wrapper
 
-// As returns thing as a T, or else the first T of those that it wraps. Wrappers have
-// one of the methods
+// As returns thing as a T, or else the first T among the values that it wraps. Wrappers have one of
+// the methods
 //
 //	Unwrap() W
 //	Unwrap() []any
 //
-// and what they wrap is looked into in its order. A nil thing is no T.
+// and their values are searched in order. A nil thing is not a T.
 func As[T, W any](thing any) (ability T, ok bool) {
 	if ability, ok = thing.(T); ok {
 		return ability, true

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package commit writes what a source has found to the store that it fills, which may have
+// Package commit writes the objects of a source to the store that it fills. The store may have
 // other writers.
 package commit
 
@@ -18,8 +18,8 @@ const attempts = 10
 
 // Write is one change that a store needs.
 type Write struct {
-	// Mutation returns how to write to the object that the store holds at that moment. It is
-	// called with each attempt. The zero mutation means that nothing is to be done.
+	// Mutation returns the mutation to apply to the currently stored object. It is called with each
+	// attempt. The zero mutation means that there is nothing to do.
 	Mutation func() (configstore.Mutation, error)
 	// Again means that the store has refused the object before.
 	Again bool
@@ -34,9 +34,9 @@ func Dated(c configstore.Config) configstore.Config {
 	return c
 }
 
-// All writes, in order, and returns the outcome of each write. All that were not refused before
-// are one batch, if the store takes batches. One write that is refused, or at which the store
-// panics, does not keep back the others.
+// All makes the writes, in order, and returns the outcome of each. Writes that were not rejected
+// before are one batch, if the store takes batches. A write that is rejected, or that makes the
+// store panic, does not block the others.
 func All(store configstore.ConfigStore, writes []Write) []error {
 	errs := make([]error, len(writes))
 	batched := false
@@ -54,8 +54,8 @@ func All(store configstore.ConfigStore, writes []Write) []error {
 	return errs
 }
 
-// batch writes all at once but what was refused before, and reports whether that went well.
-// What cannot be written is left out; its errors are in errs.
+// batch makes all writes at once except those rejected before, and reports whether it succeeded.
+// Impossible writes are left out; their errors are in errs.
 func batch(store configstore.BatchWriter, writes []Write, errs []error) bool {
 	for try := 1; ; try++ {
 		mutations := make([]configstore.Mutation, 0, len(writes))

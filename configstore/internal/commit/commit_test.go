@@ -78,7 +78,7 @@ func (s *store) Update(c configstore.Config) (string, error) {
 	return s.Store.Update(c)
 }
 
-// want has an object be what it is to be.
+// want returns the write that brings an object to the state c.
 func (s *store) want(c configstore.Config, again bool) commit.Write {
 	return commit.Write{Again: again, Mutation: func() (configstore.Mutation, error) {
 		held := s.Get(c.GroupVersionKind, c.Name, c.Namespace)
@@ -90,7 +90,7 @@ func (s *store) want(c configstore.Config, again bool) commit.Write {
 	}}
 }
 
-// TestAll: what is written as one batch, and what alone, and what each came to.
+// TestAll: which writes form one batch, which are separate, and their outcomes.
 func TestAll(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

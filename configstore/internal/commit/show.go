@@ -4,7 +4,8 @@ package commit
 
 import "github.com/pilotkit/pilotkit/configstore"
 
-// Shown is a store that one source fills alone. It takes what the schemas of its kinds take without their rules.
+// Shown is a store that is filled by one source only. It accepts all objects that the schemas of
+// its kinds accept without their validators.
 type Shown interface {
 	configstore.Reader
 	configstore.BatchWriter
@@ -16,10 +17,10 @@ type Refused struct {
 	Err    error
 }
 
-// Show commits a batch of a source to the store that it fills alone. One object that the store does not take does not
-// keep back the others: they are one batch without it, and Show returns its error. The state of it that the
-// store has stays. What was left out before does not matter to later batches, because a creation or an update is an
-// upsert, and the deletion of an object that the store does not have is none.
+// Show commits a batch of a source to the store that it alone fills. An object that the store
+// rejects does not block the others: they form a batch without it, the store keeps its last state
+// of that object, and Show returns the error. Later batches do not depend on objects that were left
+// out, because a creation or an update is an upsert, and deleting an absent object is not an error.
 func Show(store Shown, mutations []configstore.Mutation) []Refused {
 	if len(mutations) == 0 {
 		return nil
@@ -30,7 +31,7 @@ func Show(store Shown, mutations []configstore.Mutation) []Refused {
 	}
 	var refused []Refused
 	possible := make([]configstore.Mutation, 0, len(mutations))
-	exists := make(map[configstore.ConfigKey]bool, len(mutations)) // what the batch has made of objects
+	exists := make(map[configstore.ConfigKey]bool, len(mutations)) // existence of objects after the batch so far
 	for _, m := range mutations {
 		key := m.Config.Key()
 		has, changed := exists[key]
@@ -52,7 +53,7 @@ func Show(store Shown, mutations []configstore.Mutation) []Refused {
 		exists[key] = true
 		possible = append(possible, m)
 	}
-	if _, err = store.Apply(possible...); err != nil { // Nothing is known that gets here.
+	if _, err = store.Apply(possible...); err != nil { // No known error gets here.
 		for _, m := range possible {
 			refused = append(refused, Refused{m.Config.Key(), err})
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 )
 
-// TestShow: of a batch the store shows all but the objects that it does not take, and what was left out of one batch
-// keeps nothing out of later ones.
+// TestShow: the store shows all objects of a batch that it accepts, and objects left out of one
+// batch do not block later ones.
 func TestShow(t *testing.T) {
 	t.Parallel()
 	b := configstore.NewSchemasBuilder()

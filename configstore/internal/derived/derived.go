@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package derived has what is the same for all caches of configs that a converter makes of
-// other objects: they are read like a memory.Controller, and nobody but the converter
-// writes to them.
+// Package derived has the common part of all config caches that a converter derives from other
+// objects: they are read like a memory.Controller, and only the converter writes to them.
 package derived
 
 import (
@@ -21,14 +20,14 @@ import (
 // reads is what readers call.
 type reads = reading.Cache
 
-// Cache shows what is in a controller, and takes no writes.
+// Cache shows the content of a controller, and rejects writes.
 type Cache struct{ reads }
 
-// Of returns the cache that shows what is published.
+// Of returns the cache that shows the published content.
 func Of(published *Published) Cache { return Cache{published.Controller} }
 
-// Published is a controller that one source fills alone, such as a converter, and what it does not take. Make it with
-// NewPublished or Publisher.
+// Published is a controller that is filled by one source only, such as a converter, together with
+// the rejected objects. Make it with NewPublished or Publisher.
 type Published struct {
 	*memory.Controller
 

@@ -10,8 +10,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// staticRegistry finds proxies by address only, whatever their namespace, as
-// README.md says of static registries.
+// staticRegistry finds proxies by address only, regardless of their namespace, as README.md
+// specifies for static registries.
 type staticRegistry struct{ *memory.Registry }
 
 func (r staticRegistry) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
@@ -20,8 +20,8 @@ func (r staticRegistry) GetProxyServiceInstances(proxy *registry.Proxy) []*regis
 	return r.Registry.GetProxyServiceInstances(&anywhere)
 }
 
-// startAggregate creates the other registries and the aggregate of all. opts are
-// those of the main registry.
+// startAggregate creates the other registries and the aggregate of all. opts are the options of the
+// main registry.
 func (sys *system) startAggregate(opts serviceentry.Options) {
 	sys.aggregate = aggregate.NewController(aggregate.Options{Updater: sys.updater})
 	sys.aggregate.AppendServiceHandler(sys.onService("aggregate"))

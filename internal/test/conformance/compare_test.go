@@ -79,8 +79,7 @@ func (c *comparison) store() {
 	c.equal("eventHandlerCalls", want.Events, got.Events)
 }
 
-// answer compares the answer yes or no of an aggregate's operation, in whatever
-// words it was recorded.
+// answer compares the boolean result of an aggregate's operation, in any recorded wording.
 func (c *comparison) answer(want, got result) {
 	yes := slices.Contains([]string{outcomeOK, "true", "deleted", "removed"}, want.Outcome)
 	if want.Outcome != "" && yes != (got.Outcome == outcomeOK) {
@@ -134,7 +133,7 @@ func (c *comparison) lookups() {
 	}
 }
 
-// index compares what the endpoint index holds, and which keys it has.
+// index compares the content and the keys of the endpoint index.
 func (c *comparison) index() {
 	want, got := c.indexOf(c.want.EndpointIndex, c.want.normalise), c.indexOf(c.got.EndpointIndex, normaliseReplayed)
 	c.equal("endpointIndex", want, got, variants(c.want, "endpointIndex", func(entries []indexEntry) map[string]indexView {

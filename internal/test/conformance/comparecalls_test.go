@@ -31,10 +31,9 @@ func (c *comparison) pushes() {
 	}
 }
 
-// pushOfTwins returns what a service with twins may be pushed with instead of what
-// was recorded: a change among twins was recorded as NoPush; and as twins differ
-// from one another, any update as IncrementalPush, where one that only brings
-// endpoints that proxies do not get needs none.
+// pushOfTwins returns the alternatives to the recorded push of a service with twins: a change among
+// twins was recorded as NoPush; and because twins differ from one another, any update was recorded
+// as IncrementalPush, although one that only adds endpoints invisible to proxies needs no push.
 func (e *expected) pushOfTwins(k key, recorded string) string {
 	switch {
 	case recorded == noPush:
@@ -65,10 +64,9 @@ func containsEndpoint(list []endpoint, e endpoint) bool {
 	return slices.ContainsFunc(list, func(f endpoint) bool { return f.text() == e.text() })
 }
 
-// twins reports whether endpoints of the service hid one another from the recorded
-// decision what to push, before or after the step: those that agree in namespace,
-// workload name, first address and port name (Istio 1.30's endpoint key, which
-// is too weak).
+// twins reports whether endpoints of the service hid one another from the recorded push decision,
+// before or after the step: endpoints with equal namespace, workload name, first address and port
+// name (Istio 1.30's endpoint key, which is too weak).
 func (e *expected) twins(k key) bool {
 	type weakKey struct{ namespace, workload, address, port string }
 	for _, index := range []indexState{e.before, e.all.after} {
@@ -114,9 +112,9 @@ func keysOf[V any](all ...map[key]V) []key {
 	return slices.SortedFunc(maps.Keys(set), func(a, b key) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// order checks what is not in the recordings, where calls have no order: one
-// registry tells of a document in the order SvcUpdate, EDSUpdate, ConfigUpdate,
-// ProxyUpdate (xdsupdate.XDSUpdater).
+// order checks a property that is not in the recordings, where calls have no order: one registry
+// reports a document in the order SvcUpdate, EDSUpdate, ConfigUpdate, ProxyUpdate
+// (xdsupdate.XDSUpdater).
 func (c *comparison) order() {
 	if c.want.severalUpdaters {
 		return
@@ -132,8 +130,8 @@ func (c *comparison) order() {
 	}
 }
 
-// serviceUpdates compares which services were to be pushed with reason service:
-// exactly those recorded, and those that row 13 lets be pushed.
+// serviceUpdates compares the services to be pushed with reason service: exactly the recorded ones,
+// and the ones that row 13 allows.
 func (c *comparison) serviceUpdates() {
 	want := configs(c.want.rec.Calls, reasonService, false)
 	optional := configs(c.want.rec.Calls, reasonService, true)
@@ -148,11 +146,10 @@ func (c *comparison) serviceUpdates() {
 	}
 }
 
-// endpointUpdates compares ConfigUpdates for the endpoints of DNS services: those
-// whose endpoints changed (row 4: the last endpoint's removal is a change, too).
-// One that was pushed for its definition may have it merged. Where a host has
-// definitions of both kinds, it depends on which endpoints changed: then the
-// recording decides what must be pushed.
+// endpointUpdates compares ConfigUpdates for the endpoints of DNS services: those with changed
+// endpoints (row 4: the last endpoint's removal is a change, too). A service that was pushed for
+// its definition may have it merged. If a host has definitions of both kinds, the result depends on
+// the changed endpoints, and the recording decides which pushes are required.
 func (c *comparison) endpointUpdates() {
 	service := configs(c.got.Calls, reasonService, true)
 	recorded := configs(c.want.rec.Calls, reasonEndpoint, true)

@@ -91,8 +91,8 @@ func sortableTime(t string) string {
 	}
 }
 
-// staleTimes reports whether recorded creation times of the host's services are
-// not those of the stored objects.
+// staleTimes reports whether the recorded creation times of the host's services differ from those
+// of the stored objects.
 func (e *expected) staleTimes(hostname string) bool {
 	for i, s := range e.rec.Services {
 		if s.Hostname == hostname && s.CreationTime != e.Services[i].CreationTime {
@@ -128,7 +128,7 @@ func (c *comparison) proxies() {
 	}
 }
 
-// variantOfProxies reports whether the proxy got what is in an alternative.
+// variantOfProxies reports whether the proxy got the services of an alternative.
 func (c *comparison) variantOfProxies(i int) bool {
 	for _, v := range variants(c.want, "proxies", func(p []proxyState) []proxyState { return p }) {
 		alternative := v.([]proxyState)
@@ -140,9 +140,9 @@ func (c *comparison) variantOfProxies(i int) bool {
 	return false
 }
 
-// targets compares the service ports that a proxy serves. By row 16 there may be
-// more than recorded: those of endpoints that have the proxy's address as a
-// further one; of each such endpoint there must be one.
+// targets compares the service ports that a proxy serves. Row 16 allows more than the recorded
+// ones: the ports of endpoints with the proxy's address as a further address, exactly one for each
+// such endpoint.
 func (c *comparison) targets(name string, want, got proxyState) {
 	wanted, gotten := targetSet(want.Targets), targetSet(got.Targets)
 	further := c.want.row16FurtherAddresses(want)
@@ -213,8 +213,7 @@ func (m match) serves(t target) bool {
 		(m.endpoint.LegacyClusterPortKey == 0 || t.Port == m.endpoint.LegacyClusterPortKey)
 }
 
-// matches returns the endpoints of the recorded index that have one of the
-// proxy's addresses among those that accept picks.
+// matches returns the endpoints of the recorded index with a proxy address that accept selects.
 func (e *expected) matches(p proxyState, accept func(position int) bool) []match {
 	var out []match
 	for k, shards := range e.all.after {

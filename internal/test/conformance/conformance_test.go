@@ -52,7 +52,7 @@ func directory(given string) string {
 	}
 }
 
-// tamper changes what was observed before it is compared.
+// tamper changes the observation before the comparison.
 type tamper func(got *observation)
 
 // replay runs a scenario with its updaters and returns all differences.
@@ -85,8 +85,8 @@ func replay(t *testing.T, path string, tampering tamper) ([]string, error) {
 	return out, nil
 }
 
-// updaters says with which kinds of updaters a scenario is replayed: both in the full tier, and
-// by default one, which the name of the scenario chooses.
+// updaters returns the kinds of updaters for the replay of a scenario: both in the full tier, and
+// by default one, chosen by the name of the scenario.
 func updaters(path string) []bool {
 	if tier.Full() {
 		return []bool{false, true}
@@ -144,7 +144,7 @@ type run struct {
 	differences         []string
 }
 
-// start fills the store, starts the system and compares what it then shows.
+// start fills the store, starts the system and compares its initial state.
 func (r *run) start(recorded observation) error {
 	results, err := r.sys.apply("", r.sys.scenario.Initial)
 	if err != nil {

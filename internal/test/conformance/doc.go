@@ -12,23 +12,22 @@
 // absolute or from the module's root. Every scenario is replayed twice, once with an
 // updater that takes complete endpoint lists and once with one that takes deltas.
 //
-// # What is compared
+// # Comparison
 //
-// Recorded and replayed observations are brought into one form (observation).
-// The recorded one is changed by the rules of DECISIONS.md, the functions named
-// row…, which say what is right where the recording is not; both are then compared
-// section by section. What README.md calls incidental is left out by the functions
-// named incidental…, and by comparing the calls of the updater by their effect
-// (pushes). For the config store, whose rows concern whole histories, two small
-// models (storeModel) take the place of such functions: one with the recorded
-// rules, which must give the recording, and one with ours.
+// Recorded and replayed observations are converted to a common form (observation). The functions
+// row… apply the rules of DECISIONS.md to the recorded one: they state the right result where the
+// recording is wrong. Then both are compared section by section. The functions incidental… remove
+// the details that README.md calls incidental, and the calls of the updater are compared by their
+// effect (pushes). The rows for the config store concern whole histories, so two small models
+// (storeModel) replace such functions: one with the recorded rules, which must reproduce the
+// recording, and one with ours.
 //
-// Beside the recording, the registry is compared after every step with a
-// computation from scratch, and the order of its calls is checked.
+// Independent of the recording, the registry is compared after every step with a computation from
+// scratch, and the order of its calls is checked.
 //
 // # Other scenarios
 //
-// testdata holds scenarios that were written by hand, for rules of which there is
-// no recorded example. TestUpdatersAgree plays random ones, of which nothing is
-// known but what must hold for all.
+// testdata holds scenarios that were written by hand, for rules without a recorded example.
+// TestUpdatersAgree plays random ones, which are checked only for properties that hold in all
+// scenarios.
 package conformance

@@ -60,7 +60,7 @@ func documents(text string) ([]document, error) {
 	}
 }
 
-// readDocument reads one document. Only what is no object at all is an error.
+// readDocument reads one document. Only a document that is not an object at all is an error.
 func readDocument(node *yaml.Node) (document, error) {
 	var head struct {
 		APIVersion string `yaml:"apiVersion"`
@@ -88,7 +88,7 @@ func readDocument(node *yaml.Node) (document, error) {
 	if !istio.Schemas().Has(kind) {
 		return doc, nil
 	}
-	// What the recorded reader did not know it ignored.
+	// The recorded reader ignored unknown fields.
 	parsed := manifest.Parse(istio.Schemas(), text.Bytes(), manifest.Options{Lenient: true})
 	if len(parsed) != 1 {
 		return document{}, fmt.Errorf("%s: %d objects in one document", doc.ref, len(parsed))

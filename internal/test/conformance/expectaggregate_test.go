@@ -71,8 +71,8 @@ func (x *expectation) addMember(spec registrySpec) {
 	delete(x.removed, spec.shard())
 }
 
-// removeMember removes the registry at a position of those of a shard, if there is
-// one. The shard goes with the last.
+// removeMember removes the registry at a position among the registries of a shard, if there is one.
+// The shard is removed with the last.
 func (x *expectation) removeMember(shard string, position int) {
 	ids := x.members[shard]
 	if position < 0 || position >= len(ids) {

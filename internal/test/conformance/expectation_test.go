@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// expectation turns a recording, step by step, into what is expected of us. It
-// keeps what the rules need to know of the past.
+// expectation turns a recording, step by step, into the expected observations. It keeps the past
+// state that the rules need.
 type expectation struct {
 	scenario *scenario
 	// recorded and ours are the stores by registry, "" for the main one.
@@ -42,13 +42,13 @@ type expectation struct {
 	collisions bool
 	// pods are the addresses of the pods that other registries have.
 	pods map[podName][]string
-	// verbatim are the labels of workloads of other registries that have no network:
-	// what they say of it is taken as it is.
+	// verbatim are the labels of workloads of other registries without a network, which are taken
+	// unchanged.
 	verbatim []map[string]string
 }
 
-// expected is what a step must show. The embedded observation holds what is
-// compared as it is; the fields of its calls are evaluated into the others.
+// expected is the expected observation of a step. The embedded observation holds the parts that are
+// compared directly; the fields of its calls are evaluated into the other fields.
 type expected struct {
 	observation
 	rec observation
@@ -60,7 +60,7 @@ type expected struct {
 	// proxyAddresses are the lists of addresses that belong to one proxy each,
 	// before or after the step.
 	proxyAddresses [][]string
-	// rightServices makes of recorded services those that are expected.
+	// rightServices converts recorded services to the expected ones.
 	rightServices func([]service) []service
 	// normalise makes a set of a recorded endpoint list.
 	normalise func([]endpoint) []endpoint
@@ -73,12 +73,12 @@ type expected struct {
 	// addressOrder is the place of a service's address in its ServiceEntry, by
 	// resource.
 	addressOrder map[string]int
-	// born is the order in which the ServiceEntries of services were created, by
-	// resource. It decides between those that the store's clock stamped.
+	// born is the order of creation of the ServiceEntries of services, by resource. It decides
+	// between entries with a time from the store's clock.
 	born map[string]int
 	// proxyUpdates says of each "cluster ip" whether it must be there.
 	proxyUpdates map[string]bool
-	// proxyGroups are the sets of "cluster ip" of which at least one must be there.
+	// proxyGroups are the sets of "cluster ip" with at least one expected member each.
 	proxyGroups [][]string
 	// problems are contradictions between the recording and the models.
 	problems []string
@@ -88,7 +88,7 @@ type expected struct {
 	free map[key]bool
 	// members are the static registries of the aggregate.
 	members []registrySpec
-	// removedShards are those of registries that were removed from the aggregate.
+	// removedShards are the shards of registries that were removed from the aggregate.
 	removedShards map[string]bool
 	// collisions: the recorded endpoints are wrong; see row2SameNames.
 	collisions bool
@@ -140,14 +140,14 @@ func workloadEntryRegistries(s *scenario) []string {
 	return out
 }
 
-// initial returns what must be seen after start.
+// initial returns the expected observation after the start.
 func (x *expectation) initial(rec observation) *expected {
 	e := x.step(step{Apply: &x.scenario.Initial}, rec)
 	e.membership = true // the registries of the aggregate join
 	return e
 }
 
-// step returns what must be seen after a step.
+// step returns the expected observation after a step.
 func (x *expectation) step(st step, rec observation) *expected {
 	e := &expected{observation: rec, rec: rec, before: x.index, proxyUpdates: map[string]bool{}, free: map[key]bool{}}
 	e.normalise, e.severalUpdaters = x.normaliseRecorded, len(x.recorded) > 1
@@ -252,10 +252,9 @@ func (x *expectation) expectEvents(e *expected, registry string, theirs, ours []
 	x.symbols.bindEvents(e.rec.EventHandlerCalls, x.ourVersion)
 }
 
-// row13CreationTimes: a changed creation time alone was ignored until something
-// else changed. Ours follows at once. Times of services are those of the stored
-// objects; where they differ from the recorded ones, an order that depends on them
-// is not determined by the recording.
+// row13CreationTimes: the recorded registry ignored a changed creation time until another change.
+// Ours applies it at once. Times of services are those of the stored objects; if they differ from
+// the recorded ones, the recording does not determine an order that depends on them.
 func (x *expectation) row13CreationTimes(services []service) []service {
 	out := slices.Clone(services)
 	for i, s := range out {

@@ -13,7 +13,7 @@ import (
 // podName tells the pods of all clusters apart.
 type podName struct{ cluster, namespace, name string }
 
-// workload follows what other registries have.
+// workload follows the state of other registries.
 func (x *expectation) workload(e *expected, w workload) {
 	if w.Network == "" && w.Labels[labelNetwork] != "" {
 		x.verbatim = append(x.verbatim, w.Labels)
@@ -27,8 +27,8 @@ func (x *expectation) workload(e *expected, w workload) {
 	}
 }
 
-// expectProxyUpdates collects the proxies to be pushed. Row 3 has added those of
-// changed addresses already.
+// expectProxyUpdates collects the proxies to be pushed. Row 3 has already added the proxies of
+// changed addresses.
 func (x *expectation) expectProxyUpdates(e *expected) {
 	e.addEndpointAddresses()
 	for _, c := range e.rec.Calls {
@@ -76,10 +76,10 @@ func (x *expectation) freePods(e *expected) {
 	}
 }
 
-// row16SameProxy: proxies were found by an endpoint's first address only, and
-// pushed by any that had been the first. The addresses of one endpoint or pod are
-// those of one proxy, so that it is enough to push one of them. It returns those,
-// none if there are no others, and for a WorkloadEntry's own change.
+// row16SameProxy: the recorded registry found proxies by an endpoint's first address only, and
+// pushed them by any former first address. The addresses of one endpoint or pod belong to one
+// proxy, so that pushing one of them is enough. It returns the alternatives, none if there are no
+// others, and none for a WorkloadEntry's own change.
 func (e *expected) row16SameProxy(c call) []string {
 	if c.Source == sourceWorkloads {
 		return nil
@@ -102,7 +102,7 @@ func (e *expected) row16SameProxy(c call) []string {
 	return out
 }
 
-// proxyName names what a ProxyUpdate is for, an IP address in one spelling.
+// proxyName returns the target of a ProxyUpdate, an IP address in canonical spelling.
 func proxyName(cluster, ip string) string {
 	if a, err := netip.ParseAddr(ip); err == nil {
 		ip = a.Unmap().String()

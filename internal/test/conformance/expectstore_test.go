@@ -26,8 +26,8 @@ const (
 	opList         = "list"
 )
 
-// store runs a step of op store on both models: the recorded one must give what
-// was recorded, ours gives what is expected.
+// store runs a step of op store on both models: the recorded one must reproduce the recording, ours
+// gives the expected result.
 func (x *expectation) store(e *expected, st storeStep) {
 	calls, err := storeCalls(st)
 	if err != nil {
@@ -163,8 +163,8 @@ func (o modelObject) view(shown *object) *object {
 	return out
 }
 
-// viewOf returns a config as the files write it, without version and time. Only
-// the parts that shown has are filled: files leave out what they do not show.
+// viewOf returns a config in the form of the files, without version and time. Only the fields that
+// shown has are filled, because files omit the others.
 func viewOf(c configstore.Config, shown *object) *object {
 	out := &object{Kind: c.GroupVersionKind.Kind, Namespace: c.Namespace, Name: c.Name}
 	if shown == nil {
@@ -215,7 +215,7 @@ func (x *expectation) ourVersion(k configstore.ConfigKey) string {
 	return x.ours[""].objects[k].version
 }
 
-// checkModel reports where the recorded model does not give what was recorded.
+// checkModel reports the deviations of the recorded model from the recording.
 func (x *expectation) checkModel(e *expected, results []result, events []eventHandlerCall) {
 	rec := named(&x.recordedNames, e.rec.Results, e.rec.EventHandlerCalls)
 	model := named(&x.modelNames, results, events)

@@ -8,14 +8,13 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// symbols are the versions of a store by the names that the golden file has for
-// those of the recorded store. Of the two stores' histories, which may differ
-// (row 18), a name stands for the version that the object has in ours when the
-// name first appears.
+// symbols are the versions of a store by their names in the golden file, which come from the
+// recorded store. The histories of the two stores may differ (row 18), so a name stands for the
+// version that the object has in our store when the name first appears.
 type symbols map[string]string
 
-// resolve returns the version that a scenario means. What is no name was made up:
-// it must not be one of ours by chance.
+// resolve returns the version for a name in a scenario. An unknown name is an invented version,
+// which must not equal one of ours by chance.
 func (s symbols) resolve(given string) string {
 	if version, ok := s[given]; ok || given == "" {
 		return version

@@ -18,8 +18,8 @@ func accepted(doc document, refused string) *document {
 	return &doc
 }
 
-// notifyWorkloads follows what workload handlers were notified of by a document, and adds
-// what they should have been notified of in addition.
+// notifyWorkloads follows the recorded notifications of workload handlers for a document, and adds
+// the missing ones.
 func (x *expectation) notifyWorkloads(e *expected, registry string, doc int, entry *document) {
 	for i, c := range e.WorkloadHandlerCalls {
 		if c.Doc != doc || c.Handler != registry {

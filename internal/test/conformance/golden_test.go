@@ -25,8 +25,7 @@ type golden struct {
 // JSON with the tables resolved.
 type alternative []json.RawMessage
 
-// answers are the answers of one lookup by host name: one, or several of which
-// any is right.
+// answers are the results of one lookup by host name: one, or several equally valid ones.
 type answers []string
 
 // UnmarshalJSON takes a string or a list of strings.
@@ -42,7 +41,7 @@ func (a *answers) UnmarshalJSON(data []byte) error {
 // tables are the lists that large files refer to by position.
 type tables map[string][]any
 
-// tableOf says by which table an integer under a field name is resolved.
+// tableOf returns the table that resolves an integer under a field name.
 func (t tables) tableOf(field string) []any {
 	switch field {
 	case "endpoints", "endpoint":
@@ -56,7 +55,7 @@ func (t tables) tableOf(field string) []any {
 	}
 }
 
-// resolve replaces positions in tables by what is there. v belongs to the field.
+// resolve replaces positions in tables by their values. v belongs to the field.
 func (t tables) resolve(field string, v any) (any, error) {
 	var err error
 	switch v := v.(type) {

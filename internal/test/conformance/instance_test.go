@@ -35,7 +35,7 @@ func TestServiceEntryInstance(t *testing.T) {
 	})
 }
 
-// writer writes what the suite asks for as configs.
+// writer writes the services of the suite as configs.
 type writer struct {
 	testing.TB
 	store *storememory.Controller

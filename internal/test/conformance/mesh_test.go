@@ -15,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 )
 
-// meshOf reads a mesh config. What the registry does not need is ignored.
+// meshOf reads a mesh config. Fields that the registry does not use are ignored.
 func meshOf(text string) (serviceentry.Mesh, error) {
 	var generic map[string]any
 	if err := yaml.Unmarshal([]byte(text), &generic); err != nil {

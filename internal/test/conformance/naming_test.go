@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// naming gives resource versions names in the order in which they first appear:
-// two histories agree in what they say of versions exactly if the names agree.
+// naming gives resource versions names in order of first appearance: two histories agree about
+// versions if and only if the names agree.
 type naming struct {
 	names    map[string]string
 	versions map[string]string
@@ -39,7 +39,7 @@ func (n *naming) object(o *object) *object {
 	return &out
 }
 
-// storeView is what a step shows of the store.
+// storeView is the observation of the store after a step.
 type storeView struct {
 	Results []result
 	Events  []eventHandlerCall

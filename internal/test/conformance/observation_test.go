@@ -2,8 +2,8 @@
 
 package conformance
 
-// observation is what was seen after one step: README.md, section 3. Recorded
-// and replayed steps have the same form; its field names are those of the files.
+// observation is the observed state after one step: README.md, section 3. Recorded and replayed
+// steps have the same form; its field names are those of the files.
 type observation struct {
 	Index                int                    `json:"index"`
 	Summary              string                 `json:"summary"`
@@ -93,8 +93,7 @@ const (
 	callPruneShard     = "PruneShard"
 )
 
-// sourceWorkloads is the value of call.Source for what a WorkloadEntry itself
-// caused.
+// sourceWorkloads is the value of call.Source for calls caused by a WorkloadEntry itself.
 const sourceWorkloads = "workloads"
 
 type endpoint struct {
@@ -222,8 +221,7 @@ type shard struct {
 	Endpoints []endpoint `json:"endpoints"`
 }
 
-// proxyState is what a proxy of the scenario gets. WorkloadLabels is nil if there
-// was no answer.
+// proxyState is the view of a proxy of the scenario. WorkloadLabels is nil without a result.
 type proxyState struct {
 	IPs                 []string            `json:"ips"`
 	Namespace           string              `json:"namespace"`

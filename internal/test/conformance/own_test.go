@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
 )
 
-// handWritten holds scenarios that were not recorded, for rules of which the
-// recorded ones offer no example. They must pass.
+// handWritten holds hand-written scenarios, for rules without an example in the recordings. They
+// must pass.
 const handWritten = "testdata"
 
 func TestHandWritten(t *testing.T) {

@@ -62,8 +62,7 @@ func strongerPush(a, b string) string {
 type pushes struct {
 	// strongest has, for each service whose endpoints changed, the strongest push.
 	strongest map[key]string
-	// redundant are the EDSUpdates that changed nothing, other than those that
-	// follow a SvcUpdate delete.
+	// redundant are the EDSUpdates without a change, other than those after a SvcUpdate delete.
 	redundant []call
 	// after is the index after the calls.
 	after indexState
@@ -119,8 +118,7 @@ func sameEndpoints(a, b []endpoint) bool {
 	return true
 }
 
-// text is a canonical form of an endpoint. What cannot be encoded does not exist
-// in it.
+// text is a canonical form of an endpoint, without the fields that cannot be encoded.
 func (e endpoint) text() string {
 	data, err := json.Marshal(e)
 	if err != nil {

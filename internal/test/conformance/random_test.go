@@ -15,9 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 )
 
-// TestUpdatersAgree plays random scenarios, of which there is no recording, with
-// an updater that takes complete lists and with one that takes deltas: both must
-// see the same, and neither anything that changes nothing.
+// TestUpdatersAgree plays random scenarios, without a recording, with an updater for complete lists
+// and with one for deltas: both must see the same, and no calls without a change.
 func TestUpdatersAgree(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 12) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -63,7 +62,7 @@ func observed(t *testing.T, p *played, st step) observation {
 	return o
 }
 
-// wrong returns what can be known to be wrong without a recording.
+// wrong returns the errors that can be detected without a recording.
 func (p *played) wrong(st step, o observation) []string {
 	var out []string
 	for _, d := range explain.Verify(p.main) {
@@ -166,7 +165,7 @@ func randomStep(r *rand.Rand) step {
 	}
 }
 
-// randomSetting changes what all entries, or those of a namespace, depend on.
+// randomSetting changes a setting that all entries, or those of a namespace, depend on.
 func randomSetting(r *rand.Rand, name string) step {
 	switch r.IntN(3) {
 	case 0:

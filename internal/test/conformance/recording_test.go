@@ -9,10 +9,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
 )
 
-// TestRecordings checks the expectations without replaying anything: every file
-// can be read and is understood in full, the recorded rules of the store model
-// give what was recorded, and the rules by which calls are compared hold for the
-// recorded calls.
+// TestRecordings checks the expectations without a replay: every file is readable and fully
+// understood, the recorded rules of the store model reproduce the recording, and the rules for
+// comparing calls hold for the recorded calls.
 func TestRecordings(t *testing.T) {
 	names, err := corpus.Names(ownDirectory)
 	if err != nil {
@@ -83,8 +82,8 @@ func checkRecordedCalls(t *testing.T, rec observation, e *expected) {
 	}
 }
 
-// withoutNoPush drops EDSUpdates that repeat what the index has, with the
-// ConfigUpdate that directly follows.
+// withoutNoPush drops EDSUpdates that repeat the content of the index, with the ConfigUpdate that
+// directly follows.
 func withoutNoPush(calls []call) []call {
 	var out []call
 	for i, c := range calls {

@@ -81,8 +81,8 @@ func (sys *system) at(doc int) {
 	sys.recorder.at(doc)
 }
 
-// step runs a step. recorded is what the golden file has of it, which says what is
-// to be shown and how versions are called.
+// step runs a step. recorded is the step in the golden file, which determines the parts to show and
+// the names of versions.
 func (sys *system) step(st step, recorded observation) (observation, error) {
 	sys.at(0)
 	results, err := sys.run(st, recorded.Results)

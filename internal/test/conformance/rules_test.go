@@ -8,18 +8,17 @@ import (
 	"strings"
 )
 
-// The rules by which a recording becomes an expectation. Each names the row of
-// DECISIONS.md, or says "incidental" if README.md, section 6, does. Rules that
-// need more than one value are methods of expectation.
+// The rules that turn a recording into an expectation. Each refers to its row of DECISIONS.md, or
+// says "incidental" if README.md, section 6, does. Rules that need more than one value are methods
+// of expectation.
 
 // labelNetwork carries the network of a workload.
 const labelNetwork = "topology.istio.io/network"
 
-// row2SameNames: workloads of one namespace and name hid one another, whatever
-// their kind and cluster. The row names the scenarios that are about that; what
-// they recorded of endpoints is wrong. There, what depends on endpoints is not
-// compared with the recording, but (as in all scenarios) with a computation from
-// scratch.
+// row2SameNames: workloads of one namespace and name hid one another, regardless of their kind and
+// cluster. The row lists the scenarios with such workloads, whose recorded endpoints are wrong.
+// There, results that depend on endpoints are not compared with the recording, but (as in all
+// scenarios) with a computation from scratch.
 func row2SameNames(topic, name string) bool {
 	return topic == "pods" && strings.HasPrefix(name, "same-name-") ||
 		topic == "aggregate" && strings.HasPrefix(name, "remote-workloadentry-")
@@ -39,9 +38,8 @@ func row5EachEndpointOnce(endpoints []endpoint) []endpoint {
 	return out
 }
 
-// row11EffectiveNetwork: the network was in the label only unless it was given as
-// a field. Both carry it: the field, else the label (which has what the callback
-// answered).
+// row11EffectiveNetwork: the network was in the label only unless it was given as a field. Both
+// carry it: the field, else the label (which has the result of the callback).
 func row11EffectiveNetwork(e endpoint) endpoint {
 	if e.Network == "" {
 		e.Network = e.Labels[labelNetwork]
@@ -63,8 +61,8 @@ func row14PaddedIPv6(v4, v6 string) string {
 	return netip.AddrFrom16(long).String()
 }
 
-// row17OwnCluster: handlers registered for a cluster got the events of all
-// clusters. Ours get those of their own.
+// row17OwnCluster: handlers registered for a cluster got the events of all clusters. Ours get the
+// events of their own.
 func row17OwnCluster(calls []serviceHandlerCall, cluster string) []serviceHandlerCall {
 	var out []serviceHandlerCall
 	for _, c := range calls {
@@ -117,9 +115,8 @@ func incidentalEmptyAddress(e endpoint) endpoint {
 	return e
 }
 
-// incidentalAccountsOfEmptyKey: what the index remembers of service accounts for
-// a key without endpoints. (It shows when the endpoints come back, as the push
-// type.)
+// incidentalAccountsOfEmptyKey: the service accounts that the index remembers for a key without
+// endpoints. (They show when the endpoints come back, as the push type.)
 func incidentalAccountsOfEmptyKey(e indexEntry) indexEntry {
 	if len(e.Shards) == 0 {
 		e.ServiceAccounts = nil

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRules checks the rules that are functions of values, at values of which the
-// recorded scenarios have no example.
+// TestRules checks the rules that are functions of values, with values that the recorded scenarios
+// lack.
 func TestRules(t *testing.T) {
 	for _, tt := range []struct{ v4, v6, want string }{
 		{"240.240.0.17", "2001:2::f0f0:11", "2001:2::f0f0:11"},
@@ -69,7 +69,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestPushOfTwins checks when a push beside twins may be weaker than recorded.
+// TestPushOfTwins checks when a push for twins may be weaker than recorded.
 func TestPushOfTwins(t *testing.T) {
 	k := key{"a.example.com", "ns1"}
 	healthy, hidden := endpoint{WorkloadName: "h", HealthStatus: "Healthy"}, endpoint{WorkloadName: "u", HealthStatus: "UnHealthy"}

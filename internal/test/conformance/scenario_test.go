@@ -9,7 +9,7 @@ import (
 // ownDirectory holds the corpus of this module.
 const ownDirectory = "../../../testdata/conformance"
 
-// goldenSuffix is that of the recording beside a scenario.
+// goldenSuffix is the suffix of the recording of a scenario.
 const goldenSuffix = ".golden.json"
 
 // scenario is the input of one case: README.md, sections 1 and 2.

@@ -32,8 +32,7 @@ func begin(t *testing.T, text string) (*scenario, *system) {
 	return s, sys
 }
 
-// play runs the steps of a scenario for which there is no recording and returns
-// what was observed after each.
+// play runs the steps of a scenario without a recording and returns the observation after each.
 func play(t *testing.T, text string) []observation {
 	t.Helper()
 	s, sys := begin(t, text)

@@ -11,11 +11,10 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// storeModel is a config store in a few lines, by two sets of rules: those that
-// were recorded, and ours, which differ by row 18 of DECISIONS.md. The first
-// proves that the model is faithful, because it must give what is in the golden
-// file; the second gives what is expected instead. Whether an object is valid is
-// taken from the golden file: both agree in that.
+// storeModel is a config store in a few lines, with two sets of rules: the recorded ones, and ours,
+// which differ by row 18 of DECISIONS.md. The first proves that the model is faithful, because it
+// must reproduce the golden file; the second gives the expected results. The validity of objects is
+// taken from the golden file, because both agree in it.
 type storeModel struct {
 	ours     bool
 	objects  map[configstore.ConfigKey]modelObject
@@ -23,8 +22,8 @@ type storeModel struct {
 	births   int
 }
 
-// modelObject is a stored object. Version is an identity, created a time as the
-// files write it, and born the place in the order in which objects were created.
+// modelObject is a stored object. Version is an identity, created a time in the form of the files,
+// and born the position in the order of creation.
 type modelObject struct {
 	config  configstore.Config
 	created string
@@ -32,8 +31,8 @@ type modelObject struct {
 	born    int
 }
 
-// modelResult is what an operation returns and tells handlers. Op is which one it
-// was where the object decides that.
+// modelResult is the result of an operation, and its notifications. Op is the actual operation if
+// that depends on the object.
 type modelResult struct {
 	op      string
 	outcome string
@@ -169,7 +168,7 @@ func (m *storeModel) nextVersion() string {
 	return "#" + strconv.Itoa(m.versions)
 }
 
-// sameContent compares what a registry can see of two objects of one key.
+// sameContent compares two objects of one key, as far as a registry can see them.
 func sameContent(a, b configstore.Config) bool {
 	return maps.Equal(a.Labels, b.Labels) && maps.Equal(a.Annotations, b.Annotations) &&
 		configstore.EqualMessage(a.Spec, b.Spec) && configstore.EqualMessage(a.Status, b.Status)

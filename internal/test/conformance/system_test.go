@@ -112,8 +112,8 @@ func (sys *system) serviceEntryOptions() (serviceentry.Options, error) {
 	return opts, nil
 }
 
-// newRegistry creates an additional registry. opts are those of the main one: what
-// they say of the mesh holds for all.
+// newRegistry creates an additional registry. opts are those of the main one: its mesh settings
+// apply to all.
 func (sys *system) newRegistry(spec registrySpec, opts serviceentry.Options) registry.Instance {
 	if spec.Type == typeWorkloadEntry {
 		sys.stores[spec.ID] = sys.newStore()
@@ -132,8 +132,7 @@ func (sys *system) newRegistry(spec registrySpec, opts serviceentry.Options) reg
 	return static
 }
 
-// fillStatic gives a static registry its content. What the registry refuses shows
-// in the comparison.
+// fillStatic gives a static registry its content. Rejected content shows in the comparison.
 func fillStatic(r *memory.Registry, spec registrySpec) {
 	namespaces := map[string]string{}
 	for _, s := range spec.Services {
@@ -161,8 +160,8 @@ func fillStatic(r *memory.Registry, spec registrySpec) {
 	r.SetNetworkGateways(gateways)
 }
 
-// catchUp lets everything finish that a change set off. What one store's handlers
-// do may concern another store's registry, hence the second round.
+// catchUp waits for the effects of a change. Handlers of one store may affect another store's
+// registry, hence the second round.
 func (sys *system) catchUp() {
 	for range 2 {
 		for _, id := range sortedKeys(sys.stores) {

@@ -283,8 +283,8 @@ func handlerTamperings() []tampering {
 	}
 }
 
-// TestComparisonFinds shows every kind of wrong observation to the comparison, in
-// the first scenario in which it is possible.
+// TestComparisonFinds presents every kind of wrong observation to the comparison, in the first
+// scenario that allows it.
 func TestComparisonFinds(t *testing.T) {
 	names, err := corpus.Names(ownDirectory)
 	if err != nil {

@@ -61,7 +61,7 @@ func viewService(s *registry.Service, started time.Time) service {
 	return out
 }
 
-// viewProvider: what is only a name is written as given.
+// viewProvider: a plain name is written unchanged.
 func viewProvider(p registry.ProviderID) string { return string(p) }
 
 // viewTime writes a time as the files do. What lies in the time of the replay is

@@ -35,7 +35,7 @@ type standIn struct {
 	cleanups []func()
 }
 
-// Helper does nothing: what is kept has no line.
+// Helper does nothing, because captured failures have no line.
 func (s *standIn) Helper() {}
 
 // Errorf keeps a failure.

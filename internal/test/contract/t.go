@@ -17,7 +17,7 @@ type T struct {
 	preface string
 }
 
-// Broken reports that the promise is not kept, and what was seen.
+// Broken reports that the promise is broken, with the observation.
 func (t *T) Broken(format string, args ...any) {
 	t.Helper()
 	t.Errorf("%s%s", t.preface, fmt.Sprintf(format, args...))
@@ -35,8 +35,8 @@ func (t *T) Await(done <-chan struct{}, what string) {
 	t.AwaitOpening(done, func() {}, what)
 }
 
-// AwaitOpening is Await; if it does not happen, open lets go what is blocked
-// before the check ends, so that nothing is left behind.
+// AwaitOpening is Await. On a timeout, open releases the blocked goroutines before the check ends,
+// so that none leaks.
 func (t *T) AwaitOpening(done <-chan struct{}, open func(), what string) {
 	t.Helper()
 	timer := time.NewTimer(t.Timeout)
@@ -55,8 +55,7 @@ func (t *T) Within(what string, f func()) {
 	t.WithinOpening(what, func() {}, f)
 }
 
-// WithinOpening is Within; if f hangs, open lets go what is blocked before the
-// check ends.
+// WithinOpening is Within. If f hangs, open releases the blocked goroutines before the check ends.
 func (t *T) WithinOpening(what string, open, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -67,7 +66,7 @@ func (t *T) WithinOpening(what string, open, f func()) {
 	t.AwaitOpening(done, open, "the end of "+what)
 }
 
-// Eventually waits for a state of which no event is sent.
+// Eventually waits for a state that is not signalled by an event.
 func (t *T) Eventually(what string, ok func() bool) {
 	t.Helper()
 	timer := time.NewTimer(t.Timeout)
@@ -83,7 +82,7 @@ func (t *T) Eventually(what string, ok func() bool) {
 	}
 }
 
-// Idle gives others a little time to do what they must not do.
+// Idle waits a little, for calls that must not happen.
 func (t *T) Idle() {
 	timer := time.NewTimer(min(t.Timeout, 20*time.Millisecond))
 	defer timer.Stop()

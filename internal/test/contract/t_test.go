@@ -62,8 +62,7 @@ func TestTooLate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The waits cost no time in a bubble, which also finds what is left
-			// blocked.
+			// The waits take no time in a bubble, which also detects blocked goroutines.
 			synctest.Test(t, func(t *testing.T) {
 				got := contract.Capture(t, func(tb testing.TB) {
 					tb.Helper()

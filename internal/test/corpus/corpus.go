@@ -59,8 +59,8 @@ type Step interface {
 	Actions() []bool
 }
 
-// Load reads the scenario of a path without suffix strictly: what the runner does
-// not know it cannot replay. Steps returns those of the scenario.
+// Load reads the scenario of a path without suffix strictly, because the runner could not replay
+// unknown fields. steps returns the steps of the scenario.
 func Load[S any, T Step](path string, steps func(*S) []T) (*S, error) {
 	file := path + suffix
 	data, err := os.ReadFile(file)

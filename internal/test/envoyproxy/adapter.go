@@ -23,8 +23,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/authority"
 )
 
-// Adapter stands between a server and Envoys, and puts what the machine of a test has
-// in place of what it does not have:
+// Adapter stands between a server and Envoys, and substitutes resources that a test machine does
+// not have:
 //
 //   - the addresses of listeners: each Envoy, by its node id, gets an address of
 //     127.0.0.0/8 of its own for each address that it is to listen on, and the port
@@ -32,7 +32,7 @@ import (
 //   - unix sockets to listen on, in a folder of the test;
 //   - files of certificates, keys, authorities and revocation lists that do not exist.
 //
-// Nothing else of what is sent changes.
+// All other content is forwarded unchanged.
 type Adapter struct {
 	dir   string
 	files map[string]string // by field of the message
@@ -42,7 +42,7 @@ type Adapter struct {
 	nodes map[string]*addresses // by node id
 }
 
-// addresses are those of one Envoy.
+// addresses are the addresses of one Envoy.
 type addresses struct {
 	second, third int
 	hosts         map[netip.Addr]string
@@ -70,7 +70,7 @@ func NewAdapter(tb testing.TB) *Adapter {
 	return a
 }
 
-// socketDir is a folder with a short path: those of sockets have at most 107 bytes.
+// socketDir is a folder with a short path, because the paths of sockets have at most 107 bytes.
 func socketDir(tb testing.TB) string {
 	tb.Helper()
 	dir, err := os.MkdirTemp("", "envoy") //nolint:usetesting // The path of tb.TempDir has the name of the test.
@@ -86,8 +86,8 @@ func (a *Adapter) Address(node, host string, port uint32) string {
 	return joinAddress(a.host(node, host), a.port(port))
 }
 
-// host returns the address that an Envoy gets for another. What no machine can have
-// stays as it is.
+// host returns the address that an Envoy gets in place of another. An address that no machine can
+// have is returned unchanged.
 func (a *Adapter) host(node, host string) string {
 	addr, err := netip.ParseAddr(host)
 	if err != nil || addr.Zone() != "" || addr.Is4In6() || addr.IsMulticast() {
@@ -199,7 +199,7 @@ func (a *Adapter) file(field string, m *core.DataSource, name string) {
 	m.Specifier = &core.DataSource_Filename{Filename: a.files[field]}
 }
 
-// unpack calls a function with what is packed and packs it again.
+// unpack calls a function with the packed message and packs it again.
 func unpack(packed *anypb.Any, change func(m proto.Message) error) error {
 	m, err := packed.UnmarshalNew()
 	if err != nil {

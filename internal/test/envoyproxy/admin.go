@@ -74,8 +74,8 @@ func (p *Proxy) Ready() bool {
 	return err == nil && status == http.StatusOK
 }
 
-// Stats returns counters and gauges that were used, by name: those that the regular
-// expression finds, all for "".
+// Stats returns the counters and gauges in use, by name. filter is a regular expression; "" selects
+// all.
 func (p *Proxy) Stats(filter string) map[string]int {
 	p.tb.Helper()
 	out := make(map[string]int)
@@ -122,7 +122,7 @@ func (p *Proxy) positive(filter string) map[string]int {
 	return out
 }
 
-// Resources returns what a config dump has in a field: messages such as
+// Resources returns the messages in a field of the config dump, for example
 // admin.ClustersConfigDump_DynamicCluster for "dynamic_active_clusters".
 func (p *Proxy) Resources(field string) []proto.Message {
 	p.tb.Helper()
@@ -141,7 +141,7 @@ func (p *Proxy) Resources(field string) []proto.Message {
 	return out
 }
 
-// dump returns the JSON of what a config dump has in a field.
+// dump returns the JSON values in a field of the config dump.
 func (p *Proxy) dump(field string) []json.RawMessage {
 	p.tb.Helper()
 	status, body, err := p.ReadAdmin(p.tb.Context(), "/config_dump?resource="+url.QueryEscape(field))
@@ -197,7 +197,7 @@ func (p *Proxy) Certificates() []*admin.Certificate {
 	return m.GetCertificates()
 }
 
-// Unready returns what the Envoy waits for, by component.
+// Unready returns the targets that the Envoy waits for, by component.
 func (p *Proxy) Unready() map[string][]string {
 	p.tb.Helper()
 	m := &admin.UnreadyTargetsDumps{}

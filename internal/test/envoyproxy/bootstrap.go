@@ -23,9 +23,8 @@ import (
 // serverCluster is the name of the static cluster of the ADS server.
 const serverCluster = "xds"
 
-// Bootstrap returns the bootstrap of an Envoy: who it is, where its server is, and
-// what the program gives it. The administration page is on a free port of the loopback
-// interface.
+// Bootstrap returns the bootstrap of an Envoy: its node, its server, and the resources in the
+// options. The administration page is on a free port of the loopback interface.
 func Bootstrap(o Options) (*bootstrap.Bootstrap, error) {
 	node, err := o.Node.message()
 	if err != nil {
@@ -93,7 +92,7 @@ func (o Options) dynamic(b *bootstrap.Bootstrap) error {
 	return nil
 }
 
-// nodeHeader has the node id: interceptors do not see what is in a request.
+// nodeHeader has the node id, because interceptors do not see the content of a request.
 const nodeHeader = "x-node-id"
 
 // NodeOf returns the node id of the Envoy whose stream has a context; "" for a client

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestRefusedAndOutmoded: what an Envoy refuses, and which fields it takes for
-// deprecated, is seen.
+// TestRefusedAndOutmoded: the rejections of an Envoy, and its uses of deprecated fields, are
+// reported.
 func TestRefusedAndOutmoded(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "listeners.json")
 	WriteListeners(t, file, "1", greeter(t, "("))

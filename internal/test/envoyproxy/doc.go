@@ -15,8 +15,7 @@
 //
 // The first of these that names any:
 //
-//   - the environment variable PILOTKIT_ENVOY: paths of programs, separated like
-//     those of PATH;
+//   - the environment variable PILOTKIT_ENVOY: paths of programs, separated as in PATH;
 //   - .cache/envoy/envoy-VERSION below the root of the repository, where .ci/run
 //     installs the newest and the oldest release that is supported;
 //   - envoy on the PATH.

@@ -14,7 +14,7 @@ import (
 type Node struct {
 	// Kind is "router", the default, or "sidecar".
 	Kind string
-	// Name and Namespace are those of the workload: "proxy" and "default" by default.
+	// Name and Namespace identify the workload: "proxy" and "default" by default.
 	Name, Namespace string
 	// IP is that of the workload, by default one that no endpoint of a test has: an
 	// Envoy with the address of an endpoint is that endpoint.

@@ -20,16 +20,16 @@ type Options struct {
 	Delta bool
 	// OwnListeners: all listeners are the program's; the server is not asked for any.
 	OwnListeners bool
-	// ListenersFile is a file of listeners that the program makes, in place of those of
-	// the server: see WriteListeners.
+	// ListenersFile is a file with listeners made by the test, in place of the server's listeners:
+	// see WriteListeners.
 	ListenersFile string
-	// What the host makes for good.
+	// Static resources of the bootstrap.
 	Listeners []*listenerv3.Listener
 	Clusters  []*clusterv3.Cluster
 	Secrets   []*tlsv3.Secret
 	// Runtime has values of Envoy's runtime, for example RegexProgramSize.
 	Runtime map[string]any
-	// Resolver is how DNS is asked; nil: as the system is set up.
+	// Resolver configures DNS. Nil uses the resolver of the system.
 	Resolver *cares.CaresDnsResolverConfig
 	// LogLevel is "warning" by default.
 	LogLevel string

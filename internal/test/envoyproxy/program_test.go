@@ -36,7 +36,7 @@ func TestFindGiven(t *testing.T) {
 	}
 }
 
-// TestFindNoEnvoy: what is named and is no Envoy is an error that names it.
+// TestFindNoEnvoy: a configured path that is not an Envoy is an error with the path.
 func TestFindNoEnvoy(t *testing.T) {
 	for _, path := range []string{program(t, t.TempDir(), "other", "none"), filepath.Join(t.TempDir(), "absent")} {
 		t.Setenv(programsVariable, path)

@@ -22,9 +22,8 @@ import (
 // patience is how long waiting may take, on a busy machine.
 const patience = 30 * time.Second
 
-// Proxy is a running Envoy. Its methods fail the test if they cannot do what they
-// are for, and are for the test's own goroutine, but for Admin, ReadAdmin, Stop and
-// Ended.
+// Proxy is a running Envoy. Its methods fail the test if they fail. Except for Admin, ReadAdmin,
+// Stop and Ended, they must be called on the test's own goroutine.
 type Proxy struct {
 	Program Program
 	tb      testing.TB
@@ -134,10 +133,10 @@ func (p *Proxy) Stop() { p.stop() }
 // Ended is closed when the process is gone.
 func (p *Proxy) Ended() <-chan struct{} { return p.ended }
 
-// ProcessID returns the ID of the process, for what the operating system knows of it.
+// ProcessID returns the ID of the process, for queries to the operating system.
 func (p *Proxy) ProcessID() int { return p.pid }
 
-// Log returns what the Envoy wrote.
+// Log returns the output of the Envoy.
 func (p *Proxy) Log() []byte {
 	data, err := os.ReadFile(p.log)
 	if err != nil {
@@ -181,8 +180,8 @@ func (p *Proxy) AwaitReady() {
 	p.Await("readiness", p.Ready)
 }
 
-// Validate returns the error with which an Envoy refuses a bootstrap; nil if it takes
-// it. It does not listen anywhere. The zero Program is the newest one.
+// Validate returns the error with which an Envoy rejects a bootstrap, or nil if it accepts it. The
+// Envoy does not listen anywhere. The zero Program is the newest one.
 func Validate(tb testing.TB, program Program, b *bootstrap.Bootstrap) error {
 	tb.Helper()
 	if program.Path == "" {

@@ -57,7 +57,7 @@ func greeter(t *testing.T, expression string) *listenerv3.Listener {
 	}
 }
 
-// TestStart: an Envoy serves what the program gives it, tells what it has, and ends.
+// TestStart: an Envoy serves its static resources, reports its configuration, and ends.
 func TestStart(t *testing.T) {
 	for _, program := range Programs(t) {
 		t.Run(program.String(), func(t *testing.T) {

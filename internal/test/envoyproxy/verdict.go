@@ -102,7 +102,7 @@ func startWithFile(tb testing.TB, o Options, response any) *Proxy {
 	return p
 }
 
-// verdicts reads what the Envoy has against its listeners.
+// verdicts reads the errors that the Envoy has for its listeners.
 func verdicts(p *Proxy, count int) []string {
 	p.tb.Helper()
 	defer p.Stop()

@@ -8,9 +8,8 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// visit calls a function with a message and all messages in it, also those that are
-// packed into an Any, and with the name of the field that each is in. The function may
-// change what it is called with.
+// visit calls a function with a message and all messages in it, including those packed into an Any,
+// and with the name of the field that contains each. The function may change the message.
 func visit(m protoreflect.Message, field string, call func(field string, m proto.Message)) error {
 	if packed, ok := m.Interface().(*anypb.Any); ok {
 		return unpack(packed, func(m proto.Message) error { return visit(m.ProtoReflect(), field, call) })

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command everything imports every package that a program may import, so
-// that a test can count what the library drags in. It does nothing.
+// Command everything imports every importable package of the library, so that a test can count its
+// dependencies. It does nothing.
 package main
 
 import (

@@ -147,9 +147,9 @@ func withPath(config configstore.Config, path string) configstore.Config {
 	return config
 }
 
-// BenchmarkRouteChange is one changed HTTPRoute, from its write until a proxy of its Gateway has been sent
-// its routes: of the Gateway that has all routes, in 1,000 namespaces, whose route configuration has all of
-// them, and of one that has nothing but this route, beside it.
+// BenchmarkRouteChange is one changed HTTPRoute, from its write until a proxy of its Gateway has
+// received its routes: for the Gateway with all routes, in 1,000 namespaces, in one route
+// configuration, and for another Gateway with this route only.
 func BenchmarkRouteChange(b *testing.B) {
 	for _, routes := range []int{1_000, 10_000} {
 		var text strings.Builder

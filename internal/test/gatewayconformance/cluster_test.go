@@ -167,8 +167,8 @@ func manifests(t *testing.T) []byte {
 	return all.Bytes()
 }
 
-// buildEcho builds the suite's echo server, without C, so that it runs in a file system
-// that has nothing else.
+// buildEcho builds the suite's echo server, without C, so that it runs in an otherwise empty file
+// system.
 func buildEcho(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "echo-basic")

@@ -50,7 +50,7 @@ func isWhole() bool {
 	return !strings.Contains(flag.Lookup("test.run").Value.String(), "/") && flag.Lookup("test.skip").Value.String() == ""
 }
 
-// timeouts are shorter than the suite's: nobody has to wait for a cloud.
+// timeouts are shorter than the suite's, because no cloud is involved.
 func timeouts() config.TimeoutConfig {
 	c := config.DefaultTimeoutConfig()
 	for _, d := range []*time.Duration{
@@ -64,7 +64,7 @@ func timeouts() config.TimeoutConfig {
 	return c
 }
 
-// options returns those of the suite.
+// options returns the options of the suite.
 func options(t *testing.T, of *rest.Config) suite.ConformanceOptions {
 	t.Helper()
 	scheme := runtime.NewScheme()

@@ -4,12 +4,12 @@
 // against this repository: configstore/kube/gatewayapi over a real API server
 // (internal/test/kubetest), and real Envoys (internal/test/envoyproxy) as data plane.
 //
-// There is no kubelet and no controller manager, so a small node of the tests makes
-// Pods and EndpointSlices of the suite's Deployments and Services, runs the suite's own
-// echo servers in them, and answers for their logs. Each Pod has a network namespace of
-// its own, attached to a bridge, as in a cluster; so has each Envoy of a Gateway, which
-// the Infrastructure of the tests starts. The bridge is in a network namespace in which
-// the test runs itself again: nothing of it is seen outside.
+// There is no kubelet and no controller manager. A small node of the tests therefore makes Pods and
+// EndpointSlices of the suite's Deployments and Services, runs the suite's own echo servers in
+// them, and serves their logs. Each Pod has a network namespace of its own, attached to a bridge,
+// as in a cluster; so has each Envoy of a Gateway, which the Infrastructure of the tests starts.
+// The bridge is in another network namespace, where the test executes itself again, so that nothing
+// of it is visible outside.
 //
 //	go test ./...                                              the whole suite
 //	go test -run 'TestConformance/HTTPRouteWeight' -v ./...    one test of it
@@ -22,6 +22,6 @@
 // suite ends by comparing its results with docs/gateway-api.md and
 // testdata/report.yaml, in the suite's own format, which must be true.
 //
-// It is a module of its own, which is not released: what the suite requires is in
-// nobody's graph.
+// It is an unreleased module of its own, so that the requirements of the suite are in no user's
+// module graph.
 package gatewayconformance

@@ -18,7 +18,7 @@ import (
 // managedBy marks the EndpointSlices of the node.
 const managedBy = "node.pilotkit.test"
 
-// reconcileSlices makes the EndpointSlices of the Services what they should be.
+// reconcileSlices brings the EndpointSlices of the Services up to date.
 func (n *node) reconcileSlices(ctx context.Context) error {
 	services, err := n.informers.Core().V1().Services().Lister().List(labels.Everything())
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 
 const web = "[{name: web, port: 80, protocol: HTTP}]"
 
-// TestEndToEnd changes what Gateways serve while requests go through their Envoys: none of them
+// TestEndToEnd changes the routes of Gateways while requests go through their Envoys: none of them
 // fails.
 func TestEndToEnd(t *testing.T) {
 	if !isInside() {

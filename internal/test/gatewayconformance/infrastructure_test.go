@@ -108,8 +108,8 @@ func provided(address string) gatewayapi.Provided {
 	}
 }
 
-// chooseAddress returns the address that a Gateway asks for, "" if it may be any, or why it
-// cannot have what it asks for.
+// chooseAddress returns the address that a Gateway requests, "" if it may be any, or the reason why
+// it cannot have the requested one.
 func chooseAddress(wanted []gatewayv1.GatewaySpecAddress) (address string, refused gatewayapi.Provided) {
 	for _, a := range wanted {
 		if a.Type != nil && *a.Type != gatewayv1.IPAddressType {

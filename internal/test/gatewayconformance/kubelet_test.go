@@ -15,7 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// serveLogs serves what the API server asks a kubelet for: the logs of Pods. It returns the
+// serveLogs serves the requests of the API server to a kubelet: the logs of Pods. It returns the
 // server, which the caller closes.
 func (n *node) serveLogs(ctx context.Context) (*httptest.Server, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", hostAddress+":0")

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// ask is one request of a load: to whom it goes, and for which host.
+// ask is one request of a load: its target, and its host.
 type ask struct{ address, host string }
 
 // caller sends requests to Gateways.
@@ -29,8 +29,7 @@ func newCaller(tb testing.TB, settings *tls.Config) *caller {
 	return &caller{&http.Client{Transport: transport, Timeout: patience}}
 }
 
-// get returns what a request was answered with, a body, or a status, or an error, and over which
-// connection.
+// get returns the response to a request, a body, or a status, or an error, and its connection.
 func (c *caller) get(ctx context.Context, a ask) (answer string, connection *tls.ConnectionState) {
 	url := "http://" + a.address + "/"
 	if _, port, err := net.SplitHostPort(a.address); err == nil && port == "443" {
@@ -107,7 +106,8 @@ func (l *load) one(ctx context.Context, c *caller, n int) {
 	l.idle.Broadcast()
 }
 
-// divert has all requests from now on be others, and returns when those before are answered.
+// divert replaces all requests from now on by others, and returns when the earlier ones are
+// answered.
 func (l *load) divert(asks []ask) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

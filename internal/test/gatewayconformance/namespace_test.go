@@ -41,8 +41,8 @@ func runAgain(t *testing.T) {
 	enter(t)
 }
 
-// enter runs a test again, or those of its subtests that were asked for, in a network namespace, with
-// the flags of this process. What it writes is output of the test.
+// enter runs a test again, or its selected subtests, in a network namespace, with the flags of this
+// process. The output becomes output of the test.
 func enter(t *testing.T) {
 	t.Helper()
 	_, subtests, found := strings.Cut(flag.Lookup("test.run").Value.String(), "/")
@@ -63,8 +63,8 @@ func enter(t *testing.T) {
 	}
 }
 
-// runInside runs this program in a network namespace of its own and, without root, in a
-// user namespace in which it is root.
+// runInside runs this program in a network namespace of its own and, without root, in a user
+// namespace as its root.
 func runInside(t *testing.T, inside string, out io.Writer, args ...string) error {
 	t.Helper()
 	program, err := os.Executable()

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The addresses of the network: of this process, of Pods, which have them in order, and of
-// Gateways that ask for one.
+// The addresses of the network: of this process, of Pods, which have them in order, and of Gateways
+// with a requested address.
 const (
 	hostAddress   = "10.244.0.1"
 	firstPod      = "10.244.1.0"
@@ -26,10 +26,10 @@ const (
 	prefixLength  = 16
 )
 
-// network is a bridge in the network namespace of this process, to which Pods are attached.
+// network is a bridge in the network namespace of this process, with the Pods attached.
 type network struct {
 	bridge netlink.Link
-	host   *netlink.Handle // of this process's namespace, whichever thread uses it
+	host   *netlink.Handle // of this process's namespace, regardless of the thread that uses it
 
 	mu   sync.Mutex
 	last netip.Addr
@@ -105,8 +105,8 @@ func (n *network) start(cmd *exec.Cmd, address string) (*process, error) {
 	started := make(chan error, 1)
 	go func() {
 		defer close(p.ended)
-		// The thread is in the new namespace, so that nothing else may use it: it ends with
-		// this goroutine, and the process, which would be killed with it, before.
+		// The thread is in the new namespace, so that nothing else may use it: it ends with this
+		// goroutine, and the process, which would be killed with it, before.
 		runtime.LockOSThread()
 		err := n.attach(address)
 		if err == nil {

@@ -80,7 +80,7 @@ func (n *node) signal() {
 	}
 }
 
-// Run runs what the API server says until ctx ends; then nothing runs any more.
+// Run runs the Pods of the API server until ctx ends; then all of them have ended.
 func (n *node) Run(ctx context.Context) {
 	n.informers.Start(ctx.Done())
 	n.informers.WaitForCacheSync(ctx.Done())
@@ -122,7 +122,7 @@ func (n *node) stopAll() {
 	}
 }
 
-// reconcilePods starts the Pods that Deployments lack, and ends those of others.
+// reconcilePods starts the missing Pods of Deployments, and ends superfluous ones.
 func (n *node) reconcilePods(ctx context.Context, starting *sync.WaitGroup) {
 	deployments, err := n.informers.Apps().V1().Deployments().Lister().List(labels.Everything())
 	if err != nil {
@@ -154,7 +154,7 @@ func (n *node) reconcilePods(ctx context.Context, starting *sync.WaitGroup) {
 		}
 		files, err := n.files(d.Namespace, &d.Spec.Template.Spec)
 		if err != nil {
-			continue // A change of what is missing has the node look again.
+			continue // A change of a missing object makes the node look again.
 		}
 		n.pods[key] = &replica{namespace: d.Namespace, template: &d.Spec.Template}
 		starting.Go(func() { n.start(ctx, key, d, files) })
@@ -188,8 +188,8 @@ func (n *node) start(ctx context.Context, key string, d *appsv1.Deployment, file
 	n.signal()
 }
 
-// files returns what a Pod finds below the paths of its volumes, or the error that something
-// is not there.
+// files returns the files of a Pod below the paths of its volumes, or the error that one is
+// missing.
 func (n *node) files(namespace string, spec *corev1.PodSpec) (map[string][]byte, error) {
 	out := map[string][]byte{}
 	for _, mount := range spec.Containers[0].VolumeMounts {
@@ -212,7 +212,7 @@ func (n *node) files(namespace string, spec *corev1.PodSpec) (map[string][]byte,
 	return out, nil
 }
 
-// volume returns what a volume is made of.
+// volume returns the content of a volume.
 func (n *node) volume(namespace string, v *corev1.Volume) (map[string][]byte, []corev1.KeyToPath, error) {
 	data := map[string][]byte{}
 	var items []corev1.KeyToPath

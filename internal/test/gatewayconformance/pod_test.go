@@ -81,7 +81,7 @@ func (c *container) await(ctx context.Context, ready func(context.Context, strin
 	return nil
 }
 
-// end stops the program of a Pod, and deletes the Pod, also when what has called it is over.
+// end stops the program of a Pod, and deletes the Pod, even if the caller's context has ended.
 func (n *node) end(ctx context.Context, namespace, name string, c *container) {
 	c.stop()
 	n.logs.Delete(namespace + "/" + name)
@@ -119,8 +119,8 @@ func accepts(ctx context.Context, address, port string) bool {
 	return conn.Close() == nil
 }
 
-// command returns the command of a container with a file system of its own, in which the
-// program is, and the files of its volumes.
+// command returns the command of a container with a file system of its own, which has the program
+// and the files of its volumes.
 func command(root, program string, pod *corev1.Pod, files map[string][]byte) (*exec.Cmd, error) {
 	if err := os.Link(program, filepath.Join(root, filepath.Base(program))); err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func command(root, program string, pod *corev1.Pod, files map[string][]byte) (*e
 	return cmd, nil
 }
 
-// podLog keeps what a program writes, by lines and their times.
+// podLog keeps the output of a program, by lines and their times.
 type podLog struct {
 	mu    sync.Mutex
 	rest  []byte

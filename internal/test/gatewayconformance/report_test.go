@@ -25,8 +25,8 @@ const (
 	pageFile   = "../../../docs/gateway-api.md"
 )
 
-// checkReport compares the results of a run of the whole suite with what is written down, or
-// writes that.
+// checkReport compares the results of a run of the whole suite with the committed ones, or writes
+// them.
 func checkReport(t *testing.T, s *suite.ConformanceTestSuite) {
 	t.Helper()
 	report, err := s.Report()
@@ -45,7 +45,7 @@ func checkReport(t *testing.T, s *suite.ConformanceTestSuite) {
 	compare(t, pageFile, page(report))
 }
 
-// compare compares a file with what it should be, or writes it.
+// compare compares a file with its expected content, or writes it.
 func compare(t *testing.T, file string, want []byte) {
 	t.Helper()
 	if *update {

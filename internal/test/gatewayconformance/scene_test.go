@@ -24,7 +24,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 )
 
-// scene is a namespace in which a test has objects, as their users write them.
+// scene is a namespace with the objects of a test, as users write them.
 type scene struct {
 	t         *testing.T
 	cluster   *environment

@@ -13,18 +13,18 @@ import (
 
 // Call is a call that a client is to make, without content.
 type Call struct {
-	// ID is its number among those that are made together; Make sets it.
+	// ID is the number of the call among the calls made together. Make sets it.
 	ID      int               `json:"id"`
 	Target  string            `json:"target"`
 	Path    string            `json:"path"`
 	Headers map[string]string `json:"headers,omitempty"`
-	// Timeout is in milliseconds; 0: 30 seconds.
+	// Timeout is in milliseconds. Zero means 30 seconds.
 	Timeout int64 `json:"timeout"`
 	// Waits: it waits for a connection; else it fails at once when there is none to be had.
 	Waits bool `json:"waits,omitempty"`
 }
 
-// Answer is what came of a call.
+// Answer is the result of a call.
 type Answer struct {
 	ID int `json:"id"`
 	// Backend is the header backend of the answer.
@@ -45,12 +45,13 @@ type Caller struct {
 const (
 	// timeout is that of calls that say none.
 	timeout = 30 * time.Second
-	// patience is how long a client may take to start and to make calls: grpc-js reads all of Envoy's protocol buffers first.
+	// patience is how long a client may take to start and to make calls: grpc-js reads all of
+	// Envoy's protocol buffers first.
 	patience = 2 * time.Minute
 )
 
-// Make makes calls, of which the client begins all before it waits for answers, and returns the answers in the order of
-// the calls.
+// Make makes calls and returns the answers in the order of the calls. The client begins all calls
+// before it waits for answers.
 func (c *Caller) Make(calls ...Call) []Answer {
 	c.tb.Helper()
 	out, err := c.Try(calls...)

@@ -4,5 +4,6 @@
 // process, grpc-js as a Node program, and the C-core of Python as a Python program. All read their configuration by
 // xDS, and use the certificates of their bootstraps where it says so.
 //
-// The programs and what they need are in internal/test/realclients/testdata; tests of the packages beside that one find them.
+// The programs and their dependencies are in internal/test/realclients/testdata, and tests of its
+// sibling packages find them there.
 package grpccall

@@ -61,7 +61,8 @@ func (k Kind) Start(tb testing.TB, bootstrap []byte) *Caller {
 	return c
 }
 
-// Programs has the programs in Node and Python, seen from the packages beside internal/test/realclients.
+// Programs has the Node and Python programs. The path is relative to the siblings of
+// internal/test/realclients.
 const Programs = "../realclients/testdata"
 
 // NodeModules has, after "npm ci", the packages of the programs in Node.
@@ -77,8 +78,8 @@ func missingNode() string {
 	return ""
 }
 
-// Python returns a Python that has gRPC, or "". Debian installs python3-grpcio for its own Python, which need not be the
-// first in the PATH.
+// Python returns a Python that has gRPC, or "". Debian installs python3-grpcio for its own Python,
+// which need not be the first in the PATH.
 func Python() string { return findPython() }
 
 // findPython looks once.

@@ -16,9 +16,10 @@ import (
 	"testing"
 )
 
-// StartProgram starts a client or server of gRPC in a process of its own, which has a bootstrap, and nothing else of the
-// environment: proxies, for example, are for the world and not for the loopback interface. It ends when its standard input
-// does, at the end of the test; that it fails fails the test. read reads its standard output, all of it.
+// StartProgram starts a gRPC client or server in a process of its own, with a bootstrap and
+// otherwise an empty environment, because proxy settings, for example, must not apply to the
+// loopback interface. The process ends when its standard input is closed, at the end of the test. A
+// failure of the process fails the test. read must read all of its standard output.
 func StartProgram(tb testing.TB, bootstrap []byte, env []string, read func(io.Reader), program string, args ...string) (stdin io.Writer) {
 	tb.Helper()
 	file := filepath.Join(tb.TempDir(), "bootstrap.json")

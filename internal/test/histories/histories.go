@@ -23,10 +23,9 @@ const (
 	seedVariable  = "PILOTKIT_SEED"      // the only seed to follow
 )
 
-// Seeds returns the seeds of the histories that a test follows: first those that once failed,
-// which testdata/seeds/TestName.txt lists, one in a line; then 0, 1, and so on, as many as the
-// tier's share of full. PILOTKIT_HISTORIES=1000 follows that many instead, and PILOTKIT_SEED=7
-// only that one.
+// Seeds returns the seeds of the histories that a test follows: first the seeds that failed before,
+// from testdata/seeds/TestName.txt, one in a line; then 0, 1, and so on, up to the tier's share of
+// full. PILOTKIT_HISTORIES=1000 follows that many instead, and PILOTKIT_SEED=7 only that one.
 func Seeds(tb testing.TB, full int) []uint64 {
 	tb.Helper()
 	if only, given := number(tb, seedVariable); given {

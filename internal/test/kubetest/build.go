@@ -53,8 +53,8 @@ func requireBinary(tb testing.TB) (path string) {
 	return path
 }
 
-// buildMargin is how long before the time-out of the tests a build is ended. When they
-// time out nothing ends what they have started.
+// buildMargin is the time between the end of a build and the time-out of the tests, because a
+// time-out leaves the started processes running.
 const buildMargin = 5 * time.Second
 
 // beforeTimeout returns a context that ends before the tests time out.

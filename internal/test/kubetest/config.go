@@ -52,8 +52,8 @@ func (c Config) Call(ctx context.Context, method, path string, body []byte) (sta
 	return response.StatusCode, answer, err
 }
 
-// Send is Call for answers that come bit by bit, as those of watches do: the caller
-// reads the body and closes it. There is no time limit but that of ctx.
+// Send is Call for streamed responses, such as those of watches: the caller reads the body and
+// closes it. Only ctx limits the time.
 func (c Config) Send(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, c.Host+path, bytes.NewReader(body))
 	if err != nil {

@@ -32,9 +32,9 @@ func IstioCRDs(tb testing.TB) []byte {
 	return data
 }
 
-// GatewayAPICRDs returns the CRDs of a channel, "standard" or "experimental", of the version of
-// sigs.k8s.io/gateway-api that the module under test requires, as YAML: those of some plurals
-// ("httproutes"), or all of its group gateway.networking.k8s.io.
+// GatewayAPICRDs returns the CRDs of a channel, "standard" or "experimental", as YAML, in the
+// version of sigs.k8s.io/gateway-api that the module under test requires. It returns the CRDs of
+// the given plurals ("httproutes"), or without plurals all of the group gateway.networking.k8s.io.
 func GatewayAPICRDs(tb testing.TB, channel string, plurals ...string) []byte {
 	tb.Helper()
 	const group = "gateway.networking.k8s.io_"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package kubetest starts a real kube-apiserver, with an etcd behind it, for
-// tests. Conflicts, watches, relists, validation and access control are then those
-// of Kubernetes itself; no controller runs, so that nothing makes EndpointSlices
-// or deletes what a namespace held.
+// Package kubetest starts a real kube-apiserver, with an etcd behind it, for tests. Conflicts,
+// watches, relists, validation and access control are therefore those of Kubernetes itself. No
+// controller runs, so EndpointSlices are not created, and the objects of a deleted namespace are
+// not removed.
 //
 //	var apiserver kubetest.Shared
 //

@@ -20,7 +20,7 @@ type Front struct {
 	workers  sync.WaitGroup
 
 	mu sync.Mutex
-	// resumed is closed while nothing is held up.
+	// resumed is closed while connections are not paused.
 	resumed chan struct{}
 	refuse  bool
 	swallow bool
@@ -195,7 +195,7 @@ func (f *Front) drop(conn net.Conn) {
 	delete(f.conns, conn)
 }
 
-// forward copies what the server sends, as slowly as it should be.
+// forward copies the data of the server, at the configured speed.
 func (f *Front) forward(client io.Writer, server net.Conn) {
 	buffer := make([]byte, 64<<10)
 	for {

@@ -27,9 +27,9 @@ func Listen() *Listener {
 	return &Listener{accept: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// Dial returns the client's end of a new connection when the other one has been
-// accepted. It fails with net.ErrClosed once the listener is closed, and with the cause
-// of the context's end. Nothing is buffered: a write ends when it has been read.
+// Dial returns the client's end of a new connection when the server has accepted the other end. It
+// fails with net.ErrClosed once the listener is closed, and with the cause of the context's end.
+// Connections are unbuffered: a write returns when it has been read.
 func (l *Listener) Dial(ctx context.Context) (net.Conn, error) {
 	client, server := net.Pipe()
 	select {

@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/memnet"
 )
 
-// TestConnection: what one end writes the other reads, until it is closed.
+// TestConnection: one end reads the bytes that the other writes, until it is closed.
 func TestConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := memnet.Listen()

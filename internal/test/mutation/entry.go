@@ -17,7 +17,7 @@ type entry struct {
 	tests    []string // the folders of the packages whose tests have to fail, from the root
 	run      string   // the tests that fail soonest, as a pattern of go test -run; empty for all
 	race     bool     // only the race detector sees it
-	full     string   // the tests of the full tier that kill it; empty where those of the default tier do
+	full     string   // the tests of the full tier that kill it; empty if tests of the default tier do
 	old, new string   // the text that is replaced, and by what
 }
 

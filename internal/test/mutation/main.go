@@ -6,10 +6,10 @@
 //	go run ./internal/test/mutation                     every entry, the default tier
 //	go run ./internal/test/mutation -tier full          every entry, the full tier
 //	go run ./internal/test/mutation -only aggregate     entries whose title or file matches
-//	go run ./internal/test/mutation -list               what there is, without running it
+//	go run ./internal/test/mutation -list               list the entries without running them
 //
-// It exits with 1 if a fault survives, or does not compile. What is in the files of the
-// catalogue is said at parse. No file of the repository is changed.
+// It exits with 1 if a fault survives, or does not compile. The format of the catalogue's files is
+// documented at parse. No file of the repository is changed.
 package main
 
 import (

@@ -16,8 +16,8 @@ import (
 // root is the root of the repository.
 const root = "../../.."
 
-// TestCatalogue checks what would otherwise be known only after an hour: that each entry still
-// fits its file, and that no package of the product lacks one.
+// TestCatalogue checks the catalogue without the hour that a run takes: each entry still fits its
+// file, and every package of the product has one.
 func TestCatalogue(t *testing.T) {
 	entries, err := read(root)
 	if err != nil {
@@ -52,9 +52,9 @@ func TestCatalogue(t *testing.T) {
 	}
 }
 
-// productLines returns how many lines of code the packages of the product have, by their
-// folders. Packages of tests (this folder's neighbours, and those that programs test their own
-// implementations with) and examples are not the product.
+// productLines returns the number of lines of code in the packages of the product, by folder.
+// Packages for tests (siblings of this folder, and the suites for other implementations) and
+// examples are not part of the product.
 func productLines(t *testing.T) map[string]int {
 	t.Helper()
 	lines := make(map[string]int)

@@ -21,15 +21,15 @@ type runner struct {
 	timeout time.Duration
 }
 
-// verdict is what the tests said of a fault.
+// verdict is the result of the tests for a fault.
 type verdict struct {
 	alive  bool // no test failed
 	broken bool // and none could run: it does not compile
 	text   string
 }
 
-// try runs the tests of an entry until one fails: those of its pattern first, then all of its
-// packages.
+// try runs the tests of an entry until one fails: the tests that match its pattern first, then all
+// tests of its packages.
 func (r runner) try(ctx context.Context, e entry) (verdict, error) {
 	dir, err := os.MkdirTemp("", "mutation")
 	if err != nil {
@@ -82,8 +82,7 @@ func (r runner) overlay(e entry, dir string) (string, error) {
 	return path, os.WriteFile(path, replace, 0o600)
 }
 
-// test runs tests of the package in a folder, and returns what they print and whether they
-// passed.
+// test runs tests of the package in a folder, and returns their output and whether they passed.
 func (r runner) test(ctx context.Context, folder string, flags ...string) (out string, ok bool, err error) {
 	args := append([]string{"test", "-failfast", "-vet=off", "-timeout=" + r.timeout.String()}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, ".")...) //nolint:gosec // flags of the catalogue

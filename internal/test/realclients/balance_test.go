@@ -14,9 +14,8 @@ func in(locality string, weight uint32, e *networking.WorkloadEntry) *networking
 	return e
 }
 
-// TestLocalityWeights: localities share the calls as their weights say, which
-// are the sums of what is in them. Inside a locality round robin does not look
-// at weights.
+// TestLocalityWeights: localities share the calls by their weights, which are the sums of the
+// weights of their endpoints. Inside a locality round robin ignores weights.
 func TestLocalityWeights(t *testing.T) {
 	eachClient(t, func(s *scene) {
 		one, two, three := s.backend("one"), s.backend("two"), s.backend("three")
@@ -38,8 +37,8 @@ func TestLocalityWeights(t *testing.T) {
 	})
 }
 
-// shares returns when the backends share the calls as wanted. Clients choose at
-// random, and go on for a moment with what they had: a sample may be off.
+// shares returns when the backends share the calls as wanted. Clients choose at random, and use
+// their old configuration for a moment, so a sample may be off.
 func (c *caller) shares(want map[string]float64) {
 	c.t.Helper()
 	const sample, samples, tolerance = 400, 20, 0.1 // 4 standard deviations of a half

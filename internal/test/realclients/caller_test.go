@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// outcome is what a client reports, as a line of JSON: of one call either the
-// backend or the error, or else a mark that it was sent.
+// outcome is a client's report, as a line of JSON: for one call either the backend or the error, or
+// else a mark that it was sent.
 type outcome struct {
 	Backend string `json:"backend"`
 	Error   string `json:"error"`
@@ -88,7 +88,7 @@ type caller struct {
 	send  func(mark string) error // the client reports the mark between two calls
 	marks int
 	until time.Time // when the method that reads gives up
-	recap []string  // what was read last, for messages
+	recap []string  // the last line, for messages
 	// failed is how many calls have failed, failure the error of the last of them.
 	failed  int
 	failure string
@@ -202,7 +202,7 @@ func (c *caller) mark() {
 	c.readUntil(mark, patience)
 }
 
-// startMark is what a client reports before its first call, without being asked.
+// startMark is the report of a client before its first call.
 const startMark = "start"
 
 func (c *caller) readUntil(mark string, most time.Duration) {

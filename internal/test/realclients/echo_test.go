@@ -17,9 +17,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
 )
 
-// echo is a backend that answers every method with its name in a header. What a
-// call's headers ask for happens before: "fail: N" fails every attempt but the
-// (N+1)th with UNAVAILABLE, "wait: MS" takes that long.
+// echo is a backend that answers every method with its name in a header. Headers of a call control
+// it: "fail: N" fails every attempt but the (N+1)th with UNAVAILABLE, "wait: MS" delays the answer.
 type echo struct {
 	port  uint32
 	calls atomic.Int64

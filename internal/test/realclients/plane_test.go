@@ -71,8 +71,8 @@ func (p *plane) poll(what string, condition func() bool) {
 	}
 }
 
-// versions returns what the client has accepted, by type, as soon as it has
-// accepted resources of all types. It has to be the only one.
+// versions returns the versions that the client has accepted, by type, as soon as it has accepted
+// resources of all types. It must be the only one.
 func (p *plane) versions() (versions map[string]string) {
 	p.TB.Helper()
 	const types = 4
@@ -83,7 +83,7 @@ func (p *plane) versions() (versions map[string]string) {
 	return versions
 }
 
-// accepting returns the versions of the types of which the client has everything.
+// accepting returns the versions of the types whose resources the client has accepted completely.
 func (p *plane) accepting() map[string]string {
 	p.TB.Helper()
 	p.Applied()

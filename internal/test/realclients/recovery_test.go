@@ -19,9 +19,9 @@ func TestEndpointsOnly(t *testing.T) {
 	})
 }
 
-// recovers takes a service away and brings it back several times. Recovery takes
-// as long as the machine is busy; the best time shows what client and server do, if
-// the client had the time to make calls meanwhile.
+// recovers removes a service and adds it again several times. The duration of a recovery depends on
+// the load of the machine; the best time shows the behaviour of client and server, if the client
+// had the time to make calls meanwhile.
 func (c *caller) recovers(takeAway, restore func(), backend string) {
 	c.t.Helper()
 	const atMost, idle = time.Second, 200 // failed calls, of about 400 that an idle machine makes in a second

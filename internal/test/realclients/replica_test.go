@@ -91,7 +91,7 @@ func (r *replica) seesSourcesAway(t *testing.T) {
 	r.sees(t, "stale sources", func(stale bool) bool { return stale })
 }
 
-// seesSources returns when none is.
+// seesSources returns when no source is stale.
 func (r *replica) seesSources(t *testing.T) {
 	t.Helper()
 	r.sees(t, "current sources", func(stale bool) bool { return !stale })

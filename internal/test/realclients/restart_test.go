@@ -10,9 +10,9 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// TestRestart ends the server and starts another one on its address that knows
-// the same: what clients have is what it sends, version for version, and no call
-// fails meanwhile. Changes that were made between are followed.
+// TestRestart ends the server and starts another one on its address with the same content: it sends
+// the clients' current versions, and no call fails meanwhile. Clients are updated with changes made
+// in between.
 func TestRestart(t *testing.T) {
 	eachClient(t, func(s *scene) {
 		one, two, three := s.backend("one"), s.backend("two"), s.backend("three")

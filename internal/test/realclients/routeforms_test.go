@@ -44,8 +44,8 @@ const timed = "timeout"
 
 const toA = `"route": [{"destination": {"host": "a"}}]`
 
-// formCases are what the clients part in, and what they have in common, with the
-// forms that we chose.
+// formCases are the differences between clients, and their common behaviour, with the forms that we
+// chose.
 var formCases = []formCase{
 	{"exact path", `{"match": [{"uri": {"exact": "/s/M"}}], ` + toA + `}`, []formCall{{path: "/s/M", want: "a"}, {path: "/s/m", want: "rest"}, {path: "/s/Mx", want: "rest"}}},
 	{"prefix", `{"match": [{"uri": {"prefix": "/s/"}}], ` + toA + `}`, []formCall{{path: "/s/M", want: "a"}, {path: "/t/M", want: "rest"}}},
@@ -118,8 +118,8 @@ var formCases = []formCase{
 	{timed, `{"timeout": "3s", ` + toA + `}`, []formCall{{headers: h{"wait": "9000"}, code: codes.DeadlineExceeded}, {want: "a"}}},
 }
 
-// TestRouteForms: what we make of rules for gRPC clients is refused by none of them,
-// and means the same to all.
+// TestRouteForms: our form of rules for gRPC clients is accepted by all of them, with the same
+// meaning.
 func TestRouteForms(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.Name, func(t *testing.T) {

@@ -9,8 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// scene is the test of a scenario with one of the clients. What it starts ends
-// with it.
+// scene is the test of a scenario with one of the clients. Its processes end with it.
 type scene struct {
 	*testing.T
 	client kind

@@ -26,10 +26,9 @@ func outage() time.Duration {
 	return 2 * time.Second
 }
 
-// TestSourcesAway takes every source away for a minute, and moves services in them
-// meanwhile. Clients, of which some are cut over to another control plane then, lose no
-// call and no resource, and when the sources are back they get what has moved and
-// nothing else.
+// TestSourcesAway makes every source unavailable for a minute, and moves services in them
+// meanwhile. Clients, some of them moved to another control plane then, lose no call and no
+// resource, and when the sources are back they get exactly the moved services.
 func TestSourcesAway(t *testing.T) {
 	t.Parallel()
 	one, two := startBackend(t, "one"), startBackend(t, "two")

@@ -23,8 +23,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// staticPlane is a server of go-control-plane with resources that a test made. It
-// is not our server: what clients make of our resources does not depend on it.
+// staticPlane is a server of go-control-plane with resources made by a test. It is not our server,
+// because the clients' reading of our resources does not depend on it.
 type staticPlane struct {
 	address string
 	caches  map[string]*cache.LinearCache
@@ -64,7 +64,7 @@ func (p *staticPlane) note(_ int64, r *discovery.DiscoveryRequest) error {
 	return nil
 }
 
-// refusals returns what clients refused.
+// refusals returns the NACKs of clients.
 func (p *staticPlane) refusals() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()

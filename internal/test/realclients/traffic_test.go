@@ -20,7 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// trafficPlane starts a control plane in which traffic policies take effect.
+// trafficPlane starts a control plane with traffic policies.
 func (s *scene) trafficPlane(configs ...configstore.Config) *plane {
 	s.Helper()
 	return startPlaneWith(s.T, testplane.Options{Server: func(p *testplane.Plane) ads.Options {
@@ -123,7 +123,7 @@ const (
 	chiSquareTwo = 27.6
 )
 
-// TestTrafficWeights: calls are shared by the weights of a route, whatever their sum.
+// TestTrafficWeights: calls are shared by the weights of a route, regardless of their sum.
 func TestTrafficWeights(t *testing.T) {
 	eachClient(t, func(s *scene) {
 		p := s.trafficPlane(s.versions("v1", "v2", "v3"), s.subsets("v1", "v2", "v3"),

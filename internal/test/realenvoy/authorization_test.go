@@ -26,7 +26,7 @@ import (
 const protected = openEdge + `[{directResponse: {status: 200}}]
 `
 
-// authorizer decides by the header x-let-in, of whatever it is asked.
+// authorizer decides by the header x-let-in of any request.
 type authorizer struct {
 	authv3.UnimplementedAuthorizationServer
 }
@@ -232,8 +232,9 @@ func testAuthorization(t *testing.T, o envoyproxy.Options) {
 	g.Accepted()
 }
 
-// TestAuthorizationQuarantine: an Envoy that refuses what a policy is made of denies what the policy
-// may be about, rather than going without it. Here the regular expression of an account is too long for it.
+// TestAuthorizationQuarantine: an Envoy that rejects a policy's resources denies all calls that the
+// policy may apply to, rather than working without it. Here the regular expression of an account is
+// too long for it.
 func TestAuthorizationQuarantine(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
 		t.Helper()
@@ -256,7 +257,7 @@ spec: {action: ACTION, rules: [{from: [{source: {serviceAccounts: [ACCOUNT]}}]}]
 				return false
 			})
 			g.proxy.Await(action+" becomes "+becomes, func() bool { return g.status("GET /") == becomes })
-			g.proxy.Await(action+" is explained", func() bool { // once the server knows what the Envoy has accepted
+			g.proxy.Await(action+" is explained", func() bool { // once the server knows the resources that the Envoy has accepted
 				d := decisionOf(g.plane, g.http, "/")
 				return d != nil && d.Allowed == (becomes == "200") && strings.Contains(fmt.Sprint(d.Problems), "AuthorizationPolicy/ingress/policy is left out of")
 			})

@@ -37,7 +37,7 @@ func (b *backend) port() string { return portOf(b.Listener) }
 
 func portOf(l net.Listener) string { return strconv.Itoa(l.Addr().(*net.TCPAddr).Port) }
 
-// startEcho is a TCP server that sends back what it gets.
+// startEcho is a TCP server that echoes its input.
 func startEcho(t *testing.T) (port string) {
 	t.Helper()
 	l := testserver.Listen(t, "127.0.0.1:0")

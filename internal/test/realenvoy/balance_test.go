@@ -91,8 +91,8 @@ func TestHashing(t *testing.T) {
 	})
 }
 
-// TestOutliers: a backend that fails is ejected, and those of another region serve
-// when the near ones are gone.
+// TestOutliers: a failing backend is ejected, and backends of another region serve when the near
+// ones are ejected.
 func TestOutliers(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
 		t.Helper()
@@ -113,7 +113,7 @@ func TestOutliers(t *testing.T) {
 	})
 }
 
-// TestLimits: what is over the limits of a connection pool is refused at once.
+// TestLimits: requests over the limits of a connection pool are rejected at once.
 func TestLimits(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
 		t.Helper()

@@ -153,8 +153,7 @@ func (l *lines) ask() (string, error) {
 	return l.scanner.Text(), nil
 }
 
-// calls are those that clients make without pause while their traffic moves from state to
-// state.
+// calls are continuous calls of clients while their traffic moves from state to state.
 type calls struct {
 	t *testing.T
 	// mayAnswer reports whether a target may answer in a state.
@@ -204,9 +203,8 @@ func startCalls(t *testing.T, mayAnswer func(state int, target string) bool, con
 	return c
 }
 
-// add notes the end of a call that began when a state was applied. A worker of an Envoy may
-// learn of that state later than those who wait for it, so that the one before may still
-// answer.
+// add records the end of a call that began when a state was applied. A worker of an Envoy may apply
+// that state later than the test sees it, so that the previous state may still respond.
 func (c *calls) add(client int, since int64, begun time.Time, target string, err error) {
 	until := c.begun.Load()
 	if err == nil && !c.answeredIn(int(max(0, since-1)), int(until), target) {

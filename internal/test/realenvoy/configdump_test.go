@@ -105,7 +105,7 @@ func addressesIn(m *endpointv3.ClusterLoadAssignment) (out []string) {
 	return out
 }
 
-// shows checks that the plane shows of the only proxy what that shows itself.
+// shows checks that the control plane's report of the only proxy agrees with the proxy's own.
 func (s *shared) shows(step int) {
 	s.TB.Helper()
 	if err := errors.Join(s.Configs.Flush(s.context()), s.Server.Flush(s.context())); err != nil {
@@ -138,9 +138,8 @@ func (s *shared) shows(step int) {
 	s.TB.Errorf("step %d (-the Envoy +the plane):\n%s", step, cmp.Diff(own, shown, protocmp.Transform()))
 }
 
-// TestConfigDump: what the plane says that an Envoy has is what the Envoy says itself,
-// resource by resource, after random changes, of which some are refused by that Envoy
-// alone.
+// TestConfigDump: the control plane's report of an Envoy's configuration agrees with the Envoy's
+// own, resource by resource, after random changes, including some that only that Envoy rejects.
 func TestConfigDump(t *testing.T) {
 	for _, program := range envoyproxy.Programs(t) {
 		eachProtocol(t, func(t *testing.T, delta bool) {
@@ -204,7 +203,7 @@ spec:
 			s.Delete(istio.ServiceEntry, "ingress", name)
 		}
 		if random.IntN(3) == 0 {
-			continue // with what comes next
+			continue // with the next change
 		}
 		s.shows(step)
 		refused = refused || len(s.leftOut()) > 0

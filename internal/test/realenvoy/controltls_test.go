@@ -81,7 +81,7 @@ func (v *volume) rotate(name string, issuer *issuing.Authority, trusted ...*issu
 	return serialOf(v.t, certificate)
 }
 
-// files are what a control plane reads of the volume.
+// files are the files of the volume that a control plane reads.
 func (v *volume) files() authn.Files {
 	return authn.Files{
 		Certificate: filepath.Join(v.dir, "tls.crt"), Key: filepath.Join(v.dir, "tls.key"), Authorities: filepath.Join(v.dir, "ca.crt"),

@@ -36,7 +36,7 @@ func documentedBlocks(t *testing.T, replace ...string) (blocks [][]byte) {
 	return blocks
 }
 
-// documentedBootstraps are those of a gateway and of a sidecar.
+// documentedBootstraps are the bootstraps of a gateway and of a sidecar.
 func documentedBootstraps(t *testing.T, replace ...string) (gateway, sidecar *bootstrap.Bootstrap) {
 	t.Helper()
 	blocks := documentedBlocks(t, replace...)

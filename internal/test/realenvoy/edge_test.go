@@ -49,13 +49,14 @@ spec:
   gateways: [edge]
   http: `
 
-// shopGateway is that Gateway with a server that has HTTP for one host, to which the rules of a VirtualService follow.
+// shopGateway is that Gateway with an HTTP server for one host, followed by the rules of a
+// VirtualService.
 const shopGateway = edgeServers + `
   - {port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: [shop.example.com]}
 ---` + shopRoutes
 
-// openEdge is that Gateway with a server that has HTTP and one that leads TCP to the service echo, to which the rules of a
-// VirtualService for HTTP follow.
+// openEdge is that Gateway with an HTTP server and one that routes TCP to the service echo,
+// followed by the rules of a VirtualService for HTTP.
 const openEdge = edgeServers + `
   - {port: {number: HTTPPORT, name: http, protocol: HTTP}, bind: 127.0.0.1, hosts: ["*"]}
   - {port: {number: TCPPORT, name: tcp, protocol: TCP}, bind: 127.0.0.1, hosts: ["*"]}
@@ -176,7 +177,7 @@ func (e *edge) get(path string, headers ...string) answer {
 	return a
 }
 
-// who returns who answers a request, or with which status it failed.
+// who returns the workload that responds to a request, or the status of a failure.
 func (e *edge) who(path string, headers ...string) string {
 	e.TB.Helper()
 	if a := e.get(path, headers...); a.StatusCode != http.StatusOK {
@@ -196,7 +197,7 @@ func (e *edge) await(what string, condition func() bool) {
 	}
 }
 
-// fine fails the test if the Envoy refused something, or was sent what is outmoded.
+// fine fails the test if the Envoy rejected a resource, or got a deprecated field.
 func (e *edge) fine() {
 	e.TB.Helper()
 	e.Accepted()

@@ -25,9 +25,8 @@ func routedListener(routes string) *listenerv3.Listener {
 	}
 }
 
-// TestRoutesThatAreGone: a listener of the program's does not keep a sidecar from starting
-// when the last service of its port is gone, or a Sidecar does not import it; it serves
-// what comes later.
+// TestRoutesThatAreGone: a sidecar starts with a listener of the host even if the last service of
+// its port was deleted, or a Sidecar does not import it; it serves services that are added later.
 func TestRoutesThatAreGone(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
 		t.Helper()

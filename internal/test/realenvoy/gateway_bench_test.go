@@ -92,9 +92,9 @@ func (g *largeGateway) set(c configstore.Config) {
 	}
 }
 
-// answers waits until requests for a host are answered by a backend, or with a status.
-// It asks after a millisecond, and then each time after a twentieth of the time that has
-// passed, so that asking costs next to nothing of what is measured.
+// answers waits until requests for a host are answered by a backend, or with a status. It polls
+// after a millisecond, and then each time after a twentieth of the elapsed time, so that polling
+// costs a negligible part of the measurement.
 func (g *largeGateway) answers(host int, want string) {
 	g.TB.Helper()
 	begun := time.Now()
@@ -247,7 +247,7 @@ func handshakes(b *testing.B, port uint32, host string, issuer *authority) bool 
 // usage is CPU time, of this process and of an Envoy.
 type usage struct{ server, envoy time.Duration }
 
-// usageOf returns what was used until now; an Envoy that is nil used nothing.
+// usageOf returns the resources used so far; a nil Envoy has used none.
 func usageOf(proxy *envoyproxy.Proxy) usage {
 	u := usage{server: cpuTime("self")}
 	if proxy != nil {

@@ -86,7 +86,7 @@ func startGateway(t *testing.T, delta bool) *gateway {
 	return g
 }
 
-// endpoints makes backends those of the service.
+// endpoints sets the endpoints of the service to the backends.
 func (g *gateway) endpoints(backends ...*backend) {
 	g.TB.Helper()
 	g.Apply(serviceEntry("shop.local.test", "HTTP", backends...))

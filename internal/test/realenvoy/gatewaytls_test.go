@@ -113,7 +113,7 @@ func callTLS(t *testing.T, port string, config *tls.Config) error {
 	return nil
 }
 
-// testTerminated: TLS ends at the gateway, and what is in it goes to a TCP service.
+// testTerminated: TLS ends at the gateway, and its content goes to a TCP service.
 func testTerminated(t *testing.T, port string, issuer *authority) {
 	t.Helper()
 	conn, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", local(port))

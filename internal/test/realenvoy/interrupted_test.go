@@ -96,7 +96,7 @@ func (s *stage) restart(cut <-chan struct{}, end func()) {
 // listeners, and their routes.
 const gatewayTypes = 4
 
-// awaitConnected returns when all gateways have subscribed to what they had.
+// awaitConnected returns when all gateways have subscribed to their former resources.
 func (s *stage) awaitConnected() {
 	s.t.Helper()
 	s.proxies[0].Await("connections", func() bool {
@@ -166,7 +166,7 @@ func (s *stage) addressAt(i int) func(port string) string {
 	}
 }
 
-// appliedAt waits until one gateway has taken what there is for it.
+// appliedAt waits until one gateway is up to date.
 func (s *stage) appliedAt(p *envoyproxy.Proxy) {
 	s.t.Helper()
 	id := nodeOf(slices.Index(s.proxies, p)).ID()

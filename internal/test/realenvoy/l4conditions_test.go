@@ -108,8 +108,7 @@ func TestL4Conditions(t *testing.T) {
 	})
 }
 
-// answerTo returns what a client with an address is answered; "" if its connection is
-// closed.
+// answerTo returns the response to a client with an address, or "" if its connection is closed.
 func answerTo(t *testing.T, from, to string) string {
 	t.Helper()
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}

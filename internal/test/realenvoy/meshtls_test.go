@@ -37,8 +37,8 @@ const meshRoutes = `
   - {route: [{destination: {host: grpc.local.test}}]}
 `
 
-// TestMeshTLS: mutual TLS of the mesh reaches servers that know nothing of Istio's
-// application protocols, and those that know nothing else.
+// TestMeshTLS: mutual TLS of the mesh reaches servers that do not know Istio's application
+// protocols, and servers that know only these.
 func TestMeshTLS(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
 		t.Helper()

@@ -22,10 +22,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 )
 
-// TestMeshTLSWithoutProtocol: sidecars reach servers that know nothing of Istio's
-// application protocols, and those that know nothing else, on ports whose protocol nobody
-// has named: TCP as it is, and any version of HTTP if the program's listeners say which it is
-// (docs/envoy.md).
+// TestMeshTLSWithoutProtocol: sidecars reach servers that do not know Istio's application
+// protocols, and servers that know only these, on ports without a declared protocol: TCP unchanged,
+// and any version of HTTP if the host's listeners detect it (docs/envoy.md).
 func TestMeshTLSWithoutProtocol(t *testing.T) {
 	for _, program := range envoyproxy.Programs(t) {
 		t.Run(program.String(), func(t *testing.T) {
@@ -50,7 +49,7 @@ func testMeshTLSWithoutProtocol(t *testing.T, program envoyproxy.Program, delta 
 	p.vault.set("ingress", "default", secret)
 	p.vault.set("ingress", "ROOTCA", secret)
 	for i, object := range strings.Split(strings.TrimSuffix(objects, "---"), "---") {
-		// Sidecars detect what is spoken to services with an address.
+		// Sidecars detect the protocol of services with an address.
 		p.Apply(strings.Replace(object, "location:", fmt.Sprintf("addresses: [240.0.0.%d]\n  location:", i+1), 1))
 	}
 	p.Applied()
@@ -122,8 +121,8 @@ func passOn(name string) *tcpv3.TcpProxy {
 	return &tcpv3.TcpProxy{StatPrefix: name, ClusterSpecifier: &tcpv3.TcpProxy_Cluster{Cluster: "outbound|80||" + name + ".local.test"}}
 }
 
-// detecting is a listener of a host for a port without protocol: it finds out what clients
-// speak, and has that offered to the server behind Istio's names.
+// detecting is a listener of a host for a port without protocol: it detects the protocol of
+// clients, and makes clusters offer it to the server after Istio's names.
 func detecting(t *testing.T, port uint32, name string) *listenerv3.Listener {
 	t.Helper()
 	l := hostListener(t, port, passOn(name))

@@ -58,9 +58,9 @@ spec:
   tls: [{match: [{sniHosts: [passed.example.com]}], route: [{destination: {host: two.example.com, port: {number: 1}}}]}]
 `
 
-// TestMisdirected: a request for a host of another server of the port, on a connection of
-// HTTP/2 that was made for its own, is answered with 421; those for hosts that nobody has
-// with 404. What changes at one server counts at the others, on the same connections.
+// TestMisdirected: a request for a host of another server of the port, on an HTTP/2 connection for
+// its own server, gets 421; one for an unknown host gets 404. A change at one server affects the
+// others, on the same connections.
 func TestMisdirected(t *testing.T) {
 	for _, program := range envoyproxy.Programs(t) {
 		t.Run(program.String(), func(t *testing.T) {

@@ -26,7 +26,8 @@ var normalizations = []meshconfig.MeshConfig_ProxyPathNormalization_Normalizatio
 	meshconfig.MeshConfig_ProxyPathNormalization_MERGE_SLASHES, meshconfig.MeshConfig_ProxyPathNormalization_DECODE_AND_MERGE_SLASHES,
 }
 
-// documentedPaths returns the rows of the table: what a client asks for, and what becomes of it by each normalization.
+// documentedPaths returns the rows of the table: the request target of a client, and its outcome
+// with each normalization.
 func documentedPaths(t *testing.T) (rows [][]string) {
 	t.Helper()
 	text, err := os.ReadFile("../../../docs/security.md")

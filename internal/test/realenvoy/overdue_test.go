@@ -17,9 +17,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// TestOverdueGateway: a gateway that is stopped for longer than the server waits for its
-// answers is reported, loses what it is sent too early, and nothing once it has caught up;
-// another gateway loses nothing at any time.
+// TestOverdueGateway: a gateway that is stopped for longer than the server waits for its ACKs is
+// reported, loses requests for resources that it gets too early, and none once it has caught up;
+// another gateway never loses any.
 func TestOverdueGateway(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
 		t.Helper()

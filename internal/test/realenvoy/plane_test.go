@@ -24,20 +24,20 @@ import (
 
 const testTimeout = 30 * time.Second
 
-// planeOptions are those of a control plane; the zero value is good.
+// planeOptions are the options of a control plane; the zero value is valid.
 type planeOptions struct {
 	// mesh is Istio's mesh configuration.
 	mesh *meshconfig.MeshConfig
 	// address is where to listen; "" for any.
 	address string
-	// objects are those that it begins with, and vault its secrets: see again.
+	// objects are the initial objects, and vault the secrets: see again.
 	objects []configstore.Config
 	vault   *vault
 	// http10: gateways serve HTTP/1.0.
 	http10 bool
-	// keyRefresh is how often keys of tokens are fetched; 0: as by default.
+	// keyRefresh is the interval for fetching keys of tokens. Zero is the default.
 	keyRefresh time.Duration
-	// ads are further options of the server, and grpc those of the gRPC server.
+	// ads are further options of the server, and grpc the options of the gRPC server.
 	ads  ads.Options
 	grpc []grpc.ServerOption
 }
@@ -113,7 +113,8 @@ func (p *plane) edge(delta bool) *envoyproxy.Proxy {
 	return envoyproxy.Start(p.TB, envoyproxy.Options{Node: edgeNode(), Server: p.Address, Delta: delta})
 }
 
-// readyEdge is edge with options, and returns when the gateway serves what was applied before.
+// readyEdge is edge with options, and returns when the gateway serves the configuration applied
+// before.
 func (p *plane) readyEdge(o envoyproxy.Options) *envoyproxy.Proxy {
 	p.TB.Helper()
 	p.Applied() // so that the Envoy listens when it is ready

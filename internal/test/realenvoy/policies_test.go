@@ -26,7 +26,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 )
 
-// securityCorpus has the scenarios of which the policies are tried.
+// securityCorpus has the scenarios with the tested policies.
 const securityCorpus = "../../../testdata/conformance/security"
 
 // policyGate serves HTTP, HTTPS for clients with certificates, and TCP.
@@ -65,10 +65,11 @@ type policyStep struct {
 // Actions implements corpus.Step.
 func (s policyStep) Actions() []bool { return []bool{s.Apply != nil, s.Delete != nil} }
 
-// gatePorts are those of the gateway.
+// gatePorts are the ports of the gateway.
 type gatePorts struct{ http, https, tcp uint16 }
 
-// policies returns the AuthorizationPolicies that the steps leave, with the gateway's own ports and addresses of this machine.
+// policies returns the AuthorizationPolicies that the steps leave, with the gateway's own ports and
+// addresses of this machine.
 func (s *policyScenario) policies(ports gatePorts) (out []*configstore.Config) {
 	texts := strings.NewReplacer(`"80"`, strconv.Quote(strconv.Itoa(int(ports.http))), `"9000"`, strconv.Quote(strconv.Itoa(int(ports.tcp))))
 	for _, step := range s.Steps {
@@ -103,7 +104,7 @@ const (
 	trustAlias  = "old.example.com"
 )
 
-// policyCourt is a gateway by which policies are tried.
+// policyCourt is a gateway for testing policies.
 type policyCourt struct {
 	*plane
 	proxy *envoyproxy.Proxy

@@ -15,14 +15,15 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 )
 
-// policyWords are what calls are made of that policies are about: what they name, and others.
+// policyWords are the values for building calls that policies may match: the values of the
+// policies, and others.
 type policyWords struct {
 	paths, hosts, methods, identities, values []string
 	headers                                   []string
 	addresses                                 []netip.Addr
 }
 
-// What clients can send as it is.
+// Values that clients can send unchanged.
 var (
 	plainPath   = regexp.MustCompile(`^(/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)*/?$`)
 	plainHost   = regexp.MustCompile(`^[A-Za-z0-9.-]+(:\d+)?$`)
@@ -94,7 +95,7 @@ func add(to *[]string, form *regexp.Regexp, format string, lists ...[]string) {
 	}
 }
 
-// addAddresses adds those of this machine that are in ranges.
+// addAddresses adds addresses of this machine that are in ranges.
 func (w *policyWords) addAddresses(lists ...[]string) {
 	for _, list := range lists {
 		for _, value := range list {

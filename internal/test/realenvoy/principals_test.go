@@ -107,7 +107,7 @@ spec: {jwtRules: [{issuer: "ISS", jwks: 'KEYS'}]}
 ---`
 )
 
-// statusWith is the status of the answer to a request with a token; "": without one.
+// statusWith is the status of the response to a request with a token, or without one for "".
 func statusWith(t *testing.T, transport http.RoundTripper, target, token string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, target, http.NoBody)
@@ -138,8 +138,9 @@ metadata: {name: all, namespace: ingress}
 spec: {hosts: ["*"], gateways: [edge], http: [{directResponse: {status: 200}}]}
 ---`
 
-// TestUnverifiedIdentities: where nobody verifies the certificates of clients, nobody has an identity. "bad" has signed a
-// certificate of an admin itself, and "other" one of somebody.
+// TestUnverifiedIdentities: where certificates of clients are not verified, clients have no
+// identity. "bad" has signed a certificate of an admin itself, and "other" that of another
+// identity.
 func TestUnverifiedIdentities(t *testing.T) {
 	var unverified, verified []identityCase
 	for _, source := range []string{

@@ -23,7 +23,7 @@ import (
 const askingGate = openEdge + `[{route: [{destination: {host: shop.local.test}}]}]
 `
 
-// Providers that differ in what becomes of calls when they fail.
+// Providers that differ in the outcome of calls when they fail.
 const (
 	closedProvider = "closed" // refused, with Envoy's status
 	statusProvider = "status" // refused, with one of the provider's
@@ -33,7 +33,7 @@ const (
 // providerPatience is the timeout of all providers.
 const providerPatience = 300 * time.Millisecond
 
-// extensionProviders are those of both kinds, which their names begin with.
+// extensionProviders are the providers of both kinds, which are prefixes of their names.
 func extensionProviders() (out []*meshconfig.MeshConfig_ExtensionProvider) {
 	patience := durationpb.New(providerPatience)
 	for name, code := range map[string]string{closedProvider: "", statusProvider: "503", openProvider: ""} {
@@ -77,8 +77,8 @@ func startAsking(t *testing.T, o envoyproxy.Options) *asking {
 	return a
 }
 
-// asked is what a request to a path is answered: the status, what the shop was told of the user and has of the client's secret, if it
-// was reached, or the body of a service, and the headers that services set.
+// asked is the response to a request to a path: the status, the user and the client's secret as
+// seen by the shop, if it was reached, or the body of a service, and the headers that services set.
 func (a *asking) asked(path, do string) string {
 	a.TB.Helper()
 	r, err := http.NewRequestWithContext(a.TB.Context(), http.MethodGet, "http://"+local(a.web)+path, http.NoBody)
@@ -119,8 +119,8 @@ func (a *asking) becomes(provider, do, want string) {
 	}
 }
 
-// TestProviders: what CUSTOM policies are about is decided by the service of their provider, and as the provider says if the
-// service is away, slow or fails.
+// TestProviders: what CUSTOM policies are about is decided by the service of their provider, and as
+// the provider says if the service is away, slow or fails.
 func TestProviders(t *testing.T) {
 	for i, program := range envoyproxy.Programs(t) {
 		t.Run(program.String(), func(t *testing.T) {

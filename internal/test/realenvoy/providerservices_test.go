@@ -23,12 +23,12 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
 )
 
-// What a service does that is asked about a request, by its header x-do.
+// The responses of a service to a check, by its header x-do.
 const (
 	doAllow = "allow"
 	doDeny  = "deny"
 	doFail  = "fail"
-	doSlow  = "slow" // it answers when nobody waits any more
+	doSlow  = "slow" // it responds after the caller has given up
 )
 
 // grpcAuthorizer decides about requests by their header x-do, and about connections by lines.
@@ -68,8 +68,9 @@ func headerOptions(name, value string) []*core.HeaderValueOption {
 	return []*core.HeaderValueOption{{Header: &core.HeaderValue{Key: name, Value: value}}}
 }
 
-// httpAuthorizer decides about requests as grpcAuthorizer does. It is asked below the path /check, with one header that it
-// knows the gateway by, and with no header of the request that it does not have to know.
+// httpAuthorizer decides about requests as grpcAuthorizer does. It is asked below the path /check,
+// with one header that it knows the gateway by, and with no header of the request that it does not
+// have to know.
 func httpAuthorizer(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(r.URL.Path, "/check/asked") || r.Header.Get("x-gate") != "edge" || r.Header.Get("x-secret") != "" {
 		w.WriteHeader(http.StatusTeapot)

@@ -17,8 +17,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 )
 
-// largeExpression is one that Envoy compiles to more than the 100 instructions that it
-// allows by default: the plane cannot know what a proxy allows.
+// largeExpression compiles to more than the 100 instructions that Envoy allows by default. The
+// control plane cannot know the limit of a proxy.
 const largeExpression = `/api/v[0-9]{1,3}/[a-zA-Z0-9_-]{1,64}/items`
 
 // shared is a gateway whose plain port tenants share: all their routes are one route

@@ -18,15 +18,15 @@ import (
 	"go.uber.org/atomic"
 )
 
-// report is what a reporter says of a request.
+// report is a reporter's description of a request.
 type report struct {
 	By, Host, Path string
 	Header         http.Header
 }
 
-// reporter is a backend that answers with what it got. Headers of a request make it
-// wait ("x-wait", a duration), or fail with 503 as often as they say ("x-fail", for the
-// request that "x-request-id" names).
+// reporter is a backend that responds with a description of the request. Headers of a request delay
+// the response ("x-wait", a duration), or make it fail with 503 a number of times ("x-fail", for
+// the request in "x-request-id").
 type reporter struct {
 	*httptest.Server
 	name     string

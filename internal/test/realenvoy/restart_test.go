@@ -11,9 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 )
 
-// TestRestart: the server ends and begins again under load, with what it had and with
-// changes that were made meanwhile. No request is lost, no listener drains, and a
-// request that runs ends well.
+// TestRestart: the server restarts under load, with its content and with changes made meanwhile. No
+// request is lost, no listener drains, and a pending request ends well.
 func TestRestart(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
 		t.Helper()

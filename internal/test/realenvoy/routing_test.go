@@ -166,7 +166,7 @@ func (e *edge) testAnswers() {
 		e.TB.Errorf("abort: %d", got.StatusCode)
 	}
 	begun := time.Now()
-	// Envoy takes the time at which an event loop woke up for that of an event.
+	// Envoy uses the time of an event loop's wake-up as the time of an event.
 	if got := e.who("/delay"); got != "one" || time.Since(begun) < 250*time.Millisecond {
 		e.TB.Errorf("delay: %s after %v", got, time.Since(begun))
 	}

@@ -16,31 +16,31 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// scenario is a way in which traffic moves from state to state.
+// scenario describes a move of traffic from state to state.
 type scenario struct {
 	name string
-	// options are those of the control plane; nil: the default ones.
+	// options are the options of the control plane. Nil means the default ones.
 	options func(*stage) planeOptions
 	// write makes what writes states.
 	write func(*stage) writer
-	// fixed are the objects of every state, and state those of one. gatewayPorts stand for
-	// ports of the gateway.
+	// fixed are the objects of every state, and state those of one. gatewayPorts stand for ports of
+	// the gateway.
 	fixed string
 	state func(state int) string
-	// entries are the WorkloadEntries of a state; nil: all workloads in the namespace
-	// ingress.
+	// entries are the WorkloadEntries of a state. Nil means all workloads in the namespace ingress.
 	entries func(s *stage, state int) string
-	// answers are the workloads that may answer in a state; nil: the one of its number.
+	// answers are the workloads that may respond in a state. Nil means the workload with its
+	// number.
 	answers func(state int) []string
-	// call makes a call; nil: a request to the port PLAIN.
+	// call makes a call. Nil means a request to the port PLAIN.
 	call func(*caller) (target string, err error)
-	// play plays it; nil: with one gateway.
+	// play plays the scenario. Nil means with one gateway.
 	play func(s *stage, n int)
-	// mayLose reports whether calls may be lost in a variant; nil: none may be.
+	// mayLose reports whether calls may be lost in a variant. Nil means never.
 	mayLose func(variant) bool
 }
 
-// writer brings what a control plane reads from one state to another.
+// writer changes the input of a control plane from one state to another.
 type writer func(s *stage, changes []configstore.Mutation, all []configstore.Config)
 
 // inOneBatch commits all changes as one.
@@ -63,7 +63,7 @@ func inSeparateWrites(*stage) writer {
 	}
 }
 
-// inOneFile replaces a file that has all objects.
+// inOneFile replaces a file with all objects.
 func inOneFile(s *stage) writer {
 	dir := s.t.TempDir()
 	source := file.New(dir, s.plane.Configs)
@@ -243,7 +243,7 @@ func movingHost(state int) string {
 // namespaceHosts is how many hosts the namespaces of the scenario have.
 const namespaceHosts = 3
 
-// namespace has all that leads clients to workloads.
+// namespace has all objects that route clients to workloads.
 func namespace(state int) string {
 	name, text := fmt.Sprintf("team-%d", state), ""
 	for i := range namespaceHosts {
@@ -258,7 +258,7 @@ spec: {host: %[1]s.local.test, subsets: [{name: all, labels: {app: shop}}]}
 	return text
 }
 
-// withDefaults fills in what a scenario does not say.
+// withDefaults fills in the defaults of a scenario.
 func (s scenario) withDefaults() scenario {
 	if s.fixed == "" {
 		s.fixed = allPorts

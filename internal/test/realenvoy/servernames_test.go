@@ -17,7 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 )
 
-// chainHosts are those of servers on one port, from which random Gateways choose.
+// chainHosts are the hosts of servers on one port, for random Gateways.
 var chainHosts = []string{"a.example.com", "b.example.com", "*.example.com", "*.b.example.com", "x.b.example.com", "c.test", "*.test", "*"}
 
 // TestServerNames: which server of a port a TLS connection gets. Random Gateways have

@@ -53,7 +53,7 @@ func httpByRoutes(t *testing.T, routes string) *hcm.HttpConnectionManager {
 	return m
 }
 
-// filterName is the name by which routes refer to a filter.
+// filterName is the name of a filter in routes.
 func filterName(f proto.Message) string {
 	switch f.(type) {
 	case *faultv3.HTTPFault:

@@ -33,9 +33,9 @@ spec:
   http: [{route: [{destination: {host: silent.example.org}}]}]
 `
 
-// TestSilentDNS: a service whose DNS server does not answer, for which Envoy keeps its
-// answer to clusters back for a minute, keeps no new service of others from being used, even
-// if the routes to both are in one route configuration.
+// TestSilentDNS: a service whose DNS server does not respond delays Envoy's ACK of clusters by a
+// minute, but does not delay new services of others, even if the routes to both are in one route
+// configuration.
 func TestSilentDNS(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
 		t.Helper()

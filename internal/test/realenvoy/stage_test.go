@@ -25,7 +25,7 @@ import (
 type variant struct {
 	program envoyproxy.Program
 	delta   bool
-	// churn: endpoints come and go meanwhile, those of the scenario's services too.
+	// churn adds and removes endpoints meanwhile, including those of the scenario's services.
 	churn bool
 }
 
@@ -51,7 +51,7 @@ func allTargets() (names []string) {
 	return names
 }
 
-// stage is what a scenario is played on: a control plane, a gateway or several, and workloads.
+// stage is the environment of a scenario: a control plane, gateways, and workloads.
 type stage struct {
 	t *testing.T
 	scenario
@@ -159,8 +159,8 @@ func (s *stage) write(state int) {
 	s.state, s.written = state, next
 }
 
-// difference returns the mutations that lead from some objects to others: what is new, what
-// has changed, and what is gone, services and policies before what refers to them.
+// difference returns the mutations that lead from some objects to others: additions, changes, and
+// deletions, services and policies before the objects that reference them.
 func difference(from, to []configstore.Config) []configstore.Mutation {
 	var out []configstore.Mutation
 	for _, c := range to {
@@ -178,8 +178,8 @@ func difference(from, to []configstore.Config) []configstore.Mutation {
 	return out
 }
 
-// step is the place of a mutation among others that somebody makes one by one: what is
-// referred to first, then what refers to it, and the rest when nothing refers to it.
+// step is the position of a mutation among single writes: referenced objects first, then the
+// referencing ones, and deletions of referenced objects last.
 func step(m configstore.Mutation) int {
 	refers := m.Config.GroupVersionKind == istio.VirtualService || m.Config.GroupVersionKind == istio.Gateway
 	switch {

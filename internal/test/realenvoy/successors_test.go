@@ -55,8 +55,8 @@ spec:
   - {route: [{destination: {host: strict.local.test}}]}
 `
 
-// TestSuccessors: the oldest and the newest release are sent no field that is deprecated
-// or that they do not know, and do what the older fields said.
+// TestSuccessors: the oldest and the newest release get no deprecated or unknown field, and behave
+// as the older fields specify.
 func TestSuccessors(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
 		t.Helper()

@@ -16,8 +16,9 @@ var switches = flag.Int("switches", 0, "how often traffic moves in each scenario
 // shortRound is how often it does by default.
 const shortRound = 10
 
-// variants are those of a scenario. Outside the full tier there is one, by delta. A short round has both protocols, one of them with
-// churn, of the newest Envoy, and with the oldest one the first scenario alone.
+// variants are the variants of a scenario. Outside the full tier there is one, by delta. A short
+// round has both protocols, one of them with churn, of the newest Envoy, and with the oldest one
+// only the first scenario.
 func variants(t *testing.T, first bool) (n int, out []variant) {
 	t.Helper()
 	newest, oldest := envoyproxy.Newest(t), envoyproxy.Oldest(t)
@@ -55,5 +56,5 @@ func playAll(t *testing.T, all []scenario) {
 	}
 }
 
-// TestSwitches: traffic moves, by whatever a user changes, and no call is lost.
+// TestSwitches: traffic moves, by any change of a user, and no call is lost.
 func TestSwitches(t *testing.T) { playAll(t, scenarios) }

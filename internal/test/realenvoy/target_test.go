@@ -32,7 +32,7 @@ func startTarget(t *testing.T, name string, certificate tls.Certificate) *target
 	return w
 }
 
-// listen opens a port until the test ends, and has it served until then.
+// listen opens a port until the test ends, and serves it until then.
 func (w *target) listen(t *testing.T, port string, serve func(net.Listener), closing func()) {
 	t.Helper()
 	l := testserver.Listen(t, "127.0.0.1:0")

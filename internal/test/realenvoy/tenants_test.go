@@ -31,8 +31,8 @@ type tenants struct {
 	authority *authority
 }
 
-// soon is much longer than what a neighbour may wait for, and much shorter than the 15
-// seconds that Envoy waits for what is missing.
+// soon is much longer than the delay that a neighbour may cause, and much shorter than the 15
+// seconds that Envoy waits for missing resources.
 const soon = 5 * time.Second
 
 func newTenants(t *testing.T, names ...string) *tenants {
@@ -179,8 +179,8 @@ spec:
 	x.answer(name, "hello")
 }
 
-// TestRefusedSecret: a secret that the proxy refuses keeps nothing from others, is shown
-// until it is accepted, and works when what it lacks is there.
+// TestRefusedSecret: a secret that the proxy rejects does not affect others, is shown until it is
+// accepted, and works when its missing part exists.
 func TestRefusedSecret(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, delta bool) {
 		t.Helper()

@@ -71,10 +71,10 @@ func secretObjects(t *testing.T, paths []string) (out []configstore.Config) {
 	return out
 }
 
-// TestPolicyWithItsRoute: a route and the policy that denies it come, and go, in one batch, again
-// and again, and no request to it is served, while others are. Of one batch some may be: a
-// thread of an Envoy that is kept from running for longer than routes wait for it takes routes
-// before it closes what it has accepted.
+// TestPolicyWithItsRoute: a route and the policy that denies it are added, and removed, in one
+// batch, repeatedly, and no request to it is served, while others are. A few of one batch may be: a
+// thread of an Envoy that is not scheduled for longer than routes wait for it applies routes before
+// it closes accepted connections.
 func TestPolicyWithItsRoute(t *testing.T) {
 	n, programs := 2*mostSecret+2, []envoyproxy.Program{envoyproxy.Newest(t)}
 	if *switches > 0 {
@@ -175,14 +175,14 @@ func TestPolicyOfOpenConnections(t *testing.T) {
 // secretCalls are requests to paths that nobody may call.
 type secretCalls struct {
 	paths atomic.Value // of strings
-	// total counts requests, served those to secrets with an answer of 200, and failed those
-	// to what is open with another one.
+	// total counts requests, served counts requests to secrets with status 200, and failed counts
+	// requests to open paths with another status.
 	total, served, failed atomic.Int64
 	end                   func()
 }
 
-// startSecretCalls has clients call the newest and all other paths without pause, each time on
-// a connection of its own.
+// startSecretCalls lets clients call the newest and all other paths continuously, each time on a
+// new connection.
 func startSecretCalls(t *testing.T, url string) *secretCalls {
 	t.Helper()
 	s := &secretCalls{}

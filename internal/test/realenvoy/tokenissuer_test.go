@@ -28,7 +28,7 @@ type tokenIssuer struct {
 
 	mu        sync.Mutex
 	published []*signingKey
-	// away: nobody is answered, and counted in failures.
+	// away lets all requests fail, and counts them in failures.
 	away     bool
 	failures int
 }
@@ -147,7 +147,8 @@ func (i *tokenIssuer) missed() int {
 	return i.failures
 }
 
-// claims returns those of a token of the issuer that is good for an hour, and others beside or instead.
+// claims returns the claims of a token of the issuer that is valid for an hour, with others added
+// or replaced.
 func (i *tokenIssuer) claims(more map[string]any) map[string]any {
 	out := map[string]any{"iss": i.url, "sub": "alice", "exp": time.Now().Add(time.Hour).Unix()}
 	maps.Copy(out, more)
@@ -157,12 +158,12 @@ func (i *tokenIssuer) claims(more map[string]any) map[string]any {
 // token returns a token of the issuer.
 func (i *tokenIssuer) token(more map[string]any) string { return i.key.sign(i.t, i.claims(more)) }
 
-// unsigned returns a token that says of itself that nobody has signed it.
+// unsigned returns a token that declares itself unsigned.
 func (i *tokenIssuer) unsigned() string {
 	return encodeJSON(i.t, map[string]string{"alg": "none"}) + "." + encodeJSON(i.t, i.claims(nil)) + "."
 }
 
-// altered returns a token of which the claims were changed after it was signed.
+// altered returns a token with claims that were changed after signing.
 func (i *tokenIssuer) altered() string {
 	parts := strings.Split(i.token(nil), ".")
 	return parts[0] + "." + encodeJSON(i.t, i.claims(map[string]any{"role": "admin"})) + "." + parts[2]

@@ -43,13 +43,14 @@ spec:
     - {header: X-Lead, claim: team.lead}
 ---`
 
-// claimHeaders are those of outputGate that tell of claims.
+// claimHeaders are the headers of outputGate with claims.
 var claimHeaders = []string{"X-Sub", "X-Group", "X-Level", "X-Share", "X-Admin", "X-Roles", "X-Team", "X-Lead"}
 
 // encoded is how lists and objects are told.
 func encoded(value string) string { return base64.StdEncoding.EncodeToString([]byte(value)) }
 
-// TestTokenOutputs: a workload is told of a token by the headers of its rule, and of nothing that a client sends in them.
+// TestTokenOutputs: a workload gets the headers of the rule for a token, and nothing that a client
+// sends in them.
 func TestTokenOutputs(t *testing.T) {
 	for i, program := range envoyproxy.Programs(t) {
 		t.Run(program.String(), func(t *testing.T) {

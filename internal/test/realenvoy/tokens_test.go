@@ -66,7 +66,8 @@ func startTokenCourt(t *testing.T, o envoyproxy.Options) *tokenCourt {
 	return c
 }
 
-// answer is the status and the body of the answer to a request with an Authorization header; "": without one.
+// answer is the status and the body of the response to a request with an Authorization header, or
+// without one for "".
 func (c *tokenCourt) answer(authorization string) string {
 	c.TB.Helper()
 	r, err := http.NewRequestWithContext(c.TB.Context(), http.MethodGet, "http://"+local(c.port)+"/", http.NoBody)
@@ -97,7 +98,7 @@ func (c *tokenCourt) becomes(what, token, want string) {
 	c.proxy.Await(fmt.Sprintf("%s is answered with %s", what, want), func() bool { return c.answer("Bearer "+token) == want })
 }
 
-// reported returns what is said of the rule with an index; "": nothing.
+// reported returns the report for the rule with an index, or "".
 func (c *tokenCourt) reported(rule int) string {
 	for _, e := range c.policies.Ineffective() {
 		if e.Kind == istio.RequestAuthentication && e.Field == fmt.Sprintf("spec.jwtRules[%d]", rule) {
@@ -107,8 +108,8 @@ func (c *tokenCourt) reported(rule int) string {
 	return ""
 }
 
-// TestTokens: gateways verify tokens as RequestAuthentications say, by the keys that their issuers publish now, and route by
-// the claims of those that are good.
+// TestTokens: gateways verify tokens as RequestAuthentications specify, by the currently published
+// keys of their issuers, and route by the claims of valid ones.
 func TestTokens(t *testing.T) {
 	for _, program := range envoyproxy.Programs(t) {
 		t.Run(program.String(), func(t *testing.T) {
@@ -213,7 +214,8 @@ func (c *tokenCourt) testKeyRotation() {
 	}
 }
 
-// testIssuerAway: the last keys are good while their issuer is away, what it signs with newer ones is when it is back.
+// testIssuerAway: the last keys are valid while their issuer is down; tokens signed with newer ones
+// are valid when it is back.
 func (c *tokenCourt) testIssuerAway() {
 	c.TB.Helper()
 	i := c.published

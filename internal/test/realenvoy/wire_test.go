@@ -46,7 +46,7 @@ func (w *wire) note(format string, args ...any) {
 	w.lines = append(w.lines, line)
 }
 
-// text returns what is remembered.
+// text returns the recorded messages.
 func (w *wire) text() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -120,8 +120,8 @@ func (s *wiredStream) SendMsg(m any) error {
 	return s.ServerStream.SendMsg(m)
 }
 
-// RecvMsg implements grpc.ServerStream. What the server decodes requests into cannot be read,
-// so they are decoded before.
+// RecvMsg implements grpc.ServerStream. The server's request type cannot be read, so requests are
+// decoded first.
 func (s *wiredStream) RecvMsg(m any) error {
 	request, ok := m.(proto.Message)
 	if !ok {
@@ -155,7 +155,7 @@ func describeEncoded(m proto.Message) string {
 	return describe(again)
 }
 
-// describe says in a line what a message is about.
+// describe summarizes a message in a line.
 func describe(m proto.Message) string {
 	switch m := m.(type) {
 	case *discovery.DiscoveryResponse:
@@ -181,8 +181,8 @@ func kindOf(typeURL string) string { return typeURL[strings.LastIndexByte(typeUR
 // clusterName finds the clusters that a resource names.
 var clusterName = regexp.MustCompile(`outbound\|\d+\|[\w-]*\|[\w.-]+`)
 
-// names are those of resources, the first field of every type, and of routes and listeners
-// with the clusters that they lead to.
+// names are the names of resources, the first field of every type, and of routes and listeners with
+// the clusters that they reference.
 func names(packed []*anypb.Any) []string {
 	out := make([]string, 0, len(packed))
 	for _, p := range packed {

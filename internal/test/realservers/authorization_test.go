@@ -72,7 +72,7 @@ type stage struct {
 	cart, evil, plain *client
 }
 
-// start starts a server for which there are some documents beside its workload.
+// start starts a server with some documents in addition to its workload.
 func start(t *testing.T, k kind, labels, text string) *stage {
 	t.Helper()
 	issuer := authority.New(t)
@@ -155,7 +155,8 @@ func TestPolicies(t *testing.T) {
 	})
 }
 
-// TestWorkload: the labels of a server's workload change, and the server loses its workload and gets it back (S92, S93).
+// TestWorkload: the labels of a server's workload change, and the server loses its workload and
+// gets it back (S92, S93).
 func TestWorkload(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -172,8 +173,8 @@ func TestWorkload(t *testing.T) {
 	})
 }
 
-// TestUnderLoad: while policies change, no call that is allowed before and after fails, and none that is denied before and
-// after succeeds.
+// TestUnderLoad: while policies change, no call that is allowed before and after fails, and none
+// that is denied before and after succeeds.
 func TestUnderLoad(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -198,8 +199,8 @@ func TestUnderLoad(t *testing.T) {
 				}
 			}
 		}
-		// The C core and grpc-js end connections for a new listener, and what is on its way on them may fail. No other call
-		// may.
+		// The C core and grpc-js end connections for a new listener, and pending calls on them may
+		// fail. No other call may.
 		s.cart.waits, s.evil.waits = k.reconnects, k.reconnects
 		running.Go(func() { load(s.cart, allowed) })
 		running.Go(func() { load(s.evil, denied) })

@@ -20,7 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 )
 
-// caller calls a server in all ways, and compares what becomes of it with how policies are read.
+// caller calls a server in all ways, and compares the outcome with a reading of the policies.
 type caller struct {
 	dice
 
@@ -40,7 +40,8 @@ func (c *caller) taken() routesim.Transport {
 	return routesim.PlainText
 }
 
-// callAll calls over several connections: first such as the server takes, so that it is known to serve when it refuses the others.
+// callAll calls over several connections: first such as the server takes, so that it is known to
+// serve when it refuses the others.
 func (c *caller) callAll() {
 	c.t.Helper()
 	other := routesim.MutualTLS
@@ -68,7 +69,7 @@ func (c *caller) callAll() {
 	}
 }
 
-// place is from where somebody calls, as whom and for which authority.
+// place describes a caller: its address, identity and authority.
 type place struct {
 	by routesim.Transport
 	// base is what calls from there have in common.
@@ -97,7 +98,7 @@ func (p place) call(method string, headers ...string) routesim.Call {
 	return out
 }
 
-// decide says what is to become of a call.
+// decide returns the expected outcome of a call.
 func (c *caller) decide(from place, method string, headers ...string) routesim.Decision {
 	return c.read.Decide(c.who, uint32(c.server.Port()), from.by, from.call(method, headers...))
 }

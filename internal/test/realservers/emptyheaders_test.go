@@ -13,7 +13,8 @@ import (
 // absent is no header.
 const absent = "absent"
 
-// headerConditions are what a rule asks of a header, and the values with which it is about a call. A header with an empty value is there.
+// headerConditions are the conditions of a rule on a header, with the values that match. A header
+// with an empty value is present.
 var headerConditions = []struct {
 	name, condition string
 	matches         []string

@@ -17,7 +17,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/authority"
 )
 
-// What comes in some order: a batch of the store each, or several in one; a server that starts; and the files of its certificate.
+// The events of an order: a batch of the store each, or several in one; the start of a server; and
+// the files of its certificate.
 const (
 	theWorkload    = "workload"
 	theMode        = "mode"
@@ -26,7 +27,7 @@ const (
 	theCertificate = "certificate"
 )
 
-// order is what comes at once, one after the other. What it does not name is there before.
+// order is a sequence of events. Everything else is there before.
 type order [][]string
 
 func (o order) String() string {
@@ -42,12 +43,14 @@ func (o order) of(what string) int {
 	return slices.IndexFunc(o, func(step []string) bool { return slices.Contains(step, what) })
 }
 
-// precedes reports whether something comes before the server serves, or with what makes it serve.
+// precedes reports whether an event comes before the server serves, or together with the event that
+// makes it serve.
 func (o order) precedes(what string) bool {
 	return o.of(what) <= max(o.of(theWorkload), o.of(theServer), o.of(theCertificate))
 }
 
-// allOrders are those of one batch, to a server that runs, and to one that starts after it; and of what comes by itself.
+// allOrders are the orders of one batch, to a running server, and to one that starts after it; and
+// of separate events.
 func allOrders() []order {
 	out := fewOrders()
 	for _, batch := range permutations(theWorkload, theMode, thePolicies) {
@@ -83,8 +86,9 @@ func permutations(of ...string) (out [][]string) {
 	return out
 }
 
-// TestOrders: in whatever order a workload, its policies, its server and the certificate come, no call is served that a policy denies
-// which was there before, or came in one batch with what it protects.
+// TestOrders: for any order of a workload, its policies, its server and the certificate, no call is
+// served that is denied by a policy that was there before, or came in one batch with the denied
+// service.
 func TestOrders(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {
@@ -114,7 +118,7 @@ func inOrder(t *testing.T, k kind, o order) {
 		move(t, files, files+".away")
 	}
 	var denials []*denial
-	for range 4 { // who connects at the right moment would see what is open for a moment
+	for range 4 { // a client that connects at the right moment would see the open state for a moment
 		denials = append(denials,
 			&denial{client: of(t, server, issuer, evil), method: "Get", want: denied, never: o.precedes(thePolicies)},
 			&denial{client: of(t, server, issuer, cart), method: "Put", want: denied, never: o.precedes(thePolicies)},

@@ -54,7 +54,7 @@ var pairServers = []struct {
 	{"labelled", ", security.istio.io/tlsMode: istio", []pairPort{{mode: "PERMISSIVE", mutual: true}}},
 }
 
-// startPairs starts what is installed.
+// startPairs starts the installed clients and servers.
 func startPairs(t *testing.T) *pairs {
 	t.Helper()
 	p, issuer := &pairs{}, authority.New(t)
@@ -96,7 +96,7 @@ func startPairs(t *testing.T) *pairs {
 	for _, f := range start {
 		f()
 	}
-	for _, address := range all { // C-core waits longer and longer to connect to what does not listen yet
+	for _, address := range all { // C-core backs off while the server does not listen yet
 		awaitListening(t, address)
 	}
 	for _, f := range call {
@@ -154,7 +154,7 @@ spec:
 `, d.service, port, workload)
 }
 
-// transport returns the DestinationRule by which clients call the service.
+// transport returns the DestinationRule for calling the service.
 func (d pairPort) transport(mutual bool) string {
 	mode := "DISABLE"
 	if mutual {
@@ -169,7 +169,7 @@ spec: {host: %[1]s.shop.svc.cluster.local, trafficPolicy: {tls: {mode: %[2]s}}}
 `, d.service, mode)
 }
 
-// transports returns those of all ports, or of each the one that it does not take.
+// transports returns the transports of all ports, or for each the one that it does not accept.
 func (p *pairs) transports(right bool) string {
 	var text strings.Builder
 	for _, d := range p.ports {
@@ -178,10 +178,11 @@ func (p *pairs) transports(right bool) string {
 	return text.String()
 }
 
-// outcomes are what becomes of a call.
+// outcomes are the expected outcomes of a call.
 type outcomes struct {
 	method, headers string // headers: "name=value"
-	// cart and evil are with those identities, by mutual TLS; plain is in plain text, where nobody has one.
+	// cart and evil are the outcomes with those identities, by mutual TLS; plain is the outcome in
+	// plain text, without an identity.
 	cart, evil, plain codes.Code
 	// open is by connections that are open, and their clients keep, if that is not the same.
 	open *outcomes
@@ -223,7 +224,7 @@ func (p *pairs) become(about string, want ...outcomes) {
 	}
 }
 
-// differences has all clients make all calls once.
+// differences makes all calls once with all clients.
 func (p *pairs) differences(want []outcomes) (out []string) {
 	var mu sync.Mutex
 	var running sync.WaitGroup
@@ -259,8 +260,8 @@ func (c pairClient) differences(ports []pairPort, want []outcomes) (out []string
 	return out
 }
 
-// TestPairs: clients of all kinds call servers of all kinds, with the certificates of their bootstraps and in plain text, as
-// policies say that come, change and go.
+// TestPairs: clients of all kinds call servers of all kinds, with the certificates of their
+// bootstraps and in plain text, as policies say that come, change and go.
 func TestPairs(t *testing.T) {
 	t.Parallel()
 	p := startPairs(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/grpccall"
 )
 
-// underLoad changes policies while all clients call all servers that know who they are: no call fails that is allowed before
-// and after, and none succeeds that is denied before and after.
+// underLoad changes policies while all clients call all servers that know who they are: no call
+// fails that is allowed before and after, and none succeeds that is denied before and after.
 func (p *pairs) underLoad() {
 	p.TB.Helper()
 	p.apply(policy("a", `{rules: [{from: [{source: {namespaces: [web]}}]}]}`))
@@ -68,7 +68,7 @@ func (l *pairLoad) run(c pairClient) {
 			switch want := l.want.of(c, d); {
 			case got.Code == want:
 			case d.server.reconnects && (got.Code == closed || got.Code == codes.Internal && c.internal):
-				l.ended.Add(1) // a new listener ends connections, and with them what is on its way
+				l.ended.Add(1) // a new listener ends connections, and the pending calls on them
 			default:
 				l.TB.Errorf("%s calls %s: %v (%s), want %v", c.name, d.service, got.Code, got.Error, want)
 				return

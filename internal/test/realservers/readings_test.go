@@ -20,9 +20,10 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// TestServersDecideAsPoliciesSay: the engine of grpc-go decides about calls as PeerAuthentications and AuthorizationPolicies
-// say, for random ones. Most rounds are of policies that admit some calls and deny others: of random ones by themselves three in four
-// decide about all calls in one way, and tell little.
+// TestServersDecideAsPoliciesSay: the engine of grpc-go decides about calls as PeerAuthentications
+// and AuthorizationPolicies say, for random ones. Most rounds are of policies that admit some calls
+// and deny others: of random ones by themselves three in four decide about all calls in one way,
+// and tell little.
 func TestServersDecideAsPoliciesSay(t *testing.T) {
 	t.Parallel()
 	rounds := uint64(tier.Share(150))
@@ -80,7 +81,7 @@ func decideOnce(t *testing.T, d dice, counts map[codes.Code]int) int {
 	return len(read.Policies.Policies)
 }
 
-// draw draws the policies anew.
+// draw draws new policies.
 func (c *caller) draw() {
 	c.read.Policies.Policies = nil
 	for i := range 1 + c.IntN(6) {

@@ -54,7 +54,7 @@ func recordedPolicies(t *testing.T) (out []configstore.Config) {
 	return out
 }
 
-// forServer returns a policy for the server, whatever it was for.
+// forServer returns a policy for the server, replacing its selection.
 func forServer(spec *security.AuthorizationPolicy, i int) configstore.Config {
 	spec = proto.CloneOf(spec)
 	spec.Selector, spec.TargetRef, spec.TargetRefs = nil, nil, nil

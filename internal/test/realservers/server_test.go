@@ -37,7 +37,7 @@ type kind struct {
 	random int
 }
 
-// kinds are those that there are.
+// kinds are the existing kinds.
 func kinds() []kind {
 	return []kind{
 		{"grpc-go", startGo, false, false, 2000},
@@ -63,7 +63,7 @@ func (k kind) client() grpccall.Kind {
 	return all[slices.IndexFunc(all, func(c grpccall.Kind) bool { return c.Name == k.name })]
 }
 
-// missing says why the library cannot be tried; "": it can.
+// missing returns the reason why the library cannot be tested, or "".
 func (k kind) missing() string {
 	c := k.client()
 	if c.External && !tier.Full() {
@@ -115,10 +115,10 @@ func startNode(t *testing.T, bootstrap []byte, addresses ...string) {
 	grpccall.StartProgram(t, bootstrap, env, discard, "node", append([]string{filepath.Join("testdata", "server.js")}, addresses...)...)
 }
 
-// discard reads what a server has to say.
+// discard reads the output of a server.
 func discard(r io.Reader) { _, _ = io.Copy(io.Discard, r) }
 
-// freeAddresses returns addresses with an IP of the loopback interface at which nobody listens.
+// freeAddresses returns unused addresses with an IP of the loopback interface.
 func freeAddresses(t *testing.T, ip string, n int) (out []string) {
 	t.Helper()
 	for _, port := range testserver.FreePorts(t, ip, n) {
@@ -127,7 +127,8 @@ func freeAddresses(t *testing.T, ip string, n int) (out []string) {
 	return out
 }
 
-// bootstrap returns what the server of the workload quotes is told, and the folder of its certificate.
+// bootstrap returns the bootstrap of the server of the workload quotes, and the folder of its
+// certificate.
 func bootstrap(t *testing.T, plane string, issuer *authority.Authority) (content []byte, files string) {
 	t.Helper()
 	return node{"127.0.0.1", "quotes", "shop"}.bootstrap(t, plane, issuer)
@@ -136,7 +137,7 @@ func bootstrap(t *testing.T, plane string, issuer *authority.Authority) (content
 // node is who a client or a server is.
 type node struct{ ip, account, namespace string }
 
-// bootstrap returns what it is told: its control plane, and the folder of its certificate.
+// bootstrap returns its bootstrap: its control plane, and the folder of its certificate.
 func (n node) bootstrap(t *testing.T, plane string, issuer *authority.Authority) (content []byte, dir string) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "certificate")

@@ -16,12 +16,12 @@ type switchedCaller struct {
 	name string
 	// dial makes another connection.
 	dial func() *client
-	// mutual and plain are what becomes of its calls by each.
+	// mutual and plain are the outcomes of its calls by each.
 	mutual, plain codes.Code
 }
 
-// load calls over one connection, and those that follow it, without pause: each call is decided as by the one or by the other, or its
-// connection ends.
+// load makes continuous calls over one connection, and its successors: each call is decided by one
+// of the two modes, or its connection ends.
 func (c *switchedCaller) load(t *testing.T, calls *atomic.Int64, done *atomic.Bool) {
 	t.Helper()
 	for line := c.dial(); !done.Load(); calls.Add(1) {
@@ -52,8 +52,9 @@ func (c *switchedCaller) becomes(t *testing.T, mutual bool) {
 	}
 }
 
-// TestSwitchedUnderLoad: while a server is switched between mutual TLS and plain text, who calls by mutual TLS is known by it, and nobody is
-// known in plain text: no call is admitted, or denied, that neither does that to. New connections are by what was switched to.
+// TestSwitchedUnderLoad: while a server is switched between mutual TLS and plain text, callers by
+// mutual TLS have their identity, and callers in plain text have none: no call is admitted, or
+// denied, if both modes decide otherwise. New connections use the new mode.
 func TestSwitchedUnderLoad(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

@@ -11,13 +11,14 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// Authentication is what the tokens of requests are judged by: RequestAuthentications, read as Istio's API documents them. Rows
-// of the list of decisions are named where the documentation is silent, or not kept.
+// Authentication judges the tokens of requests by RequestAuthentications, read as Istio's API
+// documents them. Comments cite rows of the list of decisions where the documentation is silent, or
+// not followed.
 type Authentication struct {
 	Policies []*RequestAuthentication
-	// Tokens are those that anybody has, by their text. Others are none.
+	// Tokens are the known tokens, by their text. Other texts are not tokens.
 	Tokens map[string]*Token
-	// Signers are those whose tokens a JSON Web Key Set verifies, by its text.
+	// Signers are the signers in a JSON Web Key Set, by the text of the set.
 	Signers map[string][]string
 }
 
@@ -29,22 +30,23 @@ type RequestAuthentication struct {
 
 // Token is a token as who has made it knows it.
 type Token struct {
-	// Signer has signed it; "": nobody.
+	// Signer is the signer of the token, "" if it is unsigned.
 	Signer string
 	// Outdated: its time is over, or has not come.
 	Outdated bool
 	Claims   map[string]any
 }
 
-// Identified is what becomes of a request.
+// Identified is the result of authenticating a request.
 type Identified struct {
-	// MayRefuse and MayAdmit: the API leaves open what becomes of requests with several tokens of which some are
-	// valid (S70).
+	// MayRefuse and MayAdmit report the allowed results. Both may be true, because the API leaves
+	// the result open for requests with several tokens, only some of them valid (S70).
 	MayRefuse, MayAdmit bool
-	// Claims are what the request can be known by then: those of one of its valid tokens; one nil if it has none.
+	// Claims are the possible claims of the request: the claims of one of its valid tokens, or a
+	// single nil if it has none.
 	Claims []map[string]any
-	// Outputs are the headers that tell the workload of a token, in lower case, and their values: "" is none. Nil: the API leaves it open, as
-	// there are several tokens, or rules that take one.
+	// Outputs are the headers that tell the workload of a token, in lower case, and their values:
+	// "" is none. Nil: the API leaves it open, as there are several tokens, or rules that take one.
 	Outputs map[string]string
 }
 
@@ -87,8 +89,8 @@ func (a *Authentication) Identify(p Proxy, c Call) Identified {
 	return out
 }
 
-// outputsFor returns the headers that a rule has set for a token: its payload as it is encoded, and claims that are texts. Others are
-// encoded as the API does not say; they are "" here.
+// outputsFor returns the headers that a rule has set for a token: its payload as it is encoded, and
+// claims that are texts. Others are encoded as the API does not say; they are "" here.
 func outputsFor(rule *security.JWTRule, claims map[string]any, token string) map[string]string {
 	out := map[string]string{}
 	if name := rule.GetOutputPayloadToHeader(); name != "" {
@@ -122,8 +124,9 @@ func (a *Authentication) takes(rule *security.JWTRule, t *Token) bool {
 	})
 }
 
-// tokensOf returns what a request has at the places of a rule, by place: those that the rule says, or else the header
-// Authorization, behind "Bearer ", and the parameter access_token. What begins otherwise is no token (S96).
+// tokensOf returns the texts at the token places of a rule, by place: the places that the rule
+// lists, or else the header Authorization, after "Bearer ", and the parameter access_token. Other
+// schemes of the header are not tokens (S96).
 func tokensOf(rule *security.JWTRule, c Call) map[string]string {
 	out := map[string]string{}
 	headers, params := rule.GetFromHeaders(), rule.GetFromParams()
@@ -152,7 +155,8 @@ func tokensOf(rule *security.JWTRule, c Call) map[string]string {
 	return out
 }
 
-// listed returns claims of which those are lists that are texts with spaces: scope and permission, and others of a rule (S75).
+// listed returns claims with some texts split at spaces into lists: scope and permission, and other
+// claims of a rule (S75).
 func listed(claims map[string]any, more []string) map[string]any {
 	out := maps.Clone(claims)
 	for _, name := range append([]string{"scope", "permission"}, more...) {

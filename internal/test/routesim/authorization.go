@@ -14,14 +14,14 @@ import (
 // them. Rows of the list of decisions are named where the documentation is silent, or not kept.
 type Authorization struct {
 	Policies []*AuthorizationPolicy
-	// TrustDomain is that of the mesh, and Aliases those that stand for it.
+	// TrustDomain is the trust domain of the mesh. Aliases are its aliases.
 	TrustDomain string
 	Aliases     []string
 	// Providers are the extension providers of the mesh, by name.
 	Providers map[string]*AuthorizationProvider
-	// ManyProviders: those of one workload may be several.
+	// ManyProviders allows several providers for one workload.
 	ManyProviders bool
-	// Paths is what the gateway does to paths before.
+	// Paths is the gateway's normalization of paths, which comes first.
 	Paths Paths
 	// anyPathCharacter: operators of path templates take all characters, as gRPC servers do.
 	anyPathCharacter bool
@@ -55,19 +55,19 @@ func (p *AuthorizationProvider) admits(c Call) bool {
 	}
 }
 
-// Decision is what becomes of a call.
+// Decision is the result of a call.
 type Decision struct {
 	Admitted bool
 	// By is the reason, for people.
 	By string
-	// Claims are those of the token that a Gate has found; nil: none.
+	// Claims are the claims of the token that a Gate has found, nil without a token.
 	Claims map[string]any
-	// Headers are those of the request behind a Gate that admits it.
+	// Headers are the headers of the request after a Gate has admitted it.
 	Headers map[string]string
 }
 
-// Decide judges a call to a proxy: by CUSTOM policies, then those that deny, then those that
-// allow, of which one has to, if there are any.
+// Decide judges a call to a proxy: by CUSTOM policies, then DENY policies, then ALLOW policies. If
+// there are ALLOW policies, one must match.
 func (a *Authorization) Decide(p Proxy, c Call) Decision {
 	if c.Request != nil {
 		own, taken := *c.Request, false

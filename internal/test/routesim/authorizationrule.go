@@ -18,9 +18,10 @@ type ruleReader struct {
 	call   Call
 }
 
-// matches reports whether a rule is about the call: one of its sources, one of its operations, and
-// all of its conditions are. Of a connection nothing of HTTP is known: a rule about such
-// things allows none, and of other actions only the rest of it counts (S41, S42).
+// matches reports whether a rule matches the call: one of its sources, one of its operations, and
+// all of its conditions. HTTP attributes of a connection are unknown: an ALLOW rule with such
+// attributes does not match, and rules of other actions match by their remaining attributes (S41,
+// S42).
 func (r ruleReader) matches(rule *security.Rule) bool {
 	if r.call.Request == nil && r.policy.GetAction() == security.AuthorizationPolicy_ALLOW && isOfHTTP(rule) {
 		return false
@@ -39,8 +40,8 @@ func isOfHTTP(rule *security.Rule) bool {
 	}) || slices.ContainsFunc(rule.GetWhen(), func(c *security.Condition) bool { return strings.HasPrefix(c.GetKey(), "request.") })
 }
 
-// holds reports whether a field is as it is asked for: one of the values, if there are some, and none of
-// those that it must not be. What is of HTTP holds of connections.
+// holds reports whether a field matches: one of values, if there are any, and no element of not.
+// HTTP fields always match connections.
 func (r ruleReader) holds(http bool, values, not []string, is func(value string) bool) bool {
 	if http && r.call.Request == nil {
 		return true
@@ -68,7 +69,7 @@ func (r ruleReader) to(t *security.Rule_To) bool {
 		r.holds(true, nil, o.GetNotPaths(), r.pathOf(r.policy.GetAction() == security.AuthorizationPolicy_ALLOW))
 }
 
-// when is a condition; the keys are those of "Authorization Policy Conditions".
+// when evaluates a condition. The keys are those of "Authorization Policy Conditions".
 func (r ruleReader) when(c *security.Condition) bool {
 	http, is := strings.HasPrefix(c.GetKey(), "request."), func(string) bool { return false }
 	switch key := c.GetKey(); key {
@@ -145,8 +146,9 @@ func (r ruleReader) host(value string) bool {
 	return value == "*" || wildcard(strings.ToLower(value), strings.ToLower(r.call.Authority))
 }
 
-// pathOf compares the path. Templates of Envoy do not take all characters; where what does not match would be let
-// in (wide), such a path is of a template if its beginning and end are, and else it is of none.
+// pathOf compares the path. Envoy's templates do not match all characters. If a mismatch would
+// admit the request (wide), a path with such characters matches a template with the same beginning
+// and end; otherwise it matches no template.
 func (r ruleReader) pathOf(wide bool) func(string) bool {
 	return func(value string) bool {
 		path := r.call.path()
@@ -191,7 +193,7 @@ func (r ruleReader) headerIs(name string) func(string) bool {
 	}
 }
 
-// found compares what a filter has found out; "[v]" is an element of a list.
+// found compares a value with the metadata of a filter; "[v]" is an element of a list.
 func (r ruleReader) found(filter, key string) func(string) bool {
 	return func(value string) bool {
 		got := r.call.Metadata[filter][key]

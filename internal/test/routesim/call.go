@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Call is a request, or a connection of which no request is known, as a server or a gateway
-// sees it.
+// Call is a request, or a connection without a known request, as a server or a gateway sees it.
 type Call struct {
 	// Request is nil for a connection.
 	*Request
@@ -19,12 +18,14 @@ type Call struct {
 	To netip.AddrPort
 	// ServerName is that of the TLS handshake.
 	ServerName string
-	// Certificate is that of the other side; nil: it has shown none.
+	// Certificate is the certificate of the peer, nil if it has presented none.
 	Certificate *Certificate
-	// Claims are those of a token that was found good, or, where a filter verifies tokens, of one that it is to verify; nil: there is
-	// none. Values are texts, numbers, booleans, lists and objects, as of encoding/json.
+	// Claims are the claims of a verified token or, where a filter verifies tokens, of the token
+	// that it is to verify, nil without a token. Values are strings, numbers, booleans, lists and
+	// objects, as in encoding/json.
 	Claims map[string]any
-	// Metadata is what other filters have found out: texts or lists of them, by filter and key.
+	// Metadata is the dynamic metadata of other filters: strings or lists of them, by filter and
+	// key.
 	Metadata map[string]map[string]any
 }
 
@@ -34,7 +35,7 @@ type Certificate struct {
 	Subject        string
 }
 
-// names returns what an identity can be.
+// names returns the possible identities of a certificate.
 func (c *Certificate) names() []string {
 	if c == nil {
 		return nil
@@ -63,7 +64,7 @@ func (c Call) path() string {
 	return path
 }
 
-// Answer is what a service says that is asked about calls.
+// Answer is the response of an external authorization service.
 type Answer int
 
 const (

@@ -9,14 +9,14 @@ import (
 	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 )
 
-// Door is the listener of a gRPC server, as gRPC is documented to read it (gRFC A36, A29, A41): one filter chain for all
-// connections, what connections it takes, and what its filters make of calls.
+// Door is the listener of a gRPC server, as gRPC is documented to read it (gRFC A36, A29, A41): one
+// filter chain for all connections, what connections it takes, and what its filters make of calls.
 type Door struct {
 	*Gate
 	mutualTLS bool
 }
 
-// NewDoor reads a listener. What it does not know of is an error.
+// NewDoor reads a listener. Unknown content is an error.
 func NewDoor(l *listenerv3.Listener) (*Door, error) {
 	if len(l.GetFilterChains()) != 1 || l.GetDefaultFilterChain() != nil || l.GetFilterChains()[0].GetFilterChainMatch() != nil {
 		return nil, fmt.Errorf("listeners with several filter chains are not known here: %v", l)
@@ -47,7 +47,7 @@ func NewDoor(l *listenerv3.Listener) (*Door, error) {
 	return d, nil
 }
 
-// Enter says what becomes of a call over a connection.
+// Enter returns the outcome of a call over a connection.
 func (d *Door) Enter(by Transport, c Call) (Decision, error) {
 	if by == TLSWithoutCertificate || d.mutualTLS != (by == MutualTLS) {
 		return Decision{By: fmt.Sprintf("connections are mutual TLS: %t", d.mutualTLS)}, nil

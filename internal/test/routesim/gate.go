@@ -28,20 +28,21 @@ type Gate struct {
 	filters []gateFilter
 	paths   Paths
 	regexps map[string]*regexp.Regexp
-	// Ask returns what a cluster answers that is asked about a call; nil: each fails.
+	// Ask returns the response of an external authorization cluster to a call. If Ask is nil, each
+	// call of a cluster fails.
 	Ask func(cluster string, c Call) Answer
-	// Signatures are remembered there; nil: nowhere.
+	// Signatures remembers verified signatures, if it is not nil.
 	Signatures *Signatures
 }
 
-// gateFilter is a filter of connections or of requests, of which name is set.
+// gateFilter is a filter of connections or of requests. name is always set.
 type gateFilter struct {
 	name   string
 	config proto.Message
 }
 
-// NewGate reads the filters of a chain: those of connections, and behind them, if there are some, those
-// of requests. What it does not know of is an error, so that nothing is taken for harmless.
+// NewGate reads the filters of a chain: the network filters, and the HTTP filters in the last of
+// them, if there are any. Unknown content is an error, so that it is not mistaken for harmless.
 func NewGate(chain *listenerv3.FilterChain) (*Gate, error) {
 	g := &Gate{regexps: make(map[string]*regexp.Regexp)}
 	for _, f := range chain.GetFilters() {
@@ -80,7 +81,7 @@ var harmless = map[string]bool{
 	"envoy.filters.http.grpc_web": true, "envoy.filters.http.grpc_stats": true,
 }
 
-// Decide says what becomes of a call.
+// Decide returns the outcome of a call.
 func (g *Gate) Decide(c Call) (Decision, error) {
 	v := visit{gate: g, call: c, found: map[string]map[string]any{}}
 	maps.Copy(v.found, c.Metadata)

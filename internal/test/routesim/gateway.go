@@ -27,8 +27,8 @@ type binding struct {
 	hosts  []string
 }
 
-// Router returns what becomes of a request to a plain HTTP port of a gateway whose
-// labels are the proxy's. It is not ok if no server has the port.
+// Router returns the outcome of a request to a plain HTTP port of the gateways with the labels of
+// the proxy. ok is false if no server has the port.
 func (m *Mesh) Router(p Proxy, r Request) (out Outcome, ok bool) {
 	var bindings []binding
 	redirects := map[string]bool{}
@@ -104,8 +104,8 @@ func common(g *Gateway, s *networking.Server, v *VirtualService) []string {
 	return out
 }
 
-// serve returns what becomes of a request by the most specific host: what says
-// something of some requests comes before what is for all.
+// serve returns the outcome of a request by the most specific host. Conditions that match some
+// requests come before conditions that match all.
 func serve(bindings []binding, redirects map[string]bool, r Request) Outcome {
 	best := ""
 	consider := func(h string) {

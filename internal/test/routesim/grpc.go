@@ -13,9 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// GRPCClient is one of the gRPC clients, which read the same routes differently;
-// what they do was seen by running them (grpc-go 1.84, grpc-js-xds 1.14, C-core
-// 1.51).
+// GRPCClient is one of the gRPC clients, which read the same routes differently. Their behaviour
+// was observed by running them (grpc-go 1.84, grpc-js-xds 1.14, C-core 1.51).
 type GRPCClient int
 
 // The clients.
@@ -25,8 +24,8 @@ const (
 	Core
 )
 
-// Call returns what a client does with a call whose target is the authority of the
-// request, or the error with which it refuses the whole route configuration.
+// Call returns the outcome of a call with the authority of the request as its target, or the
+// client's error if it rejects the whole route configuration.
 func (c GRPCClient) Call(config *routev3.RouteConfiguration, r Request) (Outcome, error) {
 	for _, vh := range config.GetVirtualHosts() {
 		if c == Core && len(vh.GetRoutes()) == 0 {
@@ -112,8 +111,7 @@ func (c GRPCClient) headerMatches(h *routev3.HeaderMatcher, r Request) bool {
 	return valueMatches(h, value) != h.GetInvertMatch()
 }
 
-// called is what becomes of a call by its route. A redirect or a direct response
-// fails it.
+// called is the outcome of a call by its route. A redirect or a direct response fails it.
 func called(route *routev3.Route, r Request) Outcome {
 	var out Outcome
 	if route.GetRoute() == nil {
@@ -131,8 +129,8 @@ func called(route *routev3.Route, r Request) Outcome {
 	return out
 }
 
-// AsCall returns what an outcome is to a gRPC client: there is no path, host,
-// mirror or header to change, and an answer that is not gRPC is an error.
+// AsCall converts an outcome to that of a gRPC client: without path, host, mirrors and headers, and
+// with an error for a response that is not gRPC.
 func (o Outcome) AsCall() Outcome {
 	if o.Status == NoRoute().Status && o.Body == "" {
 		return o

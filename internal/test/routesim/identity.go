@@ -28,7 +28,7 @@ func (r ruleReader) principal(value string) bool {
 	})
 }
 
-// principals returns what a principal stands for, by the trust domain and its aliases (S53).
+// principals returns all spellings of a principal, by the trust domain and its aliases (S53).
 func (a *Authorization) principals(value string) []string {
 	own := append([]string{a.TrustDomain}, a.Aliases...)
 	domain, rest, _ := strings.Cut(value, "/")
@@ -63,7 +63,7 @@ func (r ruleReader) trustDomain(value string) bool {
 	})
 }
 
-// glob reports whether a text is a pattern in which each star is any text.
+// glob reports whether text matches a pattern with stars, each for any text.
 func glob(pattern, text string) bool {
 	before, after, ok := strings.Cut(pattern, "*")
 	rest, starts := strings.CutPrefix(text, before)
@@ -107,8 +107,8 @@ func (r ruleReader) serviceAccount(value string) bool {
 	})
 }
 
-// requestPrincipal compares the identity of a token, the text "ISSUER/SUBJECT". Stars inside a value are those of the
-// issuer's end or the subject's beginning, at any of its slashes (S52).
+// requestPrincipal compares the identity of a token, the text "ISSUER/SUBJECT". A star inside a
+// value is the end of the issuer or the beginning of the subject, at any of the slashes (S52).
 func (r ruleReader) requestPrincipal(value string) bool {
 	issuer, known := r.call.Claims["iss"].(string)
 	subject, named := r.call.Claims["sub"].(string)

@@ -12,7 +12,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// apply returns what the first rule does with a request that is for it.
+// apply returns the outcome of a request by the first rule that matches it.
 func (w where) apply(rules []rule, r Request) Outcome {
 	for _, rule := range rules {
 		for _, condition := range rule.conditions {
@@ -89,7 +89,7 @@ func (r Request) has(name string, want *networking.StringMatch, must bool) bool 
 	return (ok || must && want.GetMatchType() != nil) && is(want, value)
 }
 
-// is reports whether a value is what a match asks for; any, if it asks for none.
+// is reports whether a value matches. A match without a condition matches all values.
 func is(m *networking.StringMatch, value string) bool {
 	switch t := m.GetMatchType().(type) {
 	case *networking.StringMatch_Exact:
@@ -110,7 +110,7 @@ func lowered(m *networking.StringMatch) *networking.StringMatch {
 	return &networking.StringMatch{MatchType: &networking.StringMatch_Exact{Exact: strings.ToLower(m.GetExact())}}
 }
 
-// do returns what a rule does with a request whose path matched as uri says.
+// do returns the outcome by a rule of a request with a path that matched by uri.
 func (w where) do(rule rule, uri *networking.StringMatch, r Request) Outcome {
 	var out Outcome
 	switch {

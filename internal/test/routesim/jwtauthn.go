@@ -15,7 +15,7 @@ import (
 	jwt "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 )
 
-// tokenFilter is the name by which what a token claims is found.
+// tokenFilter is the filter name under which the claims of a token are found.
 const tokenFilter = "envoy.filters.http.jwt_authn"
 
 // verifiesTokens reports whether there is a filter that does.
@@ -26,7 +26,7 @@ func (g *Gate) verifiesTokens() bool {
 	})
 }
 
-// verdict is what a requirement makes of a request.
+// verdict is the result of a requirement for a request.
 type verdict int
 
 const (
@@ -51,7 +51,7 @@ func (v *visit) tokens(config *jwt.JwtAuthentication) (bool, error) {
 	if p, ok := rule.GetMatch().GetPathSpecifier().(*routev3.RouteMatch_Prefix); !ok || p.Prefix != "/" {
 		return false, fmt.Errorf("the rule %v is not known here", rule.GetMatch())
 	}
-	for _, p := range config.GetProviders() { // whatever clients say of tokens
+	for _, p := range config.GetProviders() { // to drop the claims that clients send in headers of their own
 		for _, name := range outputsOf(p) {
 			delete(v.call.Headers, name)
 		}
@@ -104,7 +104,8 @@ func (r *tokenReader) requires(x *jwt.JwtRequirement) (verdict, error) {
 	}
 }
 
-// any is the first requirement that is met. That of no token is asked last, and about the places of the providers beside it.
+// any is the first requirement that is met. A requirement of no token is checked last, for the
+// token places of the other providers in the list.
 func (r *tokenReader) any(list []*jwt.JwtRequirement) (verdict, error) {
 	last, mayMiss := badToken, false
 	var beside []string
@@ -142,8 +143,8 @@ func (r *tokenReader) provider(name string) verdict {
 	return verified
 }
 
-// missing is met if there is no token at the places of some providers, or the one that is looked at last, which is at the
-// first place, is good for the provider of its issuer.
+// missing is met if there is no token at the places of some providers, or the one that is looked at
+// last, which is at the first place, is good for the provider of its issuer.
 func (r *tokenReader) missing(names []string) verdict {
 	got := verified
 	for _, t := range slices.Backward(r.at(names...)) {
@@ -167,7 +168,7 @@ func (r *tokenReader) missing(names []string) verdict {
 // clockSkew is how much clocks may differ, in seconds.
 const clockSkew = 60
 
-// good verifies a token for a provider, and notes what it says if it is good.
+// good verifies a token for a provider, and records its claims if it is valid.
 func (r *tokenReader) good(p *jwt.JwtProvider, at *placedToken) bool {
 	t, err := parseToken(at.text)
 	if err != nil || !slices.Contains(at.issuers, t.issuer) && !slices.Contains(at.issuers, "") {
@@ -204,7 +205,8 @@ func outputsOf(p *jwt.JwtProvider) (out []string) {
 	return out
 }
 
-// output sets the headers of a provider. Claims that are no texts are encoded in a way that is not known here, and set as empty.
+// output sets the headers of a provider. Claims that are no texts are encoded in a way that is not
+// known here, and set as empty.
 func (r *tokenReader) output(p *jwt.JwtProvider, text string, claims map[string]any) {
 	if name := p.GetForwardPayloadHeader(); name != "" {
 		r.call.Headers[strings.ToLower(name)] = strings.Split(text, ".")[1]
@@ -216,7 +218,7 @@ func (r *tokenReader) output(p *jwt.JwtProvider, text string, claims map[string]
 	}
 }
 
-// separated returns claims of which some that are texts are made lists.
+// separated returns claims with the named texts split into lists.
 func separated(claims map[string]any, names []string) map[string]any {
 	out := maps.Clone(claims)
 	for _, name := range names {
@@ -231,8 +233,8 @@ func separated(claims map[string]any, names []string) map[string]any {
 	return out
 }
 
-// isForAudience reports whether one of the audiences of a token is wanted, without schemes and slashes at the end; all are
-// if none is named.
+// isForAudience reports whether one of the audiences of a token is wanted, ignoring schemes and
+// trailing slashes. With no wanted audience all are.
 func isForAudience(wanted, audiences []string) bool {
 	plain := func(a string) string {
 		return strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(a, "https://"), "http://"), "/")

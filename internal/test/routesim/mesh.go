@@ -12,8 +12,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Mesh is the objects by which requests are judged. No two services have the same
-// host name.
+// Mesh has the objects that determine the outcome of requests. Host names of services are unique.
 type Mesh struct {
 	VirtualServices []*VirtualService
 	Services        []*Service
@@ -38,7 +37,7 @@ type Service struct {
 	// Address is a domain of its own; "" for none.
 	Address  string
 	ExportTo []string
-	// Ports are all of them; HTTP those that take requests.
+	// Ports are all ports, HTTP the ports for requests.
 	Ports, HTTP []uint32
 }
 
@@ -48,8 +47,8 @@ type Proxy struct {
 	Labels    map[string]string
 }
 
-// Outbound returns what becomes of a request of the workload beside a sidecar. It is
-// not ok if no listener of its Sidecar takes it.
+// Outbound returns the outcome of a request of a sidecar's workload. ok is false if no listener of
+// its Sidecar takes the request.
 func (m *Mesh) Outbound(p Proxy, r Request) (out Outcome, ok bool) {
 	at, ok := m.outbound(p, r)
 	if !ok {
@@ -73,7 +72,7 @@ func (m *Mesh) outbound(p Proxy, r Request) (where, bool) {
 	return where{mesh: m, proxy: p, gateway: "mesh", port: r.Port, egress: l}, ok
 }
 
-// Decides reports whether a VirtualService says what becomes of a request.
+// Decides reports whether a VirtualService determines the outcome of a request.
 func (m *Mesh) Decides(p Proxy, r Request) bool {
 	at, ok := m.outbound(p, r)
 	return ok && at.virtualService(at.serviceMeant(r), r) != nil
@@ -246,8 +245,8 @@ func (w where) about(s *Service) []*VirtualService {
 	return out
 }
 
-// unknownHost returns the VirtualService for a host that no service has: it is
-// served on port 80, and where a service is beside it in the list.
+// unknownHost returns the VirtualService for a host without a service. Such a host is served on
+// port 80, and on the ports of a service in the same list of hosts.
 func (w where) unknownHost(host string) *VirtualService {
 	var found *VirtualService
 	served := func(h string) bool {

@@ -134,8 +134,8 @@ func forward(out *Outcome, a *routev3.RouteAction, m *routev3.RouteMatch, r Requ
 	}
 }
 
-// rest is what a prefix rewrite keeps of a path: what is behind the prefix, and
-// nothing if the whole path matched.
+// rest is the part of a path that a prefix rewrite keeps: the part after the prefix, or nothing if
+// the whole path matched.
 func rest(m *routev3.RouteMatch, path string) string {
 	if p, ok := m.GetPathSpecifier().(*routev3.RouteMatch_Prefix); ok {
 		return path[len(p.Prefix):]

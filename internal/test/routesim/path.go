@@ -12,8 +12,9 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// Paths is what is done to the paths of requests before anything looks at them, as Envoy documents it for its HTTP connection
-// manager, and Istio for pathNormalization. The zero value does nothing, and takes every path.
+// Paths describes the normalization of request paths, which precedes all matching, as Envoy
+// documents it for its HTTP connection manager, and Istio for pathNormalization. The zero value
+// changes no path, and accepts every path.
 type Paths struct {
 	// Checked: paths that no request can have are refused.
 	Checked bool
@@ -23,7 +24,7 @@ type Paths struct {
 	Parameters bool
 }
 
-// PathsOf returns what a mesh does.
+// PathsOf returns the normalization of a mesh.
 func PathsOf(n meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType) Paths {
 	decode := n == meshconfig.MeshConfig_ProxyPathNormalization_DECODE_AND_MERGE_SLASHES
 	return Paths{
@@ -32,7 +33,8 @@ func PathsOf(n meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType) P
 	}
 }
 
-// pathsOf returns what a connection manager does. That of a gRPC server does nothing, and says nothing of it.
+// pathsOf returns the normalization of a connection manager. A gRPC server's does not normalize,
+// and has no setting for it.
 func pathsOf(m *hcm.HttpConnectionManager) Paths {
 	return Paths{m.GetNormalizePath() != nil, m.GetNormalizePath().GetValue(), m.GetMergeSlashes(), m.GetPathWithEscapedSlashesAction() == hcm.HttpConnectionManager_UNESCAPE_AND_FORWARD, true}
 }
@@ -49,7 +51,8 @@ var (
 	slashes       = regexp.MustCompile(`//+`)
 )
 
-// Of returns what becomes of a path, which may have a query; false: the request is refused.
+// Of returns the normalized form of a path, which may have a query. It returns false if the
+// request is rejected.
 func (p Paths) Of(path string) (string, bool) {
 	if p.Checked && badPath.MatchString(path) {
 		return "", false

@@ -192,7 +192,7 @@ func (v *visit) template(config *core.TypedExtensionConfig) (bool, error) {
 	return v.gate.fullMatch(expression, v.call.path())
 }
 
-// metadata compares a value below a path in what a filter has found out.
+// metadata compares a value at a path in the metadata of a filter.
 func (v *visit) metadata(m *matcher.MetadataMatcher) (bool, error) {
 	var at any = v.found[m.GetFilter()]
 	for _, s := range m.GetPath() {

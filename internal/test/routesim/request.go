@@ -23,8 +23,7 @@ type Request struct {
 	Query map[string]string
 	// Headers have names in lower case and one value each.
 	Headers map[string]string
-	// Claims are those of the request's token: paths joined by dots, and the values
-	// of lists.
+	// Claims are the claims of the request's token: paths joined by dots, and the values of lists.
 	Claims map[string][]string
 }
 
@@ -59,27 +58,27 @@ func (r Request) split() (name, port string) {
 	return r.Authority, ""
 }
 
-// Outcome is what becomes of a request.
+// Outcome is the outcome of a request.
 type Outcome struct {
 	// Targets have the shares of clusters; none if the client answers itself.
 	Targets map[string]uint32
 	// Status is that of the client's own answer; 404 if there is no route.
 	Status         uint32
 	Body, Location string
-	// Path and Host are those of the request that is forwarded; HostOf counts.
+	// Path and Host are those of the forwarded request. Compare hosts by HostOf.
 	Path, Host string
 	// Hosts are in place of Host for some targets.
 	Hosts map[string]string
-	// Timeout is the time that there is for the answer; 0: any.
+	// Timeout is the time limit for the response. Zero means no limit.
 	Timeout time.Duration
 	// Retries is how often a request is tried again, on the conditions RetryOn.
 	Retries uint32
 	RetryOn string
 	// Mirrors have the shares of copies, in millionths.
 	Mirrors map[string]uint32
-	// Fault is what is injected.
+	// Fault is the injected fault.
 	Fault string
-	// Headers are operations on headers, and by which cluster.
+	// Headers are the operations on headers, with the cluster of each.
 	Headers []string
 }
 
@@ -91,7 +90,7 @@ func (o Outcome) HostOf(cluster string) string {
 	return o.Host
 }
 
-// NoRoute is what becomes of requests that nothing matches.
+// NoRoute is the outcome of requests without a matching route.
 func NoRoute() Outcome { return Outcome{Status: 404} }
 
 // String returns the outcome in one line.

@@ -108,8 +108,8 @@ func (w where) pairAllowed(root, namespace string, pair [2]*networking.HTTPMatch
 	return (r == nil || w.allows(root, r)) && (d == nil || w.allows(namespace, d))
 }
 
-// matchPairs pairs each match of a delegate with those of the root that it can be
-// joined with; it is not ok if there is none for one.
+// matchPairs pairs each match of a delegate with the matches of the root that it can be joined
+// with. ok is false if a match of the delegate has no partner.
 func matchPairs(root, delegate []*networking.HTTPMatchRequest) (out [][2]*networking.HTTPMatchRequest, ok bool) {
 	if len(root) == 0 {
 		root = []*networking.HTTPMatchRequest{nil}
@@ -163,7 +163,8 @@ func joinable(r, d *networking.HTTPMatchRequest) bool {
 	return !differ && r.GetIgnoreUriCase() == d.GetIgnoreUriCase()
 }
 
-// narrower: equal values, what is below a prefix, and presence under presence.
+// narrower reports whether d is within r: equal values, values below a prefix, and any value within
+// presence.
 func narrower(r, d *networking.StringMatch) bool {
 	if r.GetMatchType() == nil || d.GetMatchType() == nil {
 		return r.GetMatchType() == nil && d.GetMatchType() == nil
@@ -174,7 +175,7 @@ func narrower(r, d *networking.StringMatch) bool {
 	return r.GetPrefix() != "" && (strings.HasPrefix(d.GetExact(), r.GetPrefix()) || strings.HasPrefix(d.GetPrefix(), r.GetPrefix()))
 }
 
-// joinRules gives a delegate's rule what it lacks and the root's has.
+// joinRules adds the settings of the root's rule that a delegate's rule lacks.
 func joinRules(root, namespace string, r, d *networking.HTTPRoute) *networking.HTTPRoute {
 	out := proto.CloneOf(d)
 	for _, dest := range out.GetRoute() {

@@ -9,12 +9,13 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// Server is what calls to gRPC servers are judged by: PeerAuthentications and AuthorizationPolicies, read as Istio's API
-// documents them, as far as such a server can keep to them.
+// Server is what calls to gRPC servers are judged by: PeerAuthentications and
+// AuthorizationPolicies, read as Istio's API documents them, as far as such a server can keep to
+// them.
 type Server struct {
 	// Peers are sorted by age, the oldest first.
 	Peers []*PeerAuthentication
-	// Policies are those of its Authorization; it has neither providers nor tokens.
+	// Policies are the policies of its Authorization, which has neither providers nor tokens.
 	Policies *Authorization
 }
 
@@ -34,8 +35,8 @@ const (
 	MutualTLS
 )
 
-// Decide judges a call to a port of a server: whether it can connect, and whether the policies let it in. Of headers and
-// addresses the server knows those of the connection.
+// Decide judges a call to a port of a server: whether it can connect, and whether the policies
+// admit it. The server sees the headers and addresses of the connection only.
 func (s *Server) Decide(p Proxy, port uint32, by Transport, c Call) Decision {
 	if mutual := s.MutualTLS(p, port); mutual != (by == MutualTLS) || by == TLSWithoutCertificate {
 		return Decision{By: fmt.Sprintf("connections are mutual TLS: %t", mutual)}
@@ -65,8 +66,9 @@ func (s *Server) Decide(p Proxy, port uint32, by Transport, c Call) Decision {
 	return Decision{Admitted: allowed || !allowing, By: "what is allowed"}
 }
 
-// MutualTLS reports whether a port of a workload takes mutual TLS, and nothing else; else it takes plain text. PERMISSIVE is the
-// one or the other, as the label of the workload says that it has a certificate (S10).
+// MutualTLS reports whether a port of a workload accepts mutual TLS only; otherwise it accepts
+// plain text. PERMISSIVE means mutual TLS if the workload's label declares a certificate, else
+// plain text (S10).
 func (s *Server) MutualTLS(p Proxy, port uint32) bool {
 	switch s.mode(p, port) {
 	case security.PeerAuthentication_MutualTLS_STRICT:
@@ -78,8 +80,9 @@ func (s *Server) MutualTLS(p Proxy, port uint32) bool {
 	}
 }
 
-// mode is that of the port, else of the workload, else of the namespace, else of the mesh. Of each level the oldest policy
-// counts; one that says UNSET has the mode of the level above (S21). A policy of the root namespace with a selector is for nobody (S20).
+// mode is that of the port, else of the workload, else of the namespace, else of the mesh. Of each
+// level the oldest policy counts; one that says UNSET has the mode of the level above (S21). A
+// policy of the root namespace with a selector is for nobody (S20).
 func (s *Server) mode(p Proxy, port uint32) security.PeerAuthentication_MutualTLS_Mode {
 	oldest := func(is func(o *PeerAuthentication) bool) *security.PeerAuthentication {
 		if i := slices.IndexFunc(s.Peers, is); i >= 0 {

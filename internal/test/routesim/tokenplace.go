@@ -16,7 +16,7 @@ type placedToken struct {
 	text string
 	// header is where it is; "" for a parameter or a cookie.
 	header string
-	// issuers are those of the providers that look there; "" is any.
+	// issuers are the issuers of the providers that read this place; "" is any.
 	issuers []string
 }
 

@@ -22,8 +22,8 @@ type call struct {
 	packages []pkg
 }
 
-// calls returns the calls that test the packages: the race detector sees all of them in the
-// full tier, none in the short one, and by default those of the list.
+// calls returns the calls that test the packages. The race detector sees all packages in the full
+// tier, none in the short one, and by default the packages of the list.
 func (o options) calls(packages []pkg) (calls []call) {
 	add := func(race bool, flags []string, p pkg) {
 		i := slices.IndexFunc(calls, func(c call) bool { return c.module == p.module && c.race == race && slices.Equal(c.flags, flags) })
@@ -48,7 +48,7 @@ func (o options) calls(packages []pkg) (calls []call) {
 			add(true, slices.Concat(o.flags, race), p)
 		}
 	}
-	// What needs no race detector comes first: its results are there soonest.
+	// Calls without the race detector come first, because they give results soonest.
 	slices.SortStableFunc(calls, func(a, b call) int { return btoi(a.race) - btoi(b.race) })
 	return calls
 }
@@ -60,7 +60,7 @@ func btoi(b bool) int {
 	return 0
 }
 
-// ready checks what the calls need, so that its lack is one line.
+// ready checks the prerequisites of the calls, so that a missing one is reported in one line.
 func ready(ctx context.Context, calls []call) error {
 	var checked []string
 	for _, c := range calls {
@@ -89,7 +89,7 @@ func ready(ctx context.Context, calls []call) error {
 // test makes the call, and has its results reported. That tests fail is no error: the report
 // has it.
 func (c call) test(ctx context.Context, r *report) error {
-	args := []string{"test", "-json", "-vet=off", "-timeout=30m"} // the linter has all of vet
+	args := []string{"test", "-json", "-vet=off", "-timeout=30m"} // the linter includes vet
 	if c.race {
 		args = append(args, "-race")
 	}

@@ -84,7 +84,7 @@ func covers(pattern, dir string) bool {
 	return dir == folder || tree && (folder == "." || strings.HasPrefix(dir, folder+string(filepath.Separator)))
 }
 
-// output returns what a go command prints. Its error is the first line of what it says.
+// output returns the output of a go command. The error is the first line of its error output.
 func output(ctx context.Context, dir string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
@@ -98,7 +98,7 @@ func output(ctx context.Context, dir string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// must is for functions that fail only for folders that are not those of the repository.
+// must is for functions that fail only for folders outside of the repository.
 func must(path string, err error) string {
 	if err != nil {
 		panic(err)

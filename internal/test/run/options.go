@@ -20,7 +20,7 @@ const (
 	full      tier = "full"
 )
 
-// options is what the command line asks for.
+// options are the options of the command line.
 type options struct {
 	tier     tier
 	patterns []string // folders of the repository, as ./aggregate or ./configstore/...
@@ -75,7 +75,7 @@ func (o options) selects() bool {
 	return slices.ContainsFunc(o.flags, func(flag string) bool { return strings.HasPrefix(flag, "-run") || strings.HasPrefix(flag, "-skip") })
 }
 
-// complete checks the options together, and adds what follows from them.
+// complete validates the combination of options, and sets the dependent ones.
 func (o options) complete() (options, error) {
 	if o.budget > 0 && o.tier != full {
 		return options{}, errors.New("-budget is for -full")

@@ -5,14 +5,14 @@ package main
 // racing says which tests of a package the race detector sees. The zero value: all.
 type racing struct {
 	only   string // these and no others, where most of a package is pure functions
-	except string // all but these: models and records, which take long and in which few goroutines meet
+	except string // all but these: models and records, which take long and use few goroutines
 }
 
 // plain reports whether some tests of the package run without the race detector.
 func (r racing) plain() bool { return r != racing{} }
 
-// flags returns the flags of go test that select the tests that the race detector sees, and
-// those of the others.
+// flags returns the flags of go test that select the tests with the race detector, and the flags
+// for the other tests.
 func (r racing) flags() (race, plain []string) {
 	switch {
 	case r.only != "":
@@ -24,7 +24,7 @@ func (r racing) flags() (race, plain []string) {
 	}
 }
 
-// raced has the packages whose tests the race detector sees by default: those that start
+// raced has the packages that are tested with the race detector by default: their tests start
 // goroutines or lock (TestRaceList).
 //
 //nolint:gochecknoglobals // a table

@@ -17,8 +17,8 @@ import (
 // root is the root of the repository.
 const root = "../../.."
 
-// TestRaceList keeps the list of packages that the race detector sees complete: what starts
-// goroutines or locks is on it, and nothing else that is gone.
+// TestRaceList checks the list of packages for the race detector: it has all packages with
+// goroutines or locks, and no removed ones.
 func TestRaceList(t *testing.T) {
 	concurrent, tests := map[string]string{}, map[string][]string{}
 	if err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -75,7 +75,8 @@ func functions(t *testing.T, path string) (names []string) {
 	return names
 }
 
-// meeting returns what makes goroutines meet in a file: a go statement or a lock; "" for nothing.
+// meeting returns the construct of a file that makes goroutines meet, a go statement or a lock, or
+// "".
 func meeting(t *testing.T, path string) (what string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)

@@ -20,16 +20,15 @@ type event struct {
 	Elapsed                       float64
 }
 
-// report shows results as they come: a line for each package, and the output of what fails.
-// At its end stands what was skipped, and what took longest. Calls that run at the same time
-// may add to it.
+// report shows results as they come: a line for each package, and the output of failures. At its
+// end it lists the skipped tests and the slowest ones. Concurrent calls may add to it.
 type report struct {
 	verbose bool
 
 	mu      sync.Mutex
 	out     io.Writer
 	lines   map[string][]string // the output of each test that has not ended, by package and test
-	reasons map[string][]string // packages by the reason for which they skipped tests
+	reasons map[string][]string // packages by the reason for skipping tests
 	seconds map[string]float64  // of each package
 	failed  []string            // packages
 	tests   map[string]int      // by how they ended
@@ -44,7 +43,7 @@ func newReport(out io.Writer, verbose bool) *report {
 
 func (r *report) print(text string) { fmt.Fprint(r.out, text) }
 
-// line takes a line of what go test -json prints: an event, or what is shown as it is.
+// line handles a line of the output of go test -json: an event, or a line that is shown unchanged.
 func (r *report) line(line []byte) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +72,7 @@ func (r *report) add(e event) {
 	}
 }
 
-// noise is output that says what the report says by itself.
+// noise is output that repeats information of the report.
 var noise = regexp.MustCompile(`(?m)^(=== (RUN|PAUSE|CONT|NAME)|PASS$|FAIL$|\? |testing: warning: no tests to run)`)
 
 func (r *report) output(key string, e event) {
@@ -122,7 +121,7 @@ func (r *report) pkg(e event) {
 	}
 }
 
-// ended says that a call of go test has failed, whatever the events have said.
+// ended records that a call of go test has failed, regardless of its events.
 func (r *report) ended(c call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// past is what is remembered of the runs of one package in the full tier.
+// past is the record of the runs of one package in the full tier.
 type past struct {
 	Last    time.Time
 	Seconds float64
@@ -29,8 +29,8 @@ func memory() (string, error) {
 	return filepath.Join(dir, "pilotkit", "full-tests.json"), err
 }
 
-// rotate runs the packages of the calls, what was run longest ago first, as far as they are
-// expected to end within the budget, and one of them in any case.
+// rotate runs the packages of the calls, least recently run first, as far as they are expected to
+// end within the budget, and at least one.
 func (o options) rotate(ctx context.Context, calls []call) error {
 	file, err := memory()
 	if err != nil {
@@ -69,8 +69,8 @@ func (o options) rotate(ctx context.Context, calls []call) error {
 	return report.close()
 }
 
-// inOrder sorts the parts: what was run longest ago first, and among those that were never run
-// the day decides which comes first.
+// inOrder sorts the parts, least recently run first. Among parts that were never run the day
+// decides which comes first.
 func inOrder(parts []call, pasts map[string]past, today time.Time) []call {
 	day := int(today.Unix() / (24 * 60 * 60))
 	begin := day * len(parts) / 3 % max(1, len(parts))

@@ -97,7 +97,7 @@ func TestTiers(t *testing.T) {
 	}
 }
 
-// TestRotation: what was run longest ago comes first, and what was never run before all.
+// TestRotation: packages that were never run come first, then the least recently run ones.
 func TestRotation(t *testing.T) {
 	now := time.Date(2026, time.November, 26, 0, 0, 0, 0, time.UTC)
 	part := func(name string) call { return call{packages: []pkg{{".", name}}} }

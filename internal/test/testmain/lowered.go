@@ -10,10 +10,11 @@ import (
 	"testing"
 )
 
-// limitVariable names the environment variable with what the sizes of internal/limit are at most.
+// limitVariable names the environment variable with the upper bound for the sizes of
+// internal/limit.
 const limitVariable = "PILOTKIT_LIMIT"
 
-// IsLowered reports whether the sizes are lowered, for what a test demands of the way to a result.
+// IsLowered reports whether the sizes are lowered, for tests that check the way to a result.
 func IsLowered() bool { return os.Getenv(limitVariable) != "" }
 
 // Lowered runs the tests that match a pattern, as for -run, in processes of their own in

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package testmain runs the tests of a package so that they fail of what no single test
-// looks at: a goroutine that is left, and a panic that the library recovered.
+// Package testmain runs the tests of a package and fails them for problems that no single test
+// looks for: a leaked goroutine, and a panic that the library recovered.
 //
 // Call [Verify] in TestMain of each package:
 //

@@ -38,7 +38,7 @@ type Options struct {
 	GRPC []grpc.ServerOption
 	// Server returns the options of the xDS server, which may read the plane's store. Default: none.
 	Server func(*Plane) ads.Options
-	// Registries are registries beside that of the ServiceEntries.
+	// Registries are registries in addition to that of the ServiceEntries.
 	Registries []func(xdsupdate.XDSUpdater) registry.Instance
 	// Parts returns functions that run while the plane runs. Default: none.
 	Parts func(*Plane) []func(stop <-chan struct{})
@@ -83,7 +83,7 @@ func Start(tb testing.TB, o Options) *Plane {
 	return p
 }
 
-// Objects returns the objects of the store, ready to be those of another Plane.
+// Objects returns the objects of the store, for use in another Plane.
 func (p *Plane) Objects() (objects []configstore.Config) {
 	for _, s := range istio.Schemas().All() {
 		for _, c := range p.Configs.List(s.GroupVersionKind, configstore.NamespaceAll) {
@@ -131,7 +131,8 @@ func (p *Plane) Apply(text string, replace ...string) {
 	}
 }
 
-// Change creates or replaces the objects of one YAML text and deletes those of another, in one commit.
+// Change creates or replaces the objects of the first YAML text and deletes the objects of the
+// second, in one commit.
 func (p *Plane) Change(written, deleted string) {
 	p.TB.Helper()
 	batch := append(Upserts(Documents(p.TB, written)), mutations(configstore.OpDelete, Documents(p.TB, deleted))...)
@@ -174,8 +175,7 @@ func (p *Plane) Flush() {
 	}
 }
 
-// Applied returns when all connected clients have accepted what follows from the objects that
-// were written before.
+// Applied returns when all connected clients have accepted the effects of all earlier writes.
 func (p *Plane) Applied() {
 	p.TB.Helper()
 	testserver.Applied(p.TB, p.Configs, p.Server)

@@ -14,8 +14,8 @@ import (
 // patience is longer than anything takes.
 const patience = time.Minute
 
-// Applied returns when all connected clients have accepted what follows from what was written
-// to a cache before.
+// Applied returns when all connected clients have accepted the effects of all earlier writes to a
+// cache.
 func Applied(tb testing.TB, configs configstore.Flusher, server *ads.Server) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(tb.Context(), patience)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Listen listens on an address. "" is a port of 127.0.0.1 as FreePorts finds them: so no
-// connection has it when a server takes the place of one that listened there.
+// Listen listens on an address. "" is a port of 127.0.0.1 as FreePorts finds it, so that no
+// connection occupies it when another server takes the place of one that listened there.
 func Listen(tb testing.TB, address string) net.Listener {
 	tb.Helper()
 	if address == "" {
@@ -28,9 +28,9 @@ func Port(l net.Listener) uint32 {
 	return uint32(l.Addr().(*net.TCPAddr).Port) //nolint:gosec // a port
 }
 
-// FreePorts returns ports of an IP of the loopback interface that are free. They are below
-// those that systems give to connections, and to listeners that name none, so that nobody
-// takes them before the server does.
+// FreePorts returns free ports of an IP of the loopback interface. They are below the ports that
+// the system assigns to connections and to listeners without a port, so that they stay free until
+// the server listens.
 func FreePorts(tb testing.TB, ip string, n int) []uint32 {
 	tb.Helper()
 	var ports []uint32

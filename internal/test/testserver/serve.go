@@ -15,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/memnet"
 )
 
-// Server is a server of gRPC, of which there are several types.
+// Server is a gRPC server, of any of the several types.
 type Server interface {
 	Serve(l net.Listener) error
 	Stop()

@@ -35,7 +35,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestFreePorts: they differ, and are not of those that systems give to connections.
+// TestFreePorts: the ports are distinct, and outside of the range that systems assign to
+// connections.
 func TestFreePorts(t *testing.T) {
 	ports := testserver.FreePorts(t, "127.0.0.1", 50)
 	slices.Sort(ports)

@@ -2,10 +2,10 @@
 
 // Package tier tells a test how much of it is to run.
 //
-// There are three tiers. The short one (go test -short) is for while one works. The
-// default one is what a change has to pass: each property has one judge in it. The full
-// one (PILOTKIT_TESTS=full, which ./test.sh -full sets) has the second judges, long random
-// histories, further releases, protocols and clients, and soak tests.
+// There are three tiers. The short one (go test -short) is for use during development. The default
+// one must pass for every change, and checks each property in one way. The full one
+// (PILOTKIT_TESTS=full, which ./test.sh -full sets) adds second checks, long random histories,
+// further releases, protocols and clients, and soak tests.
 package tier
 
 import (
@@ -23,7 +23,7 @@ const variable = "PILOTKIT_TESTS"
 // Full reports whether the full tier runs.
 func Full() bool { return os.Getenv(variable) == "full" && !testing.Short() }
 
-// OnlyFull skips the test outside the full tier. The reason says what is not run: ./test.sh
+// OnlyFull skips the test outside the full tier. The reason describes the skipped test: ./test.sh
 // lists it at its end.
 func OnlyFull(tb testing.TB, reason string) {
 	tb.Helper()

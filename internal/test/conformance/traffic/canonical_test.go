@@ -39,7 +39,7 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 )
 
-// section is one part of what a proxy has.
+// section is one part of a proxy's configuration.
 type section string
 
 const (
@@ -54,10 +54,10 @@ var sections = []section{clusters, endpoints, listeners, routes}
 // tree is a JSON object: a resource, or a part of one.
 type tree = map[string]any
 
-// resources are those of a section.
+// resources are the resources of a section.
 type resources []tree
 
-// name is what clients subscribe to.
+// name is the name that clients subscribe to.
 func name(s section, r tree) string {
 	if s == endpoints {
 		return text(r, "clusterName")
@@ -84,7 +84,7 @@ func canonical(s section, m proto.Message) (tree, error) {
 	return r, nil
 }
 
-// reduce drops what is not recorded: README.md, section 4.
+// reduce drops unrecorded fields: README.md, section 4.
 func reduce(s section, r tree) {
 	each(r, func(o tree) {
 		delete(o, "sdsConfig")
@@ -190,8 +190,7 @@ func reduceRoutes(r tree) {
 	}
 }
 
-// order sorts what has no order: README.md, section 3. Sections are sorted by
-// comparing them by name.
+// order sorts unordered lists: README.md, section 3. Sections are sorted by comparing them by name.
 func order(s section, r tree) {
 	switch s {
 	case clusters:
@@ -235,7 +234,7 @@ func orderAssignment(r tree) {
 	})
 }
 
-// The functions below read and change trees. What is not there is empty.
+// The functions below read and change trees. Missing parts are empty.
 
 func object(o tree, field string) tree {
 	out, _ := o[field].(tree)

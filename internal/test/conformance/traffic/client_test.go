@@ -32,8 +32,8 @@ type client struct {
 	spec proxySpec
 	sys  *system
 	*xdstest.Client
-	// routes are those that a sidecar's listeners refer to: they are made by the
-	// host, so the recording says which there are.
+	// routes are the routes that a sidecar's listeners reference. The host makes these listeners,
+	// so the recording lists the routes.
 	routes []string
 	// subscribed are the names, by type; requests counts the requests for them.
 	subscribed map[section]map[string]struct{}
@@ -42,7 +42,7 @@ type client struct {
 	checked int
 	// recorded are the names of the routes that were recorded of it in the steps so far.
 	recorded map[string]struct{}
-	// has are the bytes of what the client was sent last, by section and name.
+	// has are the bytes of the last sent resources, by section and name.
 	has map[section]map[string]string
 }
 
@@ -55,7 +55,7 @@ func newClient(spec proxySpec, sys *system, conn grpc.ClientConnInterface) *clie
 	return c
 }
 
-// node is what the proxy says of itself.
+// node is the node of the proxy.
 func (p proxySpec) node() *core.Node {
 	kind := p.Kind
 	if kind == kindGRPC {
@@ -110,8 +110,8 @@ func anyMap(m map[string]string) map[string]any {
 	return out
 }
 
-// follow makes the client's subscriptions what its kind wants after what it has,
-// and reports whether that changed any.
+// follow updates the client's subscriptions to those that its kind needs for its current resources,
+// and reports whether they changed.
 func (c *client) follow(ctx context.Context) (changed bool, err error) {
 	have, err := c.resources()
 	if err != nil {
@@ -228,7 +228,7 @@ func clustersOf(list resources) []string {
 	return out
 }
 
-// resources returns what the client has, in the recorded form.
+// resources returns the client's resources, in the recorded form.
 func (c *client) resources() (map[section]resources, error) {
 	state := c.State()
 	out := make(map[section]resources)
@@ -262,8 +262,8 @@ func (c *client) accepts(m proto.Message) error {
 	return xdscheck.Envoy(m)
 }
 
-// repeated returns what the client was sent since the last call although it had it.
-// The assignment of a cluster that was sent is sent again: Envoy waits for it.
+// repeated returns the resources that were sent since the last call although the client had them.
+// The assignment of a changed cluster is sent again, because Envoy waits for it.
 func (c *client) repeated() []string {
 	var out []string
 	all := c.Responses()

@@ -32,8 +32,7 @@ func compareResults(recorded, results []result) []string {
 	return []string{fmt.Sprintf("results: recorded %q, ours %q (%q)", line(recorded), line(results), messages)}
 }
 
-// comparison is the two states of a proxy that are compared: what was recorded and
-// what it has.
+// comparison is the pair of states of a proxy to compare: the recorded one and the current one.
 type comparison struct {
 	*facts
 	proxy     proxySpec

@@ -94,7 +94,7 @@ func replay(t *testing.T, path string) []string {
 	return out
 }
 
-// replayStep runs a step and compares what it led to.
+// replayStep runs a step and compares the result.
 func (sys *system) replayStep(ctx context.Context, st step, recorded recordedStep) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
@@ -133,7 +133,7 @@ func (sys *system) replayStep(ctx context.Context, st step, recorded recordedSte
 	return out, nil
 }
 
-// dump prints what the proxies have.
+// dump prints the configuration of the proxies.
 func (sys *system) dump(t *testing.T) {
 	t.Helper()
 	for _, c := range sys.clients {

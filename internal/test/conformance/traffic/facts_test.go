@@ -14,8 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// facts are what is in the store after a step: what the rules need to know of the
-// scenario.
+// facts are the content of the store after a step, as far as the rules need it.
 type facts struct {
 	mesh            *meshconfig.MeshConfig
 	services        []hostService
@@ -70,8 +69,8 @@ func (s hostService) visible(namespace string, mesh *meshconfig.MeshConfig) bool
 		slices.Contains(to, ".") && s.entry.Namespace == namespace
 }
 
-// of returns the entries of a host name that a proxy uses: those of its own
-// namespace, or else of the oldest that is visible.
+// of returns the entries of a host name that a proxy uses: those of its own namespace, or else of
+// the oldest visible one.
 func (f *facts) of(host string, p proxySpec) []hostService {
 	var out []hostService
 	for _, s := range f.services {

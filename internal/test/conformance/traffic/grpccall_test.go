@@ -19,9 +19,8 @@ type grpcCall struct {
 
 func (c grpcCall) String() string { return fmt.Sprint(c.path, " ", c.headers) }
 
-// samples returns calls that routes may tell apart: for each route one that it
-// matches, as far as that can be read off the match, and those that differ from it
-// in one thing.
+// samples returns calls that routes may distinguish: for each route one that it matches, as far as
+// the match determines it, and calls that differ from it in one attribute.
 func samples(list []tree) []grpcCall {
 	paths := []string{"/", "/none.of/these"}
 	values := make(map[string][]string)

@@ -16,8 +16,8 @@ func (c *client) remember(recorded recordedProxy) {
 	}
 }
 
-// t75 leaves out what a gRPC client keeps of services that are gone or hidden: of what the
-// server has taken back, the listener and routes stay, and the endpoints go.
+// t75 leaves out resources of deleted or hidden services that a gRPC client retains: the listener
+// and routes stay, and the endpoints are removed.
 func (c *client) t75(known *facts, recorded recordedProxy, got map[section]resources) map[section]resources {
 	if c.spec.Kind != kindGRPC {
 		return got

@@ -133,10 +133,10 @@ func (p *realProxy) refusedForGood() map[string]int {
 	return out
 }
 
-// activeTimeout is shorter than Envoys wait for what is missing.
+// activeTimeout is shorter than the time that Envoys wait for missing resources.
 const activeTimeout = 10 * time.Second
 
-// inactive says what the Envoy was sent and does not use; "" if there is nothing.
+// inactive describes resources that were sent to the Envoy and are not in use, or returns "".
 func (p *realProxy) inactive(t *testing.T) string {
 	t.Helper()
 	if !p.Ready() {
@@ -189,8 +189,8 @@ func (p *realProxy) ownListenersMissing() []string {
 	return slices.DeleteFunc(slices.Clone(p.routes), func(n string) bool { return have[n] != "" })
 }
 
-// inactiveRoutes: the Envoy has all route configurations that its listeners refer to.
-// It may keep others: a listener that is gone drains for minutes.
+// inactiveRoutes: the Envoy has all route configurations that its listeners reference. It may keep
+// others, because a removed listener drains for minutes.
 func (p *realProxy) inactiveRoutes(t *testing.T) string {
 	t.Helper()
 	referred := p.routes

@@ -21,9 +21,9 @@ const (
 	tcpAuthz  = "envoy.filters.network.ext_authz"
 )
 
-// refusedPolicy returns how we refuse an AuthorizationPolicy that Istio takes, "" if we do not: rules that are null
-// (S55, refused when it is read), and attributes of which only the beginning is known, or with an empty name in brackets
-// (S58, S65).
+// refusedPolicy returns the reason why we reject an AuthorizationPolicy that Istio accepts, or "":
+// rules that are null (S55, rejected by the reader), and attributes with a valid prefix only, or
+// with an empty name in brackets (S58, S65).
 func refusedPolicy(ours result) string {
 	if slices.ContainsFunc(ours.Messages, func(m string) bool { return nullRule.MatchString(m) }) {
 		return outcomeUnparsable
@@ -57,8 +57,9 @@ func eachAuthorization(listener tree, visit func(name string, config tree)) {
 	})
 }
 
-// authorizations compares RBAC by what it means (security/README.md, section 4): the names of policies but for the
-// provider of CUSTOM ones, the prefixes of statistics, and how conditions are nested, mean nothing.
+// authorizations compares RBAC by meaning (security/README.md, section 4): the names of policies
+// except for the provider of CUSTOM ones, the prefixes of statistics, and the nesting of conditions
+// are ignored.
 func (c *comparison) authorizations() {
 	c.servers()
 	c.tokens()
@@ -105,7 +106,8 @@ func withoutSource(o tree) {
 	}
 }
 
-// refusedByUs removes what an object contributes that we refuse, by rows of DECISIONS.md (S55, S58, S65).
+// refusedByUs removes the contribution of an object that we reject, by rows of DECISIONS.md (S55,
+// S58, S65).
 func (c *comparison) refusedByUs(config tree) {
 	for _, rules := range []string{"rules", "shadowRules"} {
 		policies := object(object(config, rules), "policies")
@@ -119,7 +121,7 @@ func (c *comparison) refusedByUs(config tree) {
 	}
 }
 
-// withoutEmptyFilters removes the filters of actions of which we refuse all policies.
+// withoutEmptyFilters removes the filters of actions if we reject all of their policies.
 func (c *comparison) withoutEmptyFilters(listener tree) {
 	unused := func(f tree) bool {
 		config := object(f, "typedConfig")
@@ -267,7 +269,7 @@ func s78(o tree) {
 // anyText matches any text that is not empty.
 const anyText = `{"stringMatch":{"safeRegex":{"regex":".+"}}}`
 
-// s60: the prefix by which ext_authz is on may go on to the end of the provider's name.
+// s60: the prefix that enables ext_authz may extend to the end of the provider's name.
 func s60(config tree) {
 	m := object(object(object(config, "filterEnabledMetadata"), "value"), "stringMatch")
 	if p := text(m, "prefix"); p != "" {
@@ -275,7 +277,7 @@ func s60(config tree) {
 	}
 }
 
-// meaning returns rules in a form that depends on what they match alone.
+// meaning returns rules in a form that depends on their matches alone.
 func meaning(rules tree) tree {
 	policies := make(map[string]bool)
 	for key, p := range object(rules, "policies") {
@@ -304,7 +306,7 @@ func meaning(rules tree) tree {
 	return out
 }
 
-// alternativesOf returns the meaning of a list of which one has to match.
+// alternativesOf returns the meaning of a list with at least one match required.
 func alternativesOf(list []tree, and, or, elements, not string) any {
 	return simplify(tree{or: tree{elements: anys(list)}}, and, or, elements, not)
 }
@@ -360,8 +362,8 @@ func simplify(m tree, and, or, elements, not string) any {
 	return m
 }
 
-// combined returns elements under an operator, sorted; one alone without it. "any" beside others is left
-// out of "and".
+// combined returns elements under an operator, sorted, or a single element without it. "any" among
+// others is left out of "and".
 func combined(op string, seen map[string]any) any {
 	if strings.HasPrefix(op, "and") && len(seen) > 1 {
 		delete(seen, `{"any":true}`)

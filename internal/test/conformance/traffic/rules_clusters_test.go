@@ -111,7 +111,7 @@ func (c *comparison) t37() {
 	}
 }
 
-// t38: what gateways have for services with resolution NONE is incidental.
+// t38: the configuration of gateways for services with resolution NONE is incidental.
 func (c *comparison) t38() {
 	if !c.isRouter() {
 		return
@@ -137,9 +137,8 @@ func (c *comparison) t40() {
 	})
 }
 
-// t66: a cluster need not choose between sockets of which its endpoints can select but
-// one, that for connections in plain text. It has that one then, as a default or as the
-// only one.
+// t66: a cluster need not choose between sockets if its endpoints can select only the one for plain
+// text. The cluster then has that one, as a default or as the only one.
 func (c *comparison) t66() {
 	for _, want := range c.want[clusters] {
 		got, n := find(clusters, c.got[clusters], name(clusters, want)), 0

@@ -11,9 +11,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// t16 changes a root VirtualService so that the combinations of matches that were
-// dropped when this was recorded are dropped by us too: what became of them cannot
-// be read from the recording. delegates are all of the scenario.
+// t16 changes a root VirtualService so that the combinations of matches that the recorded Istio
+// dropped are dropped by us too, because the recording does not show their effect. delegates are
+// all of the scenario.
 func t16(root configstore.Config, delegates []*configstore.Config) configstore.Config {
 	spec, ok := root.Spec.(*networking.VirtualService)
 	if !ok || len(spec.GetHosts()) == 0 {
@@ -35,9 +35,9 @@ func t16(root configstore.Config, delegates []*configstore.Config) configstore.C
 	return root
 }
 
-// neverMatch changes matches of a root that, with those of a delegate, were taken
-// for a conflict: a source namespace that the delegate does not name, and a header
-// of which both want the presence.
+// neverMatch changes matches of a root that, together with those of a delegate, were considered a
+// conflict: a source namespace that the delegate does not have, and a header whose presence both
+// require.
 func neverMatch(matches []*networking.HTTPMatchRequest, delegate *networking.VirtualService) {
 	namesSource, conditional := false, true
 	present := make(map[string]bool)

@@ -2,9 +2,9 @@
 
 package traffic
 
-// t67: Envoys are sent the successors of fields that are deprecated, with the same
-// meaning. What was recorded is brought into their form; of the names in certificates,
-// of which the older form does not say the kind, ours is brought into the older one.
+// t67: Envoys get the successors of deprecated fields, with the same meaning. The recording is
+// converted to the new form; names in certificates are converted to the older form, which does not
+// have their kind.
 func (c *comparison) t67() {
 	if c.isGRPC() {
 		return
@@ -20,8 +20,8 @@ func (c *comparison) t67() {
 	}
 }
 
-// withoutMaxGRPCTimeout: without a timeout the header of a call counts, by the field's
-// successor. With one the timeout alone does: Envoy ignores it beside the successor.
+// withoutMaxGRPCTimeout: without a timeout the header of a call is used, by the field's successor.
+// With one, only the timeout is used, because Envoy ignores maxGrpcTimeout if the successor is set.
 func withoutMaxGRPCTimeout(action tree) {
 	limit := text(action, "maxGrpcTimeout")
 	if delete(action, "maxGrpcTimeout"); limit == "0s" {

@@ -12,8 +12,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// t42: a TLS server that shares a host with an older one is left out, whatever
-// namespaces their hosts are for.
+// t42: a TLS server that shares a host with an older one is left out, regardless of the namespaces
+// of their hosts.
 func (c *comparison) t42() {
 	if !c.isRouter() {
 		return

@@ -69,8 +69,8 @@ func (c *comparison) t51() {
 	}
 }
 
-// t52: services with resolution DNS or NONE are LOGICAL_DNS for one endpoint, else
-// nothing but what t65 asks for.
+// t52: services with resolution DNS or NONE are LOGICAL_DNS with one endpoint, and otherwise follow
+// t65.
 func (c *comparison) t52() {
 	if !c.isGRPC() {
 		return
@@ -83,7 +83,7 @@ func (c *comparison) t52() {
 	c.remove(endpoints, odd)
 }
 
-// t53: what there is for ports that no gRPC client can use is incidental.
+// t53: resources for ports that no gRPC client can use are incidental.
 func (c *comparison) t53() {
 	if !c.isGRPC() {
 		return
@@ -111,10 +111,9 @@ func (c *comparison) t53() {
 	}
 }
 
-// t54t64: the routes of gRPC clients are compared by their meaning, which is what
-// becomes of calls: what clients cannot do fails the calls that match, in whatever
-// form, fields that they ignore may be left out, and matches have forms that all
-// clients accept.
+// t54t64: the routes of gRPC clients are compared by meaning, which is the outcome of calls:
+// actions that clients do not support fail the matching calls, in any form, ignored fields may be
+// left out, and matches have forms that all clients accept.
 func (c *comparison) t54t64() {
 	if !c.isGRPC() {
 		return
@@ -132,7 +131,7 @@ func (c *comparison) t54t64() {
 	}
 }
 
-// byMeaning replaces the routes of two virtual hosts by what becomes of calls.
+// byMeaning replaces the routes of two virtual hosts by the outcomes of calls.
 func (c *comparison) byMeaning(want, got tree) {
 	ours, recorded := objects(got, "routes"), objects(want, "routes")
 	wanted, have := make(tree), make(tree)
@@ -147,7 +146,7 @@ func (c *comparison) byMeaning(want, got tree) {
 	want["routes"], got["routes"] = wanted, have
 }
 
-// outcome returns what a list of routes does with a call.
+// outcome returns the outcome of a call by a list of routes.
 func (c *comparison) outcome(call grpcCall, list []tree) tree {
 	for _, r := range list {
 		if !call.matches(object(r, "match")) {

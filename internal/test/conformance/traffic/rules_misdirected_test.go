@@ -13,10 +13,9 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// t73: a route configuration of a TLS server answers hosts of the other filter chains of
-// its listener with 421, and has no routes for those of which another server asks clients
-// for certificates otherwise. Hosts of its own without routes are there where a wildcard of
-// these covers them.
+// t73: a route configuration of a TLS server responds with 421 for hosts of the other filter chains
+// of its listener, and has no routes for hosts whose own server has other requirements for client
+// certificates. Its own hosts without routes are present if a wildcard of the others covers them.
 func (c *comparison) t73() {
 	if !c.isRouter() {
 		return
@@ -65,8 +64,8 @@ func routesOfNames(all resources, owners map[string]string) resources {
 	return out
 }
 
-// ownerOf returns the route configuration to which connections to a host come; false: no
-// chain has the host.
+// ownerOf returns the route configuration of connections to a host. ok is false if no chain has the
+// host.
 func ownerOf(owners map[string]string, host string) (string, bool) {
 	if owner, ok := owners[host]; ok {
 		return owner, true

@@ -6,8 +6,9 @@ import (
 	security "istio.io/api/security/v1beta1"
 )
 
-// s30: a cluster of a namespace in which some policy of workloads or ports is not DISABLE is ready for mutual TLS, with whatever
-// the namespace says itself. Which endpoints take it is compared with theirs.
+// s30: a cluster of a namespace with any policy of workloads or ports that is not DISABLE is ready
+// for mutual TLS, regardless of the namespace's own policy. The endpoints that accept it are
+// compared with the recorded ones.
 func (c *comparison) s30() {
 	for _, want := range c.want[clusters] {
 		n, ok := parseCluster(name(clusters, want))
@@ -21,7 +22,8 @@ func (c *comparison) s30() {
 	}
 }
 
-// someWorkloadPolicy reports whether a policy for some workloads, or their ports, of the namespace of a host is not DISABLE.
+// someWorkloadPolicy reports whether a policy for some workloads, or their ports, of the namespace
+// of a host is not DISABLE.
 func (c *comparison) someWorkloadPolicy(host string) bool {
 	for _, s := range c.of(host, c.proxy) {
 		for _, p := range c.peers {

@@ -2,8 +2,8 @@
 
 package traffic
 
-// t68: the rings of Envoys have a largest size, by which the weights of endpoints cannot
-// make them grow without a bound.
+// t68: the rings of Envoys have a maximum size, so that the weights of endpoints cannot enlarge
+// them without a bound.
 func (c *comparison) t68() {
 	if c.isGRPC() {
 		return

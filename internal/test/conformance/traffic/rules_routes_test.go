@@ -86,8 +86,8 @@ func (c *comparison) seen(host string) bool {
 	})
 }
 
-// t04Gateways: hosts of servers that are not in lower case match VirtualServices,
-// but did not when this was recorded: what they have more is left out.
+// t04Gateways: hosts of servers that are not in lower case match VirtualServices, but did not in
+// the recording: the additional matches are left out.
 func (c *comparison) t04Gateways() {
 	if !c.isRouter() {
 		return
@@ -139,8 +139,8 @@ func cutNamespace(host string) (namespace, rest string) {
 	return "", host
 }
 
-// t05: a VirtualService with such a redirect is refused, so that nothing of it is
-// in our virtual host. See also wantedOutcome.
+// t05: a VirtualService with such a redirect is rejected, so that our virtual host has none of its
+// routes. See also wantedOutcome.
 func (c *comparison) t05() {
 	broken := make(map[string]bool)
 	for _, config := range c.want[routes] {
@@ -165,7 +165,7 @@ func (c *comparison) t05() {
 	})
 }
 
-// wantedOutcome applies row T5, and those of security, to the outcome of a document.
+// wantedOutcome applies row T5, and the rows of security, to the outcome of a document.
 func wantedOutcome(recorded, ours result) string {
 	if recorded.Outcome != outcomeOK {
 		return recorded.Outcome
@@ -218,8 +218,8 @@ func (c *comparison) t11() {
 	}
 }
 
-// t20t21: the names of virtual hosts, and those of routes that the user did not
-// name, are incidental, and so is which domains share a virtual host.
+// t20t21: the names of virtual hosts, and of routes without a name by the user, are incidental, and
+// so is the assignment of domains to virtual hosts.
 func (c *comparison) t20t21() {
 	c.both(routes, func(config tree) {
 		var out []tree

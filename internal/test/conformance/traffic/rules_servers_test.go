@@ -22,7 +22,8 @@ const (
 	denyRBAC      = httpRBAC + ".DENY"
 )
 
-// servers applies the rows about gRPC servers to their listeners, before RBAC is compared by what it means.
+// servers applies the rows about gRPC servers to their listeners, before RBAC is compared by
+// meaning.
 func (c *comparison) servers() {
 	inbound := func(list resources, change func(tree)) {
 		for _, l := range list {
@@ -60,7 +61,7 @@ func withoutServerNames(o tree) {
 	}
 }
 
-// serverFilters makes the recorded filters of a server what they should be.
+// serverFilters converts the recorded filters of a server to the expected ones.
 func (c *comparison) serverFilters(manager tree) {
 	filters := objects(manager, "httpFilters")
 	byName := make(map[string]tree)
@@ -77,7 +78,8 @@ func (c *comparison) serverFilters(manager tree) {
 	setObjects(manager, "httpFilters", append(out, filters[len(filters)-1]))
 }
 
-// serverFilter returns the filter of an action, of the recorded one, which may be nil; nil: there is none.
+// serverFilter returns the expected filter of an action from the recorded one, which may be nil. It
+// returns nil if there is none.
 func (c *comparison) serverFilter(recorded tree, at string, action security.AuthorizationPolicy_Action) tree {
 	policies := object(object(object(recorded, "typedConfig"), "rules"), "policies")
 	want := make(tree)
@@ -127,8 +129,9 @@ func (c *comparison) unique(key string) bool {
 	return n == 1
 }
 
-// withoutOurs removes from our filters what the recording cannot have: the rules of CUSTOM policies, which have to be there
-// (S4), and those whose key several have (S2). A set of rules that never matches means nothing beside others.
+// withoutOurs removes parts of our filters that the recording cannot have: the rules of CUSTOM
+// policies, which are required (S4), and rules with a shared key (S2). A set of rules that never
+// matches has no meaning among others.
 func (c *comparison) withoutOurs(l tree) {
 	eachServerRules(l, func(rules tree) {
 		policies := object(rules, "policies")
@@ -248,8 +251,9 @@ func isReserved(header tree) bool {
 	return n == ":scheme" || strings.HasPrefix(n, "grpc-")
 }
 
-// serverPolicy makes a recorded policy what it should be: without what servers do not show (S8), with names in lower case
-// (S19), empty ones (S98), templates as expressions (S7), and all trust domains (S6).
+// serverPolicy converts a recorded policy to the expected one: without attributes that servers do
+// not have (S8), with names in lower case (S19), empty ones (S98), templates as expressions (S7),
+// and all trust domains (S6).
 func (c *comparison) serverPolicy(policy tree) tree {
 	each(policy, func(o tree) {
 		for _, set := range []string{"ids", "rules"} {
@@ -326,7 +330,7 @@ func templateRegex(template string) string {
 	return out.String()
 }
 
-// s06: principals and trust domains of the mesh's are those of all its trust domains.
+// s06: principals and trust domains of the mesh match in all its trust domains.
 func (c *comparison) s06(o tree) {
 	principal := object(object(o, "authenticated"), "principalName")
 	for _, kind := range []string{"exact", "prefix", "suffix"} {

@@ -16,11 +16,12 @@ import (
 	"github.com/pilotkit/pilotkit/internal/jwtauthn"
 )
 
-// unknownKey is in the key set that Istio sends where keys cannot be fetched: nobody has the private one.
+// unknownKey is in the key set that Istio sends if keys cannot be fetched. Its private key is
+// unknown.
 const unknownKey = "0xObjM0UvS_oaazjpEYlAbwctEJ4L8pH3OuTb7qth7gUwqet"
 
-// refusedTokens returns how we refuse a RequestAuthentication that Istio takes, "" if we do not: rules without an issuer
-// (S73), and with keys twice or with none (S74, free).
+// refusedTokens returns how we refuse a RequestAuthentication that Istio takes, "" if we do not:
+// rules without an issuer (S73), and with keys twice or with none (S74, free).
 func refusedTokens(ours result) string {
 	spec, _ := ours.spec.(*security.RequestAuthentication)
 	for _, r := range spec.GetJwtRules() {
@@ -31,9 +32,9 @@ func refusedTokens(ours result) string {
 	return ""
 }
 
-// tokens compares the filters of RequestAuthentications by what they mean: the providers are a set without names (S71), and
-// keys that nobody can sign with are all the same (S72). What objects contribute that we refuse is left out, of ours as of their last
-// good state (S73, S74).
+// tokens compares the filters of RequestAuthentications by meaning: the providers are a set without
+// names (S71), and all keys without a known private key are equal (S72). Contributions of rejected
+// objects are left out, also of our last good state (S73, S74).
 func (c *comparison) tokens() {
 	c.both(listeners, func(l tree) { eachTokens(l, tokenMeaning) })
 	for ref, spec := range c.refused {
@@ -71,7 +72,8 @@ func eachTokens(listener tree, visit func(config tree)) {
 	})
 }
 
-// tokenMeaning puts in the place of providers by name the sorted list of them, if what is required of them is what should be.
+// tokenMeaning replaces names of providers by the sorted list of the providers, if the requirements
+// are the expected ones.
 func tokenMeaning(config tree) {
 	providers := object(config, "providers")
 	rules := objects(config, "rules")
@@ -93,7 +95,7 @@ func tokenMeaning(config tree) {
 	config["providers"] = list
 }
 
-// requirementOf returns what has to be required of providers.
+// requirementOf returns the expected requirement of providers.
 func requirementOf(names []string) tree {
 	var valid, each []any
 	for _, n := range names {

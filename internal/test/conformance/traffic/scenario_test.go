@@ -14,7 +14,7 @@ import (
 // ownDirectory holds the corpus of this module.
 const ownDirectory = "../../../../testdata/conformance/traffic"
 
-// goldenSuffix is that of the recording beside a scenario.
+// goldenSuffix is the suffix of the recording of a scenario.
 const goldenSuffix = ".golden.json"
 
 // scenario is the input of one case: README.md, section 1.
@@ -51,7 +51,7 @@ type proxySpec struct {
 	Labels    map[string]string `yaml:"labels"`
 	Locality  string            `yaml:"locality"`
 	Network   string            `yaml:"network"`
-	// Listeners are what a gRPC client asks for.
+	// Listeners are the listeners that a gRPC client requests.
 	Listeners []string `yaml:"listeners"`
 }
 
@@ -98,8 +98,8 @@ type result struct {
 	spec any
 }
 
-// recordedProxy is what a proxy has, by section: the variants of each, any of
-// which is right.
+// recordedProxy is the configuration of a proxy, by section: a list of equally valid variants of
+// each.
 type recordedProxy map[section][]resources
 
 // UnmarshalJSON reads a proxy. "same" leaves a section out: see resolve.
@@ -133,7 +133,7 @@ func (p *recordedProxy) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// loadGolden reads a recording and puts in place of "same" what is the same.
+// loadGolden reads a recording and replaces "same" by the content that it refers to.
 func loadGolden(file string) (*golden, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -18,7 +18,7 @@ const securityVariable = "PILOTKIT_CONFORMANCE_SECURITY"
 // ownSecurity holds the corpus of this module.
 const ownSecurity = "../../../../testdata/conformance/security"
 
-// securityTopics begin the names of the scenarios that are replayed: those of what takes effect.
+// securityTopics are the prefixes of the replayed scenarios: those of kinds with an effect.
 var securityTopics = []string{
 	"authorization/",
 	"istio-authz/",
@@ -32,12 +32,13 @@ var securityTopics = []string{
 	"random/c",
 }
 
-// securityScenario reports whether a scenario is of what takes effect. What else is in it is left out of the comparison.
+// securityScenario reports whether a scenario is about kinds with an effect. Other content of it is
+// left out of the comparison.
 func securityScenario(name string) bool {
 	return slices.ContainsFunc(securityTopics, func(topic string) bool { return strings.HasPrefix(name, topic) })
 }
 
-// TestConformanceSecurity replays every scenario of what takes effect.
+// TestConformanceSecurity replays every scenario about kinds with an effect.
 func TestConformanceSecurity(t *testing.T) {
 	t.Parallel()
 	dir, names := securityScenarios(t)
@@ -51,7 +52,7 @@ func TestConformanceSecurity(t *testing.T) {
 	}
 }
 
-// securityScenarios returns the directory of the scenarios, and the names of those that are replayed.
+// securityScenarios returns the directory of the scenarios, and the names of the replayed ones.
 func securityScenarios(t *testing.T) (dir string, names []string) {
 	t.Helper()
 	dir = ownSecurity

@@ -15,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// sent is what Envoys were sent, as it stands beside them on the wire.
+// sent has the resources that were sent to Envoys, recorded on the wire.
 type sent struct {
 	mu sync.Mutex
 	// resources are by node id, type URL and name.
@@ -24,7 +24,7 @@ type sent struct {
 
 func newSent() *sent { return &sent{resources: make(map[string]map[string]map[string]*anypb.Any)} }
 
-// of returns what an Envoy has of a type, by name.
+// of returns an Envoy's resources of a type, by name.
 func (s *sent) of(node, typeURL string) map[string]*anypb.Any {
 	s.mu.Lock()
 	defer s.mu.Unlock()

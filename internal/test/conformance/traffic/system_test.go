@@ -41,7 +41,7 @@ type system struct {
 	requests *requestCounter
 	mesh     *meshconfig.MeshConfig
 	clients  []*client
-	// delegates are those of all steps.
+	// delegates are the delegates of all steps.
 	delegates []*configstore.Config
 	// refused are the objects whose last state we refuse, with its specs.
 	refused map[objectRef]any
@@ -141,7 +141,7 @@ const (
 	outcomeNotFound   = "notfound"
 )
 
-// step runs a step and returns its results when all proxies have what it led to.
+// step runs a step and returns its results when all proxies have been updated.
 func (sys *system) step(ctx context.Context, st step) ([]result, error) {
 	results := sys.change(st)
 	if err := sys.catchUp(ctx); err != nil {
@@ -158,7 +158,7 @@ func (sys *system) change(st step) []result {
 	} else {
 		results = sys.apply(*st.Apply)
 	}
-	for range 2 { // what a registry writes to the store concerns it again
+	for range 2 { // a registry's writes to the store affect the registry again
 		sys.store.Drain()
 	}
 	return results
@@ -223,7 +223,7 @@ func (sys *system) delete(ref objectRef) result {
 	return r
 }
 
-// catchUp lets every proxy have what there is for it.
+// catchUp waits until every proxy is up to date.
 func (sys *system) catchUp(ctx context.Context) error {
 	for {
 		if err := sys.server.WaitApplied(ctx, nil); err != nil {
