@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// served returns the kinds that the pipeline makes resources of. The others are
-// read and stored for generators, of which this program has none.
+// served returns the kinds that the pipeline turns into resources. Other kinds are read and stored
+// for generators, but this program has none.
 func served() []configstore.GroupVersionKind {
 	return []configstore.GroupVersionKind{
 		istio.ServiceEntry, istio.WorkloadEntry,
@@ -22,9 +22,9 @@ func served() []configstore.GroupVersionKind {
 	}
 }
 
-// report says what of the directory is not served as it is written there, or changes
-// nothing, and why, one line for each object, field or kind, and what is served, in
-// one line.
+// report lists the parts of the directory that are not served as written, or have no effect, with
+// the reason, one line for each object, field or kind. It summarizes the served objects in one
+// line.
 func (p *pipeline) report(out io.Writer) {
 	r := p.files.Report()
 	for _, e := range r.Errors {
