@@ -67,8 +67,9 @@ func TestAccessible(t *testing.T) {
 	testNarrow(t, b, base)
 }
 
-// testScreenReader: what a screen reader is told of each page has one main part with one first heading, headings without gaps, and names for
-// everything that can be operated, and for tables; and what is focusable can be told apart.
+// testScreenReader: the accessibility tree of each page has one main part with one first heading,
+// headings without gaps, and names for all controls and tables; all focusable elements can be
+// distinguished.
 func testScreenReader(t *testing.T, b *tab, base string) {
 	t.Helper()
 	titles := map[string]string{}
@@ -139,7 +140,8 @@ func testNarrow(t *testing.T, b *tab, base string) {
 	}
 }
 
-// contrasts returns, of all texts of a page, the least contrast between the text and what is behind it (WCAG 2.2, 1.4.3).
+// contrasts returns the minimum contrast between a text of a page and its background (WCAG 2.2,
+// 1.4.3).
 const contrasts = `(() => {
   const parse = c => c.match(/[\d.]+/g).map(Number);
   const light = c => { const [r, g, b] = parse(c).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };

@@ -45,7 +45,8 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// visit has a browser show a page, and returns what it has made of it: the elements, and what the console says.
+// visit opens a page in a browser, and returns the resulting elements and the messages of the
+// console.
 func visit(t *testing.T, target string, flags ...string) (elements, console string) {
 	t.Helper()
 	program, home := browser(t), t.TempDir()
@@ -61,7 +62,7 @@ func visit(t *testing.T, target string, flags ...string) (elements, console stri
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err := cmd.Run()
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of them
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // remaining processes of the browser
 	}
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", program, err, &log)
