@@ -228,7 +228,7 @@ func TestCSDS(t *testing.T) {
 	check("a raw call", raw, map[string][]string{"a": lines(", shown")})
 }
 
-// TestAuthorize: nobody is answered whom the program does not accept.
+// TestAuthorize: a caller that the host does not accept is rejected.
 func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -267,7 +267,7 @@ func operators(ctx context.Context) error {
 	return status.Error(codes.Unauthenticated, "operators only")
 }
 
-// TestNodeMatchers: which proxies each matcher selects, and what is refused.
+// TestNodeMatchers: the proxies that each matcher selects, and the rejected matchers.
 func TestNodeMatchers(t *testing.T) {
 	t.Parallel()
 	f := serve(t, csds.Options{Authorize: everybody})
