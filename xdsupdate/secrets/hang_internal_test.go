@@ -121,9 +121,8 @@ func ownGoroutines() (n int) {
 	return n
 }
 
-// TestHangingFunction: a name for which the function never returns costs one
-// goroutine. It delays no other name and not the end of Run, is logged once, keeps
-// the last good secret, and recovers.
+// TestHangingFunction: a lookup of a name that never returns costs one goroutine. It neither delays
+// other names nor the end of Run, is logged once, keeps the last good secret, and recovers.
 func TestHangingFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
@@ -258,8 +257,8 @@ func TestAllHang(t *testing.T) {
 	})
 }
 
-// TestRefreshWaits: Refresh waits for what takes its time, until the timeout, and
-// reports it; what is slower is reported when it is there.
+// TestRefreshWaits: Refresh waits for lookups until the timeout, and reports their results; the
+// result of a slower lookup is reported later.
 func TestRefreshWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()

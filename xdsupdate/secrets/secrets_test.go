@@ -26,8 +26,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestRotation: a proxy gets the new certificate on the stream that it has, and
-// nothing else; what is half way through a rotation, or broken, it never gets.
+// TestRotation: a proxy gets only the new certificate, on its existing stream, and never gets a
+// broken pair or one in the middle of a rotation.
 func TestRotation(t *testing.T) {
 	dir := directory(t.TempDir())
 	first, second := issue(t, "first"), issue(t, "second")
@@ -197,8 +197,8 @@ func TestReferences(t *testing.T) {
 	expect("without any")
 }
 
-// TestReferencesReadAgain: configs that are read anew count once, so that the names of
-// those that go then go with them.
+// TestReferencesReadAgain: configs that are read again count once, so that names without references
+// are removed afterwards.
 func TestReferencesReadAgain(t *testing.T) {
 	secret := issue(t, "any")
 	p := serve(t, secrets.Options{Function: func(secrets.Name) (*secrets.Secret, error) { return secret, nil }})
