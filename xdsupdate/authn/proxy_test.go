@@ -23,8 +23,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestNoOtherNamespace: whatever a client claims, it gets what proxies of its certificate's
-// namespace get, or nothing.
+// TestNoOtherNamespace: a client with any claims gets the resources of its certificate's namespace,
+// or none.
 func TestNoOtherNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startPlane(t, planeOptions{})
@@ -86,7 +86,7 @@ type client struct {
 	texts []string
 }
 
-// TestRefusals: each cause has its status, its text and its counter, and nothing is sent.
+// TestRefusals: each cause has its status, its text and its counter, and no response is sent.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]client{
 		"another namespace by the ID": {
@@ -181,8 +181,8 @@ func TestAuthorityAsClient(t *testing.T) {
 	}
 }
 
-// TestLabels: labels are those that registries know for the workload in the proxy's
-// namespace, then those that the node says.
+// TestLabels: a proxy has the labels that registries have for the workload in the proxy's
+// namespace, or else the labels in its node.
 func TestLabels(t *testing.T) {
 	services := memory.New(memory.Options{})
 	for _, namespace := range []string{"a", "b"} {

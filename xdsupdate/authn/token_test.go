@@ -24,7 +24,7 @@ import (
 
 const token = "eyJhbGciOi.J9.very-secret"
 
-// bearer is what a client adds to its calls.
+// bearer holds the credentials that a client adds to its calls.
 type bearer struct {
 	header string
 	plain  bool
@@ -63,7 +63,7 @@ func TestToken(t *testing.T) {
 		for name, c := range map[string]struct {
 			conn  *grpc.ClientConn
 			claim string
-			want  string // the namespace of what it gets
+			want  string // the namespace of the resources that the client gets
 			code  codes.Code
 			text  string
 		}{
@@ -110,7 +110,7 @@ func TestTokenWithoutTLS(t *testing.T) {
 	})
 }
 
-// TestTokenErrors: what a program answers, and panics with, stays with it.
+// TestTokenErrors: errors and panic values of the host's function are neither sent nor logged.
 func TestTokenErrors(t *testing.T) {
 	ctx := authorized(overTLS(t, tlsState()), "Bearer "+token)
 	for name, c := range map[string]struct {
