@@ -81,7 +81,7 @@ func invents(f *fixture, conn grpc.ClientConnInterface, i int) *xdstest.Client {
 	return c
 }
 
-// TestBoundedEvents: nothing that an event may hold makes a series.
+// TestBoundedEvents: no value in an event creates a series.
 func TestBoundedEvents(t *testing.T) {
 	metrics := prometheus.New()
 	all := registered(t, metrics)
@@ -130,7 +130,7 @@ func TestBoundedEvents(t *testing.T) {
 	})
 }
 
-// TestKnownTypes: secrets, and what the host names, have values of their own, once.
+// TestKnownTypes: secrets, and the type URLs of the host, have label values of their own, once.
 func TestKnownTypes(t *testing.T) {
 	const own = "type.googleapis.com/example.Own"
 	metrics := prometheus.New(prometheus.Options{TypeURLs: []string{own, own, envoy.ClusterType}})

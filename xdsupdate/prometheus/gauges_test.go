@@ -57,8 +57,8 @@ func (p *panicking) Request(s ads.Stream, r ads.RequestEvent) {
 	p.Metrics.Request(s, r)
 }
 
-// TestGauges: in any order of opens, refusals, panics and stops the gauges are those of
-// the proxies that are connected, and 0 in the end.
+// TestGauges: in any order of opens, refusals, panics and stops the gauges equal the number of
+// connected proxies, and are 0 in the end.
 func TestGauges(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestGauges(t *testing.T) {
 func gaugesModel(t *testing.T, seed uint64) {
 	t.Helper()
 	random, ofHost := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1))
-	var mu sync.Mutex // of what the program's functions decide by
+	var mu sync.Mutex // guards the inputs of the host's functions
 	in := func(n int) bool {
 		mu.Lock()
 		defer mu.Unlock()
