@@ -121,7 +121,7 @@ func TestClient(t *testing.T) {
 			must(t, c.Await(ctx, names("a")))
 			version := c.State().Resources(envoy.ClusterType)["a"].Version
 
-			must(t, c.Connect(ctx)) // again, with what it has
+			must(t, c.Connect(ctx)) // reconnect with the client's versions
 			must(t, c.Subscribe(envoy.ClusterType, "b"))
 			must(t, c.Await(ctx, names("a", "b")))
 			p.mu.Lock()
