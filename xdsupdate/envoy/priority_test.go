@@ -46,8 +46,7 @@ func near(a *endpointv3.ClusterLoadAssignment) string {
 	return strings.Join(out, ", ")
 }
 
-// TestLocality: priorities and weights of localities are those of the recorded
-// cases of the same names.
+// TestLocality: priorities and weights of localities equal the recorded cases of the same names.
 func TestLocality(t *testing.T) {
 	const outlier = `"outlierDetection":{"consecutive5xxErrors":5}`
 	rule := func(setting string) string {
