@@ -163,7 +163,7 @@ func TestEmptyAtStart(t *testing.T) {
 	}
 }
 
-// TestShrink: what drops much has to be confirmed, and nothing of it is visible before.
+// TestShrink: a list that drops much has to be confirmed, and is not visible before.
 func TestShrink(t *testing.T) {
 	many := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	start := func() (*catalogue, *bridge.Bridge, *calls) {

@@ -119,8 +119,8 @@ func TestConsulAway(t *testing.T) {
 	}
 }
 
-// TestConsulRestart: after a restart the indexes of the server are lower, and nothing is
-// updated that has not changed.
+// TestConsulRestart: after a restart the server's indexes are lower, and unchanged services are not
+// updated.
 func TestConsulRestart(t *testing.T) {
 	withConsul(t, func(f *following) {
 		f.server.restart(time.Second, false)
