@@ -264,7 +264,7 @@ func (b *broken) callAll(prev, curr *registry.Service, event registry.Event) {
 	}
 }
 
-// faulty returns a handler that does not get what it should.
+// faulty returns a handler that misses or falsifies events.
 func (b *broken) faulty(handler registry.ServiceHandler) registry.ServiceHandler {
 	replay := b.is("no replay") && len(b.Registry.Services()) > 0
 	return func(prev, curr *registry.Service, event registry.Event) {
