@@ -10,8 +10,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// What either side sends vanishes, and the connections stay: what was known is kept,
-// the error shows, and when connections can be made again what has changed is seen.
+// All packets in both directions are dropped, but the connections stay open: the registry keeps its
+// content, the error shows, and after the fault the changes are read.
 func TestBlackhole(t *testing.T) {
 	tier.OnlyFull(t, "faults of an API server")
 	// client-go finds dead connections by HTTP/2 pings, after 30 s of silence and 15 s

@@ -83,7 +83,7 @@ func sameHost(k string, a, b indexState) bool {
 	return true
 }
 
-// compareConfigUpdates checks what was asked to be pushed.
+// compareConfigUpdates checks the requested pushes.
 func (c *comparison) compareConfigUpdates(recorded record) {
 	services, headless, forced := set{}, set{}, set{}
 	for _, k := range c.calls {

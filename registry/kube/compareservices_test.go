@@ -82,7 +82,7 @@ func (c *comparison) compareServiceHandlers(recorded record) {
 		case g == "" && w != "delete" && !c.past.changedInStep[k]: // nothing changed
 		case g == "" && c.replaced(cluster): // the handler of a new registry starts complete
 		case w == "" && c.past.changedByOthers[k]:
-		case w == "" && recordedForced(recorded): // row K35: what is pushed to everybody needs no more
+		case w == "" && recordedForced(recorded): // row K35: a push to all proxies needs no further push
 		case w == "" && g != "" && c.replaced(cluster):
 		case c.past.unwatchedHost(host):
 		default:

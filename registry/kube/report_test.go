@@ -53,7 +53,7 @@ func TestReportTo(t *testing.T) {
 			if deltas {
 				updater = countedDeltas{deltaRecorder{next}, &changes}
 			}
-			k.Put(readyPod("ns", "p1", "10.1.0.1")) // what waits is reported first, to the former one
+			k.Put(readyPod("ns", "p1", "10.1.0.1")) // pending events are reported first, to the former updater
 			if err := k.ReportTo(t.Context(), updater); err != nil {
 				t.Fatal(err)
 			}
