@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testmain.Verify(m) }
 
-// testPatience is how long a test waits for what has to happen.
+// testPatience bounds the waits of a test.
 const testPatience = time.Minute
 
 // program is a control plane that runs in this process.

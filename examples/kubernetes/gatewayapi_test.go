@@ -117,7 +117,7 @@ spec:
   rules: [{filters: [{type: RequestRedirect, requestRedirect: {hostname: TARGET}}]}]
 `
 
-// refusedHost is one to which the Envoys of the test refuse to redirect.
+// refusedHost is a host that makes the Envoys of the test reject a redirect to it.
 const refusedHost = "refused.example.org"
 
 func refuseRoutes(r xdstest.Response) error {

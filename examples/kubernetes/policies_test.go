@@ -57,7 +57,7 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// output is what a program prints, for many goroutines.
+// output is the output of a program, safe for concurrent use.
 type output struct {
 	mu      sync.Mutex
 	text    bytes.Buffer

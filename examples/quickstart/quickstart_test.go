@@ -96,8 +96,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestArguments: what is not understood is an error and no demonstration, and help
-// is no error.
+// TestArguments: invalid arguments are an error and start no demonstration, and a request for help
+// is not an error.
 func TestArguments(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
@@ -123,7 +123,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestServePages: with -debug there are pages about what is served.
+// TestServePages: with -debug there are debug pages.
 func TestServePages(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "good.yaml"), []byte(workload("good", "address: 10.0.0.1", "80")), 0o600); err != nil {

@@ -32,7 +32,7 @@ func execute(t *testing.T, stdin string, args ...string) (code int, out, errs st
 	return code, o.String(), e.String()
 }
 
-// TestGolden runs the command over real files. -update writes what it says.
+// TestGolden runs the command with real files. -update writes the output.
 func TestGolden(t *testing.T) {
 	for _, tt := range []struct {
 		name, args string
@@ -110,7 +110,7 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// TestUnusable: nothing that was not checked looks as if it were fine.
+// TestUnusable: input that cannot be checked never looks valid.
 func TestUnusable(t *testing.T) {
 	empty, missing := t.TempDir(), filepath.Join(t.TempDir(), "missing")
 	dangling := t.TempDir()
@@ -193,8 +193,7 @@ func TestForgery(t *testing.T) {
 	}
 }
 
-// TestEffectiveKinds: the kinds that are said to have no effect are those of docs/kinds.md, and
-// the quickstart says the same.
+// TestEffectiveKinds: the kinds without effect agree with docs/kinds.md, and with the quickstart.
 func TestEffectiveKinds(t *testing.T) {
 	page, err := os.ReadFile("../../docs/kinds.md")
 	if err != nil {
@@ -221,8 +220,8 @@ func TestEffectiveKinds(t *testing.T) {
 	}
 }
 
-// FuzzFindings: whatever a file holds, the findings of it are one line each, at a place
-// that the file has, and JSON that says as much.
+// FuzzFindings: for any file, each finding is one line, at an existing place of the file, and the
+// JSON has the same findings.
 func FuzzFindings(f *testing.F) {
 	for _, name := range []string{"testdata/shop/a.yaml", "testdata/shop/b.yml", "testdata/shop/nested/c.json", "testdata/good/services.yaml"} {
 		data, err := os.ReadFile(name)
