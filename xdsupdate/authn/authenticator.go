@@ -69,7 +69,7 @@ func New(opts ...Options) *Authenticator {
 }
 
 // Identity returns the identity of the caller of the RPC with the context ctx. An error is the
-// status with which the RPC should end.
+// status that the RPC should end with.
 func (a *Authenticator) Identity(ctx context.Context) (Identity, error) {
 	info, overTLS := tlsOf(ctx)
 	var id Identity
@@ -99,7 +99,7 @@ func tlsOf(ctx context.Context) (info credentials.TLSInfo, ok bool) {
 
 // Proxy authenticates the stream with the context ctx and returns the proxy: the result of
 // ads.ProxyOf, in the namespace of the client's identity. Use it as ads.Options.Proxy. An error is
-// the status with which the stream should end.
+// the status that the stream should end with.
 func (a *Authenticator) Proxy(ctx context.Context, node *core.Node) (*registry.Proxy, error) {
 	id, err := a.Identity(ctx)
 	if err == nil {

@@ -18,8 +18,8 @@ func (i Identity) String() string {
 	return "spiffe://" + i.TrustDomain + "/ns/" + i.Namespace + "/sa/" + i.ServiceAccount
 }
 
-// The maximum lengths of trust domains and IDs are those of the SPIFFE standard; the maximum
-// lengths of namespaces and service accounts are those of Kubernetes.
+// The SPIFFE standard limits the lengths of trust domains and IDs, Kubernetes the lengths of
+// namespaces and service accounts.
 const (
 	maxID          = 2048
 	maxTrustDomain = 255
