@@ -207,7 +207,7 @@ type broken struct{ registry.ServiceDiscovery }
 
 func (broken) Services() []*registry.Service { panic("boom") }
 
-// TestPanics: what panics costs its page, or its row, and shows nothing.
+// TestPanics: a panic affects only its page, or its row, and its value is not shown.
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	h := debug.New(debug.Options{Services: broken{}, Sources: []configstore.Source{

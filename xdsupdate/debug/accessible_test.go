@@ -12,7 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// TestKeyboard: somebody with a stuck route and no mouse gets from the first page to the reason.
+// TestKeyboard: an operator who looks for the reason of a rejected route gets from the first page
+// to the reason with the keyboard alone.
 func TestKeyboard(t *testing.T) {
 	tier.OnlyFull(t, "a browser")
 	t.Parallel()

@@ -142,8 +142,9 @@ func TestStuckRoutes(t *testing.T) {
 	}
 }
 
-// TestBrowserIsSafe: what somebody wrote is no element in a browser, and no page breaks its own Content-Security-Policy, which the
-// console would say: it does for a page that does.
+// TestBrowserIsSafe: no text of a user becomes an element in a browser, and no page violates its
+// own Content-Security-Policy. The console would report a violation; a page that violates it proves
+// that.
 func TestBrowserIsSafe(t *testing.T) {
 	t.Parallel()
 	browser(t)
@@ -165,7 +166,7 @@ func TestBrowserIsSafe(t *testing.T) {
 	}
 }
 
-// unlimited is a handler whose answers may be longer than it says.
+// unlimited is a handler whose responses may be longer than their Content-Length.
 type unlimited struct{ http.Handler }
 
 func (u unlimited) ServeHTTP(w http.ResponseWriter, r *http.Request) {

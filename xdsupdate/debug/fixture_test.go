@@ -51,8 +51,8 @@ type plane struct {
 	failures
 }
 
-// failures is an Observer that tells, once, that a proxy has refused a resource, and that an object is left out
-// for one.
+// failures is an Observer that reports once that a proxy has rejected a resource, and once that an
+// object is left out for a proxy.
 type failures struct {
 	ads.NoObserver
 	refused, quarantined chan struct{}

@@ -30,7 +30,7 @@ import (
 // evil is a text that is to be a text wherever it comes.
 const evil = `"'></q></pre></textarea></title><x-evil a="b" onmouseover='c'>javascript:alert(1)&lt;x-evil>{{.}}\`
 
-// evilConfigs is a store that was filled by somebody who means harm, past all validation.
+// evilConfigs is a store that an attacker has filled without any validation.
 type evilConfigs struct{ config *configstore.Config }
 
 func (evilConfigs) Schemas() configstore.Schemas { return istio.Schemas() }
