@@ -274,7 +274,7 @@ func TestEnvoyAgrees(t *testing.T) {
 			switch served := j.secret.check(-1) == nil; {
 			case served && refusedBy[i] != "":
 				t.Errorf("%s is served, and refused by %s", j.name, refusedBy[i])
-			case !served && refusedBy[i] == "" && tier.Full() && // older releases refuse it
+			case !served && refusedBy[i] == "" && tier.Full() && // older releases reject it
 				!slices.Contains(stricter, j.name):
 				t.Errorf("%s is refused, %v, and no Envoy does", j.name, j.secret.check(-1))
 			}

@@ -214,8 +214,8 @@ func TestHangingFile(t *testing.T) {
 	})
 }
 
-// TestAllHang: if everything hangs, no further lookup begins; a refresh takes a
-// moment and not one for each, and all of it recovers.
+// TestAllHang: if all lookups hang, no further lookup begins; a refresh waits once and not for each
+// lookup, and all of them recover.
 func TestAllHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
@@ -292,8 +292,7 @@ func TestRefreshWaits(t *testing.T) {
 	})
 }
 
-// TestChangedWhileLookedUp: an answer that was on its way when the program says that there is
-// another one is not the last.
+// TestChangedWhileLookedUp: if the host calls Changed during a lookup, another lookup follows.
 func TestChangedWhileLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
