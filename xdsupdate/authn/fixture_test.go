@@ -232,7 +232,7 @@ func node(id string, metadata ...string) *core.Node {
 	return n
 }
 
-// in returns a node whose ID says that it is in a namespace.
+// in returns a node whose ID has a namespace.
 func in(namespace string) *core.Node {
 	return node("sidecar~10.0.0.1~web-1." + namespace + "~" + namespace + ".svc.cluster.local")
 }

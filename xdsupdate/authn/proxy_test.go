@@ -69,7 +69,7 @@ func claim(random *rand.Rand) *core.Node {
 	return node(id, metadata...)
 }
 
-// isHonest reports whether a node surely claims nothing but the service account web of
+// isHonest reports whether the claims of a node are certainly limited to the service account web of
 // a namespace.
 func isHonest(n *core.Node, namespace string) bool {
 	said := n.GetMetadata().GetFields()["NAMESPACE"].GetStringValue()
@@ -145,8 +145,8 @@ func (c client) test(t *testing.T) {
 	check(t, "proxies", len(p.Proxies()), 0)
 }
 
-// TestForeignAuthority: certificates of others are refused by TLS, and so are clients
-// without one unless that is optional.
+// TestForeignAuthority: TLS rejects certificates of other authorities, and clients without a
+// certificate unless certificates are optional.
 func TestForeignAuthority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startPlane(t, planeOptions{})
@@ -160,7 +160,7 @@ func TestForeignAuthority(t *testing.T) {
 	})
 }
 
-// TestAuthorityAsClient: an authority's own certificate is nobody's.
+// TestAuthorityAsClient: an authority's own certificate identifies no client.
 func TestAuthorityAsClient(t *testing.T) {
 	clients := authn.New(authn.Options{TrustDomains: []string{"example.org"}})
 	issuer := authority.New(t)

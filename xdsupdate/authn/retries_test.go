@@ -24,7 +24,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/csds"
 )
 
-// counter counts refused streams.
+// counter counts rejected streams.
 type counter struct {
 	ads.NoObserver
 	refused, opened atomic.Uint64

@@ -55,8 +55,8 @@ func (p *plane) serial(config *tls.Config) string {
 	return state.PeerCertificates[0].SerialNumber.String()
 }
 
-// TestRotation: the certificate of the server and the authority of its clients are
-// replaced. New connections have the new ones, the open one goes on.
+// TestRotation: the certificate of the server and the authority of its clients are replaced. New
+// connections use the new ones, the existing one continues.
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startPlane(t, planeOptions{})
@@ -339,7 +339,7 @@ func TestNothingToBeginWith(t *testing.T) {
 	}
 }
 
-// TestRunOnce: Run ends with stop, also when it reads nothing, and panics when it is called again.
+// TestRunOnce: Run ends with stop, even with a negative interval, and a second call panics.
 func TestRunOnce(t *testing.T) {
 	issuer := authority.New(t)
 	rotating, err := authn.NewTLS(authn.TLSOptions{Files: newFiles(t, issuer, issuer).Files, Interval: -1})

@@ -55,8 +55,8 @@ func (p *plane) withToken(header string, names ...string) *grpc.ClientConn {
 	return p.dialWith(credentials.NewTLS(config), grpc.WithPerRPCCredentials(bearer{header: header}))
 }
 
-// TestToken: a client without a certificate is who its token says, in its namespace alone;
-// one with a certificate is who that says.
+// TestToken: a client without a certificate has the identity of its token, in its namespace alone;
+// a client with a certificate has that of its certificate.
 func TestToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startPlane(t, planeOptions{authn: authn.Options{Token: tokens}, tls: authn.TLSOptions{CertificateOptional: true}})
