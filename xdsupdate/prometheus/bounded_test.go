@@ -25,8 +25,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestBounded: 10,000 clients, each with a name, a type URL and a text of a refusal of its
-// own, make no series.
+// TestBounded: 10,000 clients, each with a name, a type URL and a NACK text of its own, create no
+// series.
 func TestBounded(t *testing.T) {
 	clients, together := tier.Share(10_000), 500
 	synctest.Test(t, func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestBounded(t *testing.T) {
 	})
 }
 
-// invents returns a client that subscribes to a type that nobody knows, and refuses
-// clusters with a text of its own.
+// invents returns a client that subscribes to an unknown type, and rejects clusters with a text of
+// its own.
 func invents(f *fixture, conn grpc.ClientConnInterface, i int) *xdstest.Client {
 	f.t.Helper()
 	c := xdstest.NewClient(conn, xdstest.ClientOptions{

@@ -24,8 +24,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// panicking is Metrics, and code of a program around it that panics now and then, before or
-// after the metrics are told.
+// panicking is a Metrics in an observer of the host that panics occasionally, before or after it
+// calls the Metrics.
 type panicking struct {
 	*prometheus.Metrics
 	panics func() bool
@@ -103,7 +103,7 @@ func gaugesModel(t *testing.T, seed uint64) {
 			}
 			c := xdstest.NewClient(f.dial(), options)
 			if c.Connect(f.context()) == nil {
-				if !in(5) { // a client that says nothing
+				if !in(5) { // a client without requests
 					_ = c.Subscribe(envoy.ClusterType)
 				}
 				clients = append(clients, c)

@@ -210,7 +210,7 @@ func TestCheckpointSource(t *testing.T) {
 	series(t, "replaced", scrape(t, all), map[string]float64{synced: 1, stale: 0, faults: 0})
 }
 
-// late is a cache that has synced when it is told to.
+// late is a cache whose sync the test triggers.
 type late struct {
 	*configs.Controller
 	synced bool
