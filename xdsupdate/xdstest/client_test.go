@@ -234,7 +234,7 @@ func TestClientErrors(t *testing.T) {
 		t.Errorf("Await = %v, want not connected", err)
 	}
 	short, cancel := context.WithCancel(ctx)
-	must(t, c.Connect(ctx)) // and ask for nothing: there is no response
+	must(t, c.Connect(ctx)) // without a subscription, so there is no response
 	cancel()
 	if _, err := c.Next(short); !errors.Is(err, context.Canceled) {
 		t.Errorf("Next = %v, want that of the context", err)
