@@ -98,8 +98,8 @@ func TestByAssignment(t *testing.T) {
 	}
 }
 
-// TestProtocolOptions: Envoy refuses a dynamic forward proxy whose protocol options
-// do not verify the host of each request.
+// TestProtocolOptions: Envoy rejects a dynamic forward proxy whose protocol options do not verify
+// the host of each request.
 func TestProtocolOptions(t *testing.T) {
 	for _, resolution := range []registry.Resolution{registry.ClientSideLB, registry.Passthrough, registry.DynamicDNS} {
 		for _, protocol := range []registry.Protocol{registry.ProtocolHTTP, registry.ProtocolHTTP2, registry.ProtocolGRPC} {

@@ -132,7 +132,7 @@ func sameEncoding(t *testing.T, want *endpointv3.ClusterLoadAssignment, got []by
 
 const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// accepted returns why clients of a kind would refuse a resource.
+// accepted returns an error if clients of a kind would reject a resource.
 func accepted(client envoy.Client, m proto.Message) error {
 	if client == envoy.ForGRPC {
 		return xdscheck.GRPC(m)

@@ -137,9 +137,9 @@ func TestGatewayListeners(t *testing.T) {
 	}
 }
 
-// reduced is a resource as the recordings have it: without what means nothing to
-// traffic, and with filters that are empty but for their types by name alone. That a host
-// may have a dot at its end is ours.
+// reduced returns a resource in the form of the recordings: without parts that do not affect
+// traffic, and with only the names of filters whose configuration is empty except for its type. The
+// recordings do not strip the trailing dot of a host.
 func reduced(t *testing.T, text []byte) any {
 	t.Helper()
 	var out any

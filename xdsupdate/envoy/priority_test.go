@@ -24,8 +24,7 @@ func labels(l string) func(*registry.Endpoint) {
 	}
 }
 
-// fiveLocalities are endpoints near and far, the last number of whose address tells
-// them apart.
+// fiveLocalities are near and far endpoints with different last numbers in their addresses.
 func fiveLocalities() []*registry.Endpoint {
 	return []*registry.Endpoint{
 		endpoint("10.1.0.1", locality("eu/a/1"), labels("version=v1 topology.kubernetes.io/region=eu topology.kubernetes.io/zone=a")),
