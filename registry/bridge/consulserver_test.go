@@ -225,7 +225,7 @@ func newPipeListener() *pipeListener {
 	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// away cuts all connections, and refuses new ones until it is called with false.
+// away closes all connections, and rejects new ones until it is called with false.
 func (l *pipeListener) away(gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
