@@ -199,7 +199,7 @@ func TestHasSynced(t *testing.T) {
 	}
 }
 
-// TestAfterRun: when Run has ended no handler is notified, and reads go on.
+// TestAfterRun: after Run has ended no handler is notified, and reads still work.
 func TestAfterRun(t *testing.T) {
 	r := memory.New(memory.Options{Cluster: "east"})
 	notified := 0
