@@ -142,7 +142,7 @@ func (b *broken) GetService(hostname registry.Hostname) *registry.Service {
 	return s
 }
 
-// prefers says which of two services of a host name a wrong GetService returns.
+// prefers selects the service that a wrong GetService returns, from two services of a host name.
 func (b *broken) prefers(s, t *registry.Service) bool {
 	switch b.fault {
 	case "the youngest wins":
