@@ -199,7 +199,7 @@ func (c *comparison) entriesAreConnected(k indexKey, got []record) {
 	}
 }
 
-// collect takes the calls since the last moment.
+// collect takes the calls since the last document.
 func (c *comparison) collect() {
 	c.calls = append(c.calls, c.sys.recorder.take()...)
 	c.services = append(c.services, c.sys.services...)

@@ -64,7 +64,7 @@ func TestServerRestartsUnderLoad(t *testing.T) {
 	s.await("the end of the errors", func() bool { return len(s.kube.Errors()) == 0 })
 }
 
-// Watches are cut, and connections refused for a while, as everything changes on
+// Watches are interrupted, and connections rejected for a while, while everything changes on
 // another path.
 func TestCutWatchesUnderLoad(t *testing.T) {
 	server := apiserver.Server(t)

@@ -11,7 +11,8 @@ import (
 type history struct {
 	*rand.Rand
 	discovery bool
-	// clusters are the names of the clusters; connected says whether the second one is.
+	// clusters are the names of the clusters; connected reports whether the second one is
+	// connected.
 	clusters  []string
 	connected bool
 	// slices are the slices that were last applied in each cluster.

@@ -231,7 +231,7 @@ func (p *past) learnLatent(w *world) {
 	}
 }
 
-// wasRight notes that an endpoint is right at a moment.
+// wasRight records that the state of an endpoint is right at present.
 func (p *past) wasRight(k indexKey, key string, e modelEndpoint) {
 	if p.endpoints[k] == nil {
 		p.endpoints[k] = map[string]set{}

@@ -92,7 +92,7 @@ func TestForbiddenKind(t *testing.T) {
 			s.fill(t.Context(), admin, namespace)
 			s.await("HasSynced", s.kube.HasSynced)
 			s.awaitAddresses(namespace, withAccount(want, namespace)...)
-			s.await("one error", func() bool { // It takes a moment until the other rights count.
+			s.await("one error", func() bool { // the new permissions take effect with a delay
 				errs := s.kube.Errors()
 				return len(errs) == 1 && errs[0].Kind == kind && strings.Contains(errs[0].Error(), "forbidden")
 			})

@@ -54,8 +54,7 @@ func TestInstanceOnServer(t *testing.T) {
 	})
 }
 
-// newServerSubject returns a registry that runs, and that the server has nothing
-// for.
+// newServerSubject returns a running registry. The server has no objects for it.
 func newServerSubject(tb testing.TB, client kubernetes.Interface) registrytest.Subject {
 	tb.Helper()
 	progress := make(chan struct{}, 1)

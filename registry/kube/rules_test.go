@@ -117,9 +117,8 @@ func (p *past) staleService(got, recorded record) bool {
 	return got.text() == recorded.text()
 }
 
-// serviceRows removes what rows say is recorded otherwise: addresses of node port
-// services (row K37) and of other clusters (row K29), empty items of exportTo (row
-// K45).
+// serviceRows removes the fields that are recorded differently according to rows: addresses of node
+// port services (row K37) and of other clusters (row K29), empty items of exportTo (row K45).
 func (c *comparison) serviceRows(r record) record {
 	if r == nil {
 		return nil

@@ -104,7 +104,7 @@ type document struct {
 	text []byte
 	// object is the Kubernetes object, nil for Istio objects.
 	object runtime.Object
-	// created says whether the document has a creation time.
+	// created reports whether the document has a creation time.
 	created bool
 }
 

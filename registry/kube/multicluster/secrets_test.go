@@ -125,8 +125,8 @@ func TestOldestSecretCounts(t *testing.T) {
 	}
 }
 
-// The Registry option says which kinds may be forbidden; of a cluster that was read
-// completely none may.
+// The Registry option determines the kinds that may be forbidden. None may be for a cluster that
+// was already read completely.
 func TestOptionalKindsOfASuccessor(t *testing.T) {
 	nodes := func(code int) string {
 		return kubeconfigAt(standin.Serve(t, func(kind string, _ *http.Request) standin.Answer {
