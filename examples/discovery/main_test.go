@@ -49,7 +49,7 @@ func start(t *testing.T, args ...string) *program {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			select {
 			case p.lines <- lines.Text():
-			default: // nobody reads
+			default: // no reader
 			}
 		}
 	}()

@@ -54,8 +54,8 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// TestStopBesideOneWhoDoesNotRead: a client that has asked for everything and reads nothing
-// keeps the program from nothing.
+// TestStopBesideOneWhoDoesNotRead: a client that has subscribed to everything and does not read
+// does not delay the shutdown.
 func TestStopBesideOneWhoDoesNotRead(t *testing.T) {
 	p := start(t, "-dir", directory(t, 1000), "-patience", "10s", "-drain", "0s").serving()
 	conn, err := grpc.NewClient(p.xds, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStaticStreamWindowSize(64<<10))

@@ -51,8 +51,7 @@ func startTLS(t *testing.T, args ...string) (p *program, dial func(identity stri
 	}
 }
 
-// TestTLS: clients are those whom their certificates say, and only operators may ask what
-// they have.
+// TestTLS: clients have the identities of their certificates, and only operators may use CSDS.
 func TestTLS(t *testing.T) {
 	p, dial := startTLS(t, "-dir", directory(t, 1))
 	proxy := dial("spiffe://cluster.local/ns/demo/sa/default")

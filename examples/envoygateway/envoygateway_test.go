@@ -67,8 +67,8 @@ func TestInterruption(t *testing.T) {
 	}
 }
 
-// TestWithoutEnvoy: where there is none, the program shows the bootstrap and how to
-// get one, and serves.
+// TestWithoutEnvoy: if there is no Envoy, the program prints the bootstrap and how to get an Envoy,
+// and serves.
 func TestWithoutEnvoy(t *testing.T) {
 	t.Setenv("PILOTKIT_ENVOY", "")
 	t.Setenv("PATH", "")

@@ -173,9 +173,8 @@ func expectOrders(t *testing.T, ctx context.Context, client *xdstest.Client, wha
 	}
 }
 
-// TestEndpointsFollowFiles moves endpoints through files while gRPC calls and
-// raw streams go on: calls follow and none fails, and the streams see exactly
-// the resource that changed.
+// TestEndpointsFollowFiles moves endpoints through files while gRPC calls and raw streams continue:
+// calls follow and none fails, and the streams get exactly the resource that changed.
 func TestEndpointsFollowFiles(t *testing.T) {
 	m := newMesh(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)

@@ -42,9 +42,9 @@ func TestDemonstration(t *testing.T) {
 	}
 }
 
-// TestServe serves a user's directory, as it grows in a repository: everything that
-// is wrong with an object is one line, and so is each part of a policy that changes
-// nothing; kinds that are not served are one line each, and the rest is one line.
+// TestServe serves a user's directory, as it grows in a repository. The report has one line for
+// each problem of an object, for each part of a policy without effect, and for each kind that is
+// not served; the served objects are summarized in one line.
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	object := func(apiVersion, kind, name, spec string) string {

@@ -141,7 +141,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a file that exceeds the limit is refused, and not read whole.
+// TestTooLarge: a file that exceeds the limit is rejected, and not read to its end.
 func TestTooLarge(t *testing.T) {
 	endless := &endlessReader{}
 	var out, errs bytes.Buffer
@@ -184,7 +184,7 @@ type broken struct{}
 func (broken) Read([]byte) (int, error)  { return 0, errors.New("is broken") }
 func (broken) Write([]byte) (int, error) { return 0, errors.New("is broken") }
 
-// TestForgery: nothing in a file becomes a line of its own, or a command to a terminal.
+// TestForgery: no text in a file becomes a line of its own, or a command to a terminal.
 func TestForgery(t *testing.T) {
 	text := "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: \"a\\n\\e[31mb\"}\nspec: {\"c\\nd\": 1}\n"
 	_, out, _ := execute(t, text, "-")
