@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Endpoint is one port of one workload, seen as a member of a service. It is
-// Istio's IstioEndpoint, divided in two: what differs between the endpoints of a
-// service is here, what many of them have in common is shared behind Shared.
+// Endpoint is one port of one workload, as a member of a service. It is Istio's IstioEndpoint,
+// divided in two: Endpoint has the fields that differ between the endpoints of a service, and
+// Shared the fields that many of them have in common.
 type Endpoint struct {
 	// Addresses are IP addresses, a host name, or the path of a unix socket with
 	// its "unix://" prefix cut off. The first is the primary one; more than one
@@ -18,8 +18,8 @@ type Endpoint struct {
 	Addresses []string
 	// EndpointPort is the port that connections go to; 0 for a unix socket.
 	EndpointPort uint32
-	// ServicePort is the number of the service port that the endpoint serves;
-	// 0: found by ServicePortName. It is Istio's LegacyClusterPortKey.
+	// ServicePort is the number of the service port that the endpoint serves. If it is 0,
+	// ServicePortName identifies the port. It is Istio's LegacyClusterPortKey.
 	ServicePort uint32
 	// HealthStatus decides whether a proxy uses the endpoint.
 	HealthStatus HealthStatus
@@ -27,15 +27,15 @@ type Endpoint struct {
 	ServicePortName string
 	// WorkloadName is the name of the workload for telemetry.
 	WorkloadName string
-	// Shared is what the endpoint has in common with others; nil means that all
-	// of it is zero. Read it through Attributes.
+	// Shared has the attributes that the endpoint has in common with others; nil means that all of
+	// them are zero. Read it through Attributes.
 	Shared *EndpointAttributes
 }
 
-// EndpointAttributes is what endpoints have in common. A registry keeps one copy
-// for all endpoints that agree in it.
+// EndpointAttributes are attributes that endpoints have in common. A registry keeps one copy for
+// all endpoints with equal attributes.
 type EndpointAttributes struct {
-	// Labels are the workload's labels with those of its topology added.
+	// Labels are the workload's labels, plus the labels of its topology.
 	Labels Labels
 	// ServiceAccount is the workload's identity, a SPIFFE ID.
 	ServiceAccount string
@@ -47,15 +47,15 @@ type EndpointAttributes struct {
 	ClusterID ClusterID
 	// LbWeight is the share of the traffic; 0 means 1, but is not equal to it.
 	LbWeight uint32
-	// SendUnhealthyEndpoints: proxies want to know of it even when unhealthy.
+	// SendUnhealthyEndpoints is set if the endpoint is sent to proxies even when it is unhealthy.
 	SendUnhealthyEndpoints bool
-	// DiscoverableFromSameCluster: only proxies of ClusterID may see it. A proxy
-	// or an endpoint without a cluster is no obstacle.
+	// DiscoverableFromSameCluster restricts the endpoint to proxies of ClusterID. The restriction
+	// does not apply if the proxy or the endpoint has no cluster.
 	DiscoverableFromSameCluster bool
 	// TLSMode is "istio", "disabled" or a value of the label
 	// security.istio.io/tlsMode.
 	TLSMode string
-	// Namespace is that of the workload.
+	// Namespace is the namespace of the workload.
 	Namespace string
 	// HostName and SubDomain are the DNS identity of a pod.
 	HostName  string
@@ -94,7 +94,7 @@ func (h HealthStatus) String() string {
 	}
 }
 
-// noAttributes stands for a nil Shared. It is never written.
+// noAttributes replaces a nil Shared. It is never written.
 var noAttributes EndpointAttributes //nolint:gochecknoglobals // immutable, as everything a registry hands out
 
 // Attributes returns the shared attributes; never nil.
@@ -113,8 +113,7 @@ func (e *Endpoint) Address() string {
 	return e.Addresses[0]
 }
 
-// Equal reports whether both are the same in every field; the order of the
-// addresses does not matter.
+// Equal reports whether both are equal in every field, ignoring the order of the addresses.
 func (e *Endpoint) Equal(f *Endpoint) bool {
 	if e == f || e == nil || f == nil {
 		return e == f
@@ -142,9 +141,8 @@ func (e *Endpoint) VisibleTo(cluster ClusterID) bool {
 	return !a.DiscoverableFromSameCluster || cluster == "" || a.ClusterID == "" || a.ClusterID == cluster
 }
 
-// CompareEndpoints is the order of endpoint lists: by CompareEndpointKeys; what is
-// still equal is ordered by the rest, so that the order is the same in every
-// replica.
+// CompareEndpoints is the order of endpoint lists. It compares by CompareEndpointKeys first, and
+// then by all other fields, so that the order is the same in every replica.
 func CompareEndpoints(e, f *Endpoint) int {
 	if e == f {
 		return 0
@@ -162,19 +160,19 @@ func CompareEndpoints(e, f *Endpoint) int {
 	return compareAttributes(a, b)
 }
 
-// CompareEndpointKeys orders endpoints by their key: by address, service port, port
-// name, endpoint port, namespace, workload name and network. The key identifies an
-// endpoint among those of one service and shard: two endpoints with the same key are
-// two states of one thing, unless both are in one list. In a list that is sorted by
-// CompareEndpoints those with equal keys are neighbours.
+// CompareEndpointKeys orders endpoints by their key: by address, service port, port name, endpoint
+// port, namespace, workload name and network. The key identifies an endpoint among the endpoints of
+// one service and shard: two endpoints with the same key are two states of one endpoint, unless
+// both are in one list. In a list that is sorted by CompareEndpoints, endpoints with equal keys are
+// neighbors.
 //
-// Istio 1.30's key lacks the network and the port numbers, so that endpoints which
-// differ in them hide one another.
+// Istio 1.30's key lacks the network and the port numbers, so endpoints that differ only in these
+// hide one another.
 func CompareEndpointKeys(e, f *Endpoint) int {
 	if e == f {
 		return 0
 	}
-	// Nearly always the address decides, so nothing else is looked at before it.
+	// Compare the address first and alone, because it nearly always decides.
 	if c := strings.Compare(e.Address(), f.Address()); c != 0 {
 		return c
 	}
@@ -193,8 +191,8 @@ func CompareEndpointKeys(e, f *Endpoint) int {
 	)
 }
 
-// compareAttributes orders what CompareEndpoints has not looked at. Labels are
-// expensive to compare and rarely decisive.
+// compareAttributes compares the fields that CompareEndpoints has not compared. Labels come last,
+// because they are expensive to compare and rarely decide.
 func compareAttributes(a, b *EndpointAttributes) int {
 	if c := cmp.Or(
 		strings.Compare(a.ServiceAccount, b.ServiceAccount),
@@ -231,7 +229,7 @@ func compareLabels(a, b Labels) int {
 	return strings.Compare(a.String(), b.String())
 }
 
-// sameAddresses compares as multisets; lists have one or two elements.
+// sameAddresses compares the lists as multisets; they have one or two elements.
 func sameAddresses(a, b []string) bool {
 	if slices.Equal(a, b) {
 		return true

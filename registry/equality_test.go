@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// fields yields a copy of a struct for each of its fields, in which only that
-// field differs. All that are equal must be, and no field may be forgotten.
+// fields yields for each field of a struct a copy that differs only in that field. A new field of
+// the struct must not be forgotten here.
 func fields[T any](t *testing.T, v T) map[string]T {
 	t.Helper()
 	out := map[string]T{}
@@ -128,8 +128,8 @@ func TestEqualOfNil(t *testing.T) {
 	}
 }
 
-// The order of the endpoints must tell apart whatever Equal tells apart: lists
-// that are equal as sets are then equal as lists, in every replica.
+// The order of the endpoints must distinguish all endpoints that Equal distinguishes. Then lists
+// that are equal as sets are equal as lists, in every replica.
 func TestCompareEndpointsLooksAtEveryField(t *testing.T) {
 	t.Parallel()
 	v := registry.Endpoint{Addresses: []string{"a"}, Shared: &registry.EndpointAttributes{}}

@@ -2,16 +2,16 @@
 
 package registry
 
-// NetworkGateway is an address through which endpoints of another network are
-// reached. It is comparable.
+// NetworkGateway is an address that forwards connections to the endpoints of another network. It is
+// comparable.
 type NetworkGateway struct {
 	Network string
 	Cluster ClusterID
 	// Addr is an IP address or a host name.
 	Addr string
-	// Port takes mTLS connections; 0 if it has none.
+	// Port accepts mTLS connections; 0 if the gateway has no such port.
 	Port uint32
-	// HBONEPort takes HBONE tunnels; 0 if it has none.
+	// HBONEPort accepts HBONE tunnels; 0 if the gateway has no such port.
 	HBONEPort uint32
 	// ServiceAccount is the gateway's identity; may be empty.
 	ServiceAccount string

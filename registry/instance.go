@@ -11,12 +11,12 @@ type ServiceInstance struct {
 	Endpoint    *Endpoint
 }
 
-// WorkloadKind says what a workload is.
+// WorkloadKind is the kind of a workload.
 type WorkloadKind int
 
 // The kinds of workloads.
 const (
-	// Pod is a workload that another registry found.
+	// Pod is a workload found by another registry.
 	Pod WorkloadKind = iota
 	// WorkloadEntry is a workload from a WorkloadEntry.
 	WorkloadEntry
@@ -30,8 +30,8 @@ func (k WorkloadKind) String() string {
 	return "Pod"
 }
 
-// WorkloadKey identifies a workload. Istio 1.30 has only the namespace and name,
-// so that workloads of two clusters, or a pod and a WorkloadEntry, collide.
+// WorkloadKey identifies a workload. Istio 1.30's key has only the namespace and name, so workloads
+// of two clusters, or a pod and a WorkloadEntry, collide there.
 type WorkloadKey struct {
 	Cluster   ClusterID
 	Kind      WorkloadKind
@@ -39,7 +39,7 @@ type WorkloadKey struct {
 	Name      string
 }
 
-// String returns "Kind namespace/name", and " of cluster CLUSTER" if it has one.
+// String returns "Kind namespace/name", followed by " of cluster CLUSTER" if the key has a cluster.
 func (k WorkloadKey) String() string {
 	text := k.Kind.String() + " " + k.Namespace + "/" + k.Name
 	if k.Cluster != "" {
@@ -54,12 +54,12 @@ type WorkloadInstance struct {
 	Kind      WorkloadKind
 	Namespace string
 	Name      string
-	// Endpoint has everything but the port. Its labels are what selectors see.
+	// Endpoint has all attributes except the port. Selectors match its labels.
 	Endpoint *Endpoint
-	// PortMap gives the workload's port for a service port name; may be nil.
+	// PortMap maps a service port name to the workload's port; may be nil.
 	PortMap map[string]uint32
-	// DNSServiceEntryOnly: the address is a host name or a unix socket, so that
-	// only services with DNS resolution may select the workload.
+	// DNSServiceEntryOnly is set if the address is a host name or a unix socket, so that only
+	// services with DNS resolution may select the workload.
 	DNSServiceEntryOnly bool
 }
 
@@ -68,7 +68,7 @@ func (w *WorkloadInstance) Key() WorkloadKey {
 	return WorkloadKey{Cluster: w.Cluster, Kind: w.Kind, Namespace: w.Namespace, Name: w.Name}
 }
 
-// Equal reports whether everything is equal.
+// Equal reports whether both are equal in every field.
 func (w *WorkloadInstance) Equal(x *WorkloadInstance) bool {
 	if w == x || w == nil || x == nil {
 		return w == x

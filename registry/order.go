@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// The orders of this file are the same in every replica: they depend on nothing
-// but what is compared. Each is a total order: what compares equal is the same
-// object as far as lookups and lists are concerned.
+// The orders of this file are the same in every replica, because they depend only on the compared
+// objects. Each is a total order: two objects that compare equal are the same object for lookups
+// and lists.
 
 // CompareServices orders services by hostname, namespace, creation time, object
 // name and address. It is the order of ServiceDiscovery.Services.
 func CompareServices(s, t *Service) int {
-	// Nearly always the host name decides, so nothing else is read before it.
+	// Compare the host name first and alone, because it nearly always decides.
 	if c := strings.Compare(string(s.Hostname), string(t.Hostname)); c != 0 || s == t {
 		return c
 	}
@@ -30,13 +30,12 @@ func CompareServices(s, t *Service) int {
 	return strings.Compare(s.DefaultAddress, t.DefaultAddress)
 }
 
-// ComparePrecedence orders services that compete for a host name; the first one
-// wins. The older service comes first; of one age, that of the first namespace,
-// then of the first ObjectName. (In Istio 1.30 the name of a service comes before
-// its namespace; that name is the host, so that it never decides here.) Services
-// of one object, which differ in what the object lists, are ordered by host name
-// and address. What is still equal comes from several registries, or was made by
-// hand: it is ordered by provider, name, resource version and resolution.
+// ComparePrecedence orders services that compete for a host name; the first one wins. It compares
+// the age (the older service comes first), the namespace, and the ObjectName. (Istio 1.30 compares
+// the name of a service before its namespace; here that name is the host, so it never decides.)
+// Services of one object, which differ in the entries of the object's lists, are ordered by host
+// name and address. Services that are still equal come from several registries, or were created by
+// hand: they are ordered by provider, name, resource version and resolution.
 func ComparePrecedence(s, t *Service) int {
 	if s == t {
 		return 0
@@ -57,9 +56,9 @@ func ComparePrecedence(s, t *Service) int {
 	)
 }
 
-// CompareWorkloads orders workloads by their keys. It decides which of
-// several workloads at one address gives a proxy its labels, and the order in
-// which a new handler gets those that exist.
+// CompareWorkloads orders workloads by their keys. Of several workloads at one address, the first
+// gives a proxy its labels. It is also the order of the workloads that a new handler receives
+// first.
 func CompareWorkloads(v, w *WorkloadInstance) int { return v.Key().Compare(w.Key()) }
 
 // Compare orders keys by kind, pods first, namespace, name and cluster.

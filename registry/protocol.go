@@ -21,12 +21,13 @@ const (
 	ProtocolMongo     Protocol = "Mongo"
 	ProtocolRedis     Protocol = "Redis"
 	ProtocolMySQL     Protocol = "MySQL"
-	// ProtocolUnsupported: no or an unknown protocol; a proxy has to detect it.
+	// ProtocolUnsupported is the protocol of a port without a protocol, or with an unknown one. A
+	// proxy has to detect it.
 	ProtocolUnsupported Protocol = "UnsupportedProtocol"
 )
 
-// ParseProtocol reads a protocol name in any letter case. What it does not know,
-// the empty string included, is ProtocolUnsupported.
+// ParseProtocol parses a protocol name in any letter case. An unknown or empty name is
+// ProtocolUnsupported.
 func ParseProtocol(s string) Protocol {
 	switch strings.ToLower(s) {
 	case "tcp":
@@ -58,7 +59,7 @@ func ParseProtocol(s string) Protocol {
 	}
 }
 
-// IsHTTP reports whether requests are HTTP of any version, unencrypted.
+// IsHTTP reports whether the protocol is unencrypted HTTP of any version.
 func (p Protocol) IsHTTP() bool {
 	switch p {
 	case ProtocolHTTP, ProtocolHTTP2, ProtocolHTTPProxy, ProtocolGRPC, ProtocolGRPCWeb:
@@ -68,10 +69,10 @@ func (p Protocol) IsHTTP() bool {
 	}
 }
 
-// IsHTTP2 reports whether requests are HTTP/2, unencrypted.
+// IsHTTP2 reports whether the protocol is unencrypted HTTP/2.
 func (p Protocol) IsHTTP2() bool {
 	return p == ProtocolHTTP2 || p == ProtocolGRPC || p == ProtocolGRPCWeb
 }
 
-// IsTLS reports whether the connection is TLS from the application on.
+// IsTLS reports whether the application itself uses TLS.
 func (p Protocol) IsTLS() bool { return p == ProtocolHTTPS || p == ProtocolTLS }

@@ -5,13 +5,13 @@ package registry
 // ProviderID names the kind of a registry.
 type ProviderID string
 
-// The providers that Istio 1.30 knows, and Memory.
+// The providers of Istio 1.30, and Memory.
 const (
-	// Kubernetes: services of a Kubernetes cluster.
+	// Kubernetes is the provider of services of a Kubernetes cluster.
 	Kubernetes ProviderID = "Kubernetes"
-	// External: services from ServiceEntries.
+	// External is the provider of services from ServiceEntries.
 	External ProviderID = "External"
-	// Memory: services that the program adds by hand.
+	// Memory is the provider of services that the host adds by hand.
 	Memory ProviderID = "Memory"
 )
 

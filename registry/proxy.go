@@ -2,32 +2,32 @@
 
 package registry
 
-// Proxy is the client that a question is asked for: an Envoy, or an application
-// that speaks xDS itself.
+// Proxy is the client of a query: an Envoy, or an application that speaks xDS itself.
 type Proxy struct {
-	// ID is the client's name, for example its xDS node ID. That of a proxy in a
-	// pod of Kubernetes is "pod.namespace".
+	// ID is the client's name, for example its xDS node ID. The ID of a proxy in a Kubernetes pod
+	// is "pod.namespace".
 	ID string
-	// Namespace is where the proxy runs; empty if unknown.
+	// Namespace is the namespace of the proxy; empty if unknown.
 	Namespace string
-	// Identity is who the client is by what somebody has verified, such as a SPIFFE ID; empty: nobody has.
+	// Identity is the authenticated identity of the client, such as a SPIFFE ID; empty if the
+	// client is not authenticated.
 	Identity string
-	// ClusterID is the cluster that it runs in; empty if unknown.
+	// ClusterID is the cluster of the proxy; empty if unknown.
 	ClusterID ClusterID
-	// IPAddresses are its own addresses, the primary one first.
+	// IPAddresses are the proxy's own addresses, the primary one first.
 	IPAddresses []string
 	Labels      Labels
 	// Locality is "region/zone/subzone".
 	Locality string
 	Network  string
-	// DNSCapture and DNSAutoAllocate: the proxy answers the application's DNS
-	// queries, and knows automatically allocated addresses.
+	// DNSCapture reports whether the proxy answers the application's DNS queries, DNSAutoAllocate
+	// whether it knows automatically allocated addresses.
 	DNSCapture      bool
 	DNSAutoAllocate bool
-	// NodeName is the node that the proxy says it runs on; empty if unknown.
+	// NodeName is the node of the proxy, as the proxy claims; empty if unknown.
 	NodeName string
-	// WorkloadPorts are the ports that the proxy says its workload declares. They
-	// count as long as a registry does not know the workload itself.
+	// WorkloadPorts are the ports of the proxy's workload, as the proxy claims. They are used only
+	// while a registry does not know the workload itself.
 	WorkloadPorts []WorkloadPort
 }
 

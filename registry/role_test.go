@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry/memory"
 )
 
-// counting wraps a registry and changes nothing of what it shows.
+// counting wraps a registry without changing its content.
 type counting struct {
 	registry.Instance
 	reads int
@@ -22,7 +22,7 @@ func (c *counting) Services() []*registry.Service {
 	return c.Instance.Services()
 }
 
-// opaque wraps a registry and has none of its abilities.
+// opaque wraps a registry and hides its abilities.
 type opaque struct{ registry.Instance }
 
 // receiver takes workloads.
@@ -54,7 +54,7 @@ func TestAsLooksThroughWrappers(t *testing.T) {
 	}
 }
 
-// Simple takes each ability from the part to which it belongs.
+// Simple takes each ability from the part that the ability belongs to.
 func TestSimpleHasTheAbilitiesOfItsParts(t *testing.T) {
 	t.Parallel()
 	events, reads := &receiver{Instance: memory.New(memory.Options{})}, memory.New(memory.Options{})
@@ -83,7 +83,7 @@ func TestSimpleHasTheAbilitiesOfItsParts(t *testing.T) {
 	}
 }
 
-// What a part cannot do, Simple does without.
+// Simple has a fallback for each ability that a part lacks.
 func TestSimpleWithoutAbilities(t *testing.T) {
 	t.Parallel()
 	r := memory.New(memory.Options{})

@@ -11,14 +11,14 @@ import (
 // UnspecifiedAddress is the DefaultAddress of a service without one.
 const UnspecifiedAddress = "0.0.0.0"
 
-// Service is something that clients call by host name, on one or more ports.
-// One ServiceEntry gives one Service for each of its hosts and addresses.
+// Service is an application that clients call by host name, on one or more ports. One ServiceEntry
+// gives one Service for each of its hosts and addresses.
 type Service struct {
 	Hostname Hostname
-	// Ports in declared order. With more than one port each has a name.
+	// Ports are in declared order. If there are several, each has a name.
 	Ports []*Port
-	// DefaultAddress is the virtual IP; UnspecifiedAddress if there is none. It
-	// may be a CIDR range.
+	// DefaultAddress is the virtual IP, UnspecifiedAddress if there is none. It may be a CIDR
+	// range.
 	DefaultAddress string
 	// ClusterVIPs holds the service's addresses by cluster; nil unless the
 	// registry reads from clusters with addresses of their own.
@@ -28,7 +28,7 @@ type Service struct {
 	AutoAllocatedIPv4 string
 	AutoAllocatedIPv6 string
 	Resolution        Resolution
-	// MeshExternal: the endpoints are outside the mesh.
+	// MeshExternal is set if the endpoints are outside the mesh.
 	MeshExternal bool
 	// ServiceAccounts are the identities (SPIFFE IDs or other subject
 	// alternative names) that endpoints may present, in declared order.
@@ -36,13 +36,13 @@ type Service struct {
 	// CreationTime orders services that compete for a host name: the oldest
 	// wins. It is not part of Equal.
 	CreationTime time.Time
-	// ResourceVersion is that of the object behind the service, or a former one
+	// ResourceVersion is the resource version of the object behind the service, or an earlier one
 	// that gave an equal service. It is not part of Equal.
 	ResourceVersion string
 	Attributes      ServiceAttributes
 }
 
-// ServiceAttributes is what is known of a service besides how it is reached.
+// ServiceAttributes are the attributes of a service other than its addresses and ports.
 type ServiceAttributes struct {
 	// Provider is the kind of registry that the service comes from.
 	Provider ProviderID
@@ -53,44 +53,40 @@ type ServiceAttributes struct {
 	// the ServiceEntry.
 	ObjectName string
 	Labels     Labels
-	// ExportTo limits who may see the service; sorted, without duplicates. Empty
+	// ExportTo lists the namespaces that may see the service, sorted, without duplicates. Empty
 	// means the default, which is every namespace.
 	ExportTo []Visibility
-	// Visibility is what the mesh allows on top of ExportTo: VisibilityPrivate
-	// or VisibilityNone; empty or VisibilityPublic means no limit.
+	// Visibility is a restriction by the mesh in addition to ExportTo: VisibilityPrivate or
+	// VisibilityNone; empty or VisibilityPublic means no restriction.
 	Visibility Visibility
-	// LabelSelectors selects the workloads behind the service; nil without a
-	// selector.
+	// LabelSelectors selects the workloads behind the service; nil without a selector.
 	LabelSelectors Labels
-	// PassthroughTargetPorts maps service ports to target ports, for
-	// Resolution Passthrough only.
+	// PassthroughTargetPorts maps service ports to target ports, for Resolution Passthrough only.
 	PassthroughTargetPorts map[uint32]uint32
 	// TrafficDistribution is the preference for near endpoints.
 	TrafficDistribution TrafficDistribution
-	// DNSConnectStrategy is the value of the annotation
-	// istio.io/connect-strategy, in Istio 1.30's reading; empty if not given.
+	// DNSConnectStrategy is the value of the annotation istio.io/connect-strategy, as Istio 1.30
+	// interprets it; empty if not set.
 	DNSConnectStrategy string
-	// ClusterExternalAddresses holds the addresses under which the service is
-	// reached from outside each cluster.
+	// ClusterExternalAddresses has the addresses of the service for clients outside each cluster.
 	ClusterExternalAddresses map[ClusterID][]string
-	// Kubernetes is what only a Kubernetes service has; nil for any other.
+	// Kubernetes has the attributes that only a Kubernetes service has; nil for any other.
 	Kubernetes *KubernetesAttributes
 }
 
-// KubernetesAttributes are those fields of a Kubernetes service that have no
-// counterpart elsewhere.
+// KubernetesAttributes are the fields of a Kubernetes service without a counterpart elsewhere.
 type KubernetesAttributes struct {
 	// Type is spec.type: "ClusterIP", "NodePort", "LoadBalancer" or "ExternalName".
 	Type string
-	// ExternalName is the host that a service of type ExternalName stands for.
+	// ExternalName is the target host of a service of type ExternalName.
 	ExternalName string
-	// NodeLocal: spec.internalTrafficPolicy is Local, so that clients reach only
-	// endpoints on their own node.
+	// NodeLocal is set if spec.internalTrafficPolicy is Local, so that clients reach only endpoints
+	// on their own node.
 	NodeLocal bool
-	// PublishNotReadyAddresses: endpoints count whether they are ready or not.
+	// PublishNotReadyAddresses is set if endpoints are used even if they are not ready.
 	PublishNotReadyAddresses bool
-	// ExternalPorts maps service ports to node ports, by cluster. It is nil unless
-	// the service is a node port gateway.
+	// ExternalPorts maps service ports to node ports, by cluster. It is nil unless the service is a
+	// node port gateway.
 	ExternalPorts map[ClusterID]map[uint32]uint32
 }
 
@@ -116,30 +112,30 @@ const (
 
 // Port is one port of a service.
 type Port struct {
-	// Name is unique in the service; may be empty if it has one port only.
+	// Name is unique in the service. It may be empty if the service has only one port.
 	Name string
 	// Number is the port that clients use, 1–65535.
 	Number   uint32
 	Protocol Protocol
 }
 
-// Resolution says how a proxy finds the endpoints of a service.
+// Resolution is how a proxy finds the endpoints of a service.
 type Resolution int
 
 // The resolutions of Istio 1.30.
 const (
-	// ClientSideLB: the proxy balances over the endpoints that it is sent.
+	// ClientSideLB means that the proxy balances over the endpoints that it is sent.
 	ClientSideLB Resolution = iota
-	// DNSLB: the proxy resolves host names and balances over all addresses.
+	// DNSLB means that the proxy resolves host names and balances over all addresses.
 	DNSLB
-	// DNSRoundRobinLB: the proxy resolves one host name and uses one address at
-	// a time; at most one endpoint per port.
+	// DNSRoundRobinLB means that the proxy resolves one host name and uses one address at a time;
+	// there is at most one endpoint per port.
 	DNSRoundRobinLB
-	// Passthrough: the proxy connects to where the client wanted to go.
+	// Passthrough means that the proxy connects to the original destination of the connection.
 	Passthrough
-	// Alias: another name for a service.
+	// Alias means that the service is another name of a service.
 	Alias
-	// DynamicDNS: a wildcard host, resolved for each request.
+	// DynamicDNS means that the host is a wildcard and resolved for each request.
 	DynamicDNS
 )
 
@@ -182,13 +178,13 @@ func (s *Service) ResourceName() string {
 	return s.Attributes.Namespace + "/" + s.Attributes.ObjectName + "/" + string(s.Hostname) + "/" + s.DefaultAddress
 }
 
-// Headless reports whether the service is one of Kubernetes without an address of its
-// own, whose pods are called by their addresses and their names, "POD.HOSTNAME".
+// Headless reports whether the service is a Kubernetes service without an address of its own.
+// Clients call its pods by their addresses and their names, "POD.HOSTNAME".
 func (s *Service) Headless() bool {
 	return s.Resolution == Passthrough && s.Attributes.Provider == Kubernetes
 }
 
-// Port returns the port of a number, or nil.
+// Port returns the port with a number, or nil.
 func (s *Service) Port(number uint32) *Port {
 	for _, p := range s.Ports {
 		if p.Number == number {
@@ -198,7 +194,7 @@ func (s *Service) Port(number uint32) *Port {
 	return nil
 }
 
-// PortByName returns the port of a name, or nil.
+// PortByName returns the port with a name, or nil.
 func (s *Service) PortByName(name string) *Port {
 	for _, p := range s.Ports {
 		if p.Name == name {
@@ -208,8 +204,8 @@ func (s *Service) PortByName(name string) *Port {
 	return nil
 }
 
-// Equal reports whether proxies would be configured alike for both: everything
-// but CreationTime and ResourceVersion.
+// Equal reports whether proxies get the same configuration for both services. It ignores
+// CreationTime and ResourceVersion.
 func (s *Service) Equal(t *Service) bool {
 	if s == t || s == nil || t == nil {
 		return s == t

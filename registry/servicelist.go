@@ -10,10 +10,10 @@ import (
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
-// A ServiceSet finds services by host name. The sorted list of all is made when
-// it is asked for: from the last list, by going through the hosts that were set
-// since, and copying what is between them; without one, by sorting. So a change
-// costs O(log n), and a list after few changes a copy of n pointers.
+// A ServiceSet finds services by host name. The sorted list of all services is built on demand. If
+// there is an earlier list, the new one is built from it: it looks up the hosts that were set
+// since, and copies the services between them. Without one, all services are sorted. Therefore a
+// change costs O(log n), and a list after few changes a copy of n pointers.
 
 // listing is the list of all services of a set.
 type listing struct {
@@ -21,8 +21,8 @@ type listing struct {
 	services []*Service
 }
 
-// List returns all services in the order of CompareServices. All calls return the
-// same slice, which is made by the first one; it is shared and read-only.
+// List returns all services in the order of CompareServices. All calls return the same slice, which
+// the first call builds; it is shared and read-only.
 func (s *ServiceSet) List() []*Service {
 	if s == nil {
 		return nil
@@ -38,12 +38,12 @@ func (s *ServiceSet) List() []*Service {
 		} else {
 			next.services = s.listSince(l)
 		}
-		// If another goroutine was faster, its list is the one.
+		// If another goroutine was faster, use its list.
 		s.listing.CompareAndSwap(l, next)
 	}
 }
 
-// sorted sorts by host name, and then what a host has: most have one service.
+// sorted sorts the hosts, and then the services of each host, because most hosts have one service.
 func (s *ServiceSet) sorted() []*Service {
 	hosts, count := make([]*pmap.Entry[Hostname, []*Service], 0, s.hosts.Len()), 0
 	s.hosts.Entries(func(e *pmap.Entry[Hostname, []*Service]) bool {
@@ -70,7 +70,7 @@ func appendSorted(list, services []*Service) []*Service {
 	return list
 }
 
-// listSince makes the list from that of an earlier set.
+// listSince builds the list from that of an earlier set.
 func (s *ServiceSet) listSince(l *listing) []*Service {
 	hosts := slices.AppendSeq(make([]Hostname, 0, s.unlisted), s.ChangedSince(l.set))
 	slices.Sort(hosts)
@@ -84,7 +84,7 @@ func (s *ServiceSet) listSince(l *listing) []*Service {
 	return append(out, rest...)
 }
 
-// gallop is sort.Search that is fast if the answer is near the beginning.
+// gallop is like sort.Search, but fast if the result is near the beginning.
 func gallop(list []*Service, ok func(*Service) bool) int {
 	high := 1
 	for high < len(list) && !ok(list[high-1]) {

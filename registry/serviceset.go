@@ -13,37 +13,35 @@ import (
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
-// ServiceSnapshotter is the optional ability of a ServiceDiscovery to give all
-// its services of one moment as a value that can be compared with that of
-// another moment. Those who follow a registry, as package aggregate does, then
-// pay for what has changed; without it they compare the lists of Services.
-// Find it with As.
+// ServiceSnapshotter is the optional ability of a ServiceDiscovery to return all its services as a
+// snapshot that can be compared with another one. For consumers that follow a registry, such as
+// package aggregate, the cost is then proportional to the change; without the ability they compare
+// the lists of Services. Find it with As.
 type ServiceSnapshotter interface {
-	// ServiceSnapshot returns the services that there are: its List is what
-	// Services returns, its Get what GetService returns. It costs nothing. As long
-	// as the services do not change it returns the same pointer, and afterwards a
-	// set that was made from the one before by With or WithHosts; a later call
-	// never returns an earlier state.
+	// ServiceSnapshot returns the current services: its List equals Services, its Get equals
+	// GetService. It costs nothing. As long as the services do not change it returns the same
+	// pointer. After a change it returns a set that was derived from the one before by With or
+	// WithHosts. A later call never returns an earlier state.
 	//
-	// Nil, which is not the empty set, means that the registry does not have the
-	// ability after all, for instance because of its options.
+	// Nil, which is not the empty set, means that the registry does not have the ability after all,
+	// for instance because of its options.
 	ServiceSnapshot() *ServiceSet
 }
 
-// ServiceSet is a set of services: what a registry had at one moment. It is
-// immutable; a change makes another one, which shares what did not change. The
-// zero value and nil are the empty set. It must not be copied.
+// ServiceSet is a snapshot of a set of services. It is immutable; a change returns another set,
+// which shares the unchanged parts. The zero value and nil are the empty set. It must not be
+// copied.
 type ServiceSet struct {
 	hosts pmap.Map[Hostname, []*Service]
-	// listing is the last list that was made of this set or of one that it was
-	// made from; nil if there is none near enough.
+	// listing is the last list of this set or of one that it was derived from; nil if too many
+	// hosts changed since.
 	listing atomic.Pointer[listing]
-	// unlisted is how many hosts were set since the listing of another set.
+	// unlisted is the number of hosts that were set since the listing of another set.
 	unlisted int
 }
 
-// NewServiceSet returns the set of some services; services of one host name are
-// ordered by ComparePrecedence.
+// NewServiceSet returns a set of services. Services of one host name are ordered by
+// ComparePrecedence.
 func NewServiceSet(services ...*Service) *ServiceSet {
 	hosts := make(map[Hostname][]*Service, len(services))
 	for _, s := range services {
@@ -67,8 +65,8 @@ func (s *ServiceSet) Get(host Hostname) *Service {
 	return nil
 }
 
-// Host returns the services of a host name in the order of precedence: the first
-// one wins it. The slice is shared and read-only.
+// Host returns the services of a host name in the order of precedence; the first one wins. The
+// slice is shared and read-only.
 func (s *ServiceSet) Host(host Hostname) []*Service {
 	if s == nil {
 		return nil
@@ -77,10 +75,9 @@ func (s *ServiceSet) Host(host Hostname) []*Service {
 	return services
 }
 
-// With returns the set in which a host name has these services, and no other
-// ones, the first of which wins it. The set keeps the slice, which the caller must not
-// modify any more. It costs O(log n). A service of another host name is a
-// programming error and panics.
+// With returns a set whose services of a host name are exactly the given ones; the first wins. The
+// set keeps the slice, which the caller must not modify afterwards. It costs O(log n). A service of
+// another host name is a programming error and panics.
 func (s *ServiceSet) With(host Hostname, services ...*Service) *ServiceSet {
 	s = s.orEmpty()
 	checkHost(host, services)
@@ -93,8 +90,8 @@ func (s *ServiceSet) With(host Hostname, services ...*Service) *ServiceSet {
 	return next
 }
 
-// WithHosts is With for many host names, each of which comes once, which is faster than
-// one after the other; most of all if the set is empty.
+// WithHosts applies With to many distinct hosts in one pass. It is faster than calls of With, most
+// of all if the set is empty.
 func (s *ServiceSet) WithHosts(hosts iter.Seq2[Hostname, []*Service]) *ServiceSet {
 	s = s.orEmpty()
 	if s.hosts.Len() == 0 {
@@ -134,8 +131,8 @@ func (s *ServiceSet) WithHosts(hosts iter.Seq2[Hostname, []*Service]) *ServiceSe
 	return next
 }
 
-// filled is WithHosts for an empty set. If the hosts come in order it makes the list as
-// well, which would have to be sorted later.
+// filled is WithHosts for an empty set. If the hosts come in order it also builds the list, which
+// would have to be sorted later.
 func (s *ServiceSet) filled(hosts iter.Seq2[Hostname, []*Service]) *ServiceSet {
 	var entries []*pmap.Entry[Hostname, []*Service]
 	var list []*Service
@@ -161,10 +158,9 @@ func (s *ServiceSet) filled(hosts iter.Seq2[Hostname, []*Service]) *ServiceSet {
 	return next
 }
 
-// ChangedSince yields the host names whose services, or whose order of
-// precedence, are not those in an older set, each once, in no particular order.
-// It costs O(log n) for each host name that was set since then; for a set that
-// this one was not made from, O(n).
+// ChangedSince yields the host names whose services, or their order of precedence, differ from an
+// older set, each once, in unspecified order. It costs O(log n) for each host name that was set
+// since then. For a set that this one was not derived from, it costs O(n).
 func (s *ServiceSet) ChangedSince(old *ServiceSet) iter.Seq[Hostname] {
 	return func(yield func(Hostname) bool) {
 		if s == old {
@@ -190,22 +186,22 @@ func (s *ServiceSet) orEmpty() *ServiceSet {
 	return s
 }
 
-// successor returns a copy in which so many hosts are going to be set.
+// successor returns a copy for setting the given number of hosts.
 func (s *ServiceSet) successor(changes int) *ServiceSet {
 	next := &ServiceSet{hosts: s.hosts, unlisted: s.unlisted + changes}
 	l := s.listing.Load()
 	if l != nil && l.set == s {
 		next.unlisted = changes
 	}
-	// A listing keeps the services alive that were replaced since.
+	// An old listing is dropped, because it keeps the replaced services alive.
 	if next.unlisted <= s.hosts.Len()/maxUnlisted.Get()+1 {
 		next.listing.Store(l)
 	}
 	return next
 }
 
-// maxUnlisted is the part of a set's hosts that may be set before its last list
-// is of no use any more.
+// maxUnlisted determines when the last list of a set is dropped: when more than one in maxUnlisted
+// hosts has been set since.
 const maxUnlisted limit.Size = 4
 
 func checkHost(host Hostname, services []*Service) {

@@ -24,7 +24,7 @@ func member(host, namespace string, created int64) *registry.Service {
 	}
 }
 
-// setModel is a ServiceSet beside a plain map.
+// setModel is a ServiceSet and a plain map as its model.
 type setModel struct {
 	set  *registry.ServiceSet
 	want map[registry.Hostname][]*registry.Service
@@ -155,8 +155,7 @@ func TestServiceSetRefusesOtherHostNames(t *testing.T) {
 	new(registry.ServiceSet).With("a", member("b", "ns", 1))
 }
 
-// TestServiceSetReaders has goroutines list a set at once, from which others are
-// made meanwhile.
+// TestServiceSetReaders lists a set on several goroutines while other sets are derived from it.
 func TestServiceSetReaders(t *testing.T) {
 	t.Parallel()
 	set := registry.NewServiceSet()

@@ -4,9 +4,9 @@ package registry
 
 import "go.uber.org/atomic"
 
-// Simple makes an Instance of its parts. It has the abilities of its parts, each
-// of the part to which it belongs; where a part lacks one, its method says how it
-// does without.
+// Simple makes an Instance from its parts. It has the abilities of its parts, each from the part to
+// which it belongs. The method of each ability documents its fallback if the part lacks the
+// ability.
 type Simple struct {
 	Controller
 	ServiceDiscovery
@@ -28,11 +28,11 @@ func (s Simple) Provider() ProviderID { return s.ProviderID }
 // Cluster returns ClusterID.
 func (s Simple) Cluster() ClusterID { return s.ClusterID }
 
-// Unwrap returns the parts, for As: for abilities that Simple does not know. If both
-// have one, that of the Controller is meant, from which the events come.
+// Unwrap returns the parts, so that As finds abilities that Simple does not know. If both parts
+// have an ability, the Controller's is used, because it sends the events.
 func (s Simple) Unwrap() []any { return []any{s.Controller, s.ServiceDiscovery} }
 
-// ServiceSnapshot is that of the ServiceDiscovery; nil if it has none.
+// ServiceSnapshot returns the snapshot of the ServiceDiscovery, nil if it has none.
 func (s Simple) ServiceSnapshot() *ServiceSet {
 	if snapshotter, ok := As[ServiceSnapshotter](s.ServiceDiscovery); ok {
 		return snapshotter.ServiceSnapshot()
@@ -40,8 +40,8 @@ func (s Simple) ServiceSnapshot() *ServiceSet {
 	return nil
 }
 
-// SubscribeServices is that of the Controller, or else AppendServiceHandler: then
-// a cancelled handler stays registered, and is not called.
+// SubscribeServices subscribes to the Controller. If that has no Subscriber, it uses
+// AppendServiceHandler; then a cancelled handler stays registered, but is not called.
 func (s Simple) SubscribeServices(handler ServiceHandler) (cancel func()) {
 	if subscriber, ok := As[Subscriber](s.Controller); ok {
 		return subscriber.SubscribeServices(handler)
@@ -55,8 +55,8 @@ func (s Simple) SubscribeServices(handler ServiceHandler) (cancel func()) {
 	return func() { cancelled.Store(true) }
 }
 
-// SubscribeWorkloads is that of the Controller, or else AppendWorkloadHandler, as
-// in SubscribeServices.
+// SubscribeWorkloads subscribes to the Controller, with the fallback of SubscribeServices to
+// AppendWorkloadHandler.
 func (s Simple) SubscribeWorkloads(handler WorkloadHandler) (cancel func()) {
 	if subscriber, ok := As[Subscriber](s.Controller); ok {
 		return subscriber.SubscribeWorkloads(handler)
@@ -70,8 +70,8 @@ func (s Simple) SubscribeWorkloads(handler WorkloadHandler) (cancel func()) {
 	return func() { cancelled.Store(true) }
 }
 
-// SubscribeNetworkGateways is that of the ServiceDiscovery, or else
-// AppendNetworkGatewayHandler, as in SubscribeServices.
+// SubscribeNetworkGateways subscribes to the ServiceDiscovery, with the fallback of
+// SubscribeServices to AppendNetworkGatewayHandler.
 func (s Simple) SubscribeNetworkGateways(handler func()) (cancel func()) {
 	if subscriber, ok := As[GatewaySubscriber](s.ServiceDiscovery); ok {
 		return subscriber.SubscribeNetworkGateways(handler)
@@ -85,7 +85,7 @@ func (s Simple) SubscribeNetworkGateways(handler func()) (cancel func()) {
 	return func() { cancelled.Store(true) }
 }
 
-// WorkloadInstanceHandler is that of the Controller; without one nothing happens.
+// WorkloadInstanceHandler calls the handler of the Controller. It does nothing if that has none.
 func (s Simple) WorkloadInstanceHandler(workload *WorkloadInstance, event Event) {
 	if receiver, ok := As[WorkloadReceiver](s.Controller); ok {
 		receiver.WorkloadInstanceHandler(workload, event)

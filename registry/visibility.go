@@ -8,18 +8,17 @@ type Visibility string
 
 // The visibilities that are not namespaces.
 const (
-	// VisibilityPrivate: the service's own namespace.
+	// VisibilityPrivate is the service's own namespace.
 	VisibilityPrivate Visibility = "."
-	// VisibilityPublic: every namespace.
+	// VisibilityPublic is every namespace.
 	VisibilityPublic Visibility = "*"
-	// VisibilityNone: visible nowhere.
+	// VisibilityNone is no namespace.
 	VisibilityNone Visibility = "~"
 )
 
-// VisibleIn reports whether a proxy in a namespace may see the service, by
-// Istio 1.30's rules: exportTo, where empty means everywhere, "*" everywhere
-// whatever else it says, and otherwise "~" nowhere, narrowed by the mesh's
-// Visibility.
+// VisibleIn reports whether a proxy in a namespace may see the service, by the rules of Istio 1.30:
+// an empty exportTo, or one with "*", exports to every namespace; otherwise one with "~" exports to
+// none. The mesh's Visibility restricts the result.
 func (s *Service) VisibleIn(namespace string) bool {
 	switch s.Attributes.Visibility {
 	case VisibilityNone:

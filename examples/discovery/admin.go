@@ -18,7 +18,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/prometheus"
 )
 
-// admin is the port for those who run the program. It asks nobody who they are.
+// admin is the port for operators. It does not authenticate clients.
 type admin struct {
 	listener net.Listener
 	handler  http.Handler
@@ -58,7 +58,7 @@ func metricsOf(p *plane) http.Handler {
 	return promhttp.HandlerFor(metrics, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
-// run serves until stop is closed, and gives requests that are under way a second.
+// run serves until stop is closed. Requests in progress then have one second to finish.
 func (a *admin) run(stop <-chan struct{}) error {
 	server := &http.Server{Handler: a.handler, ReadHeaderTimeout: 5 * time.Second}
 	served := make(chan error, 1)

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command discovery is a small control plane that is complete: sources, registries, xDS
-// with TLS, MCP, what an operator looks at, warm start, and a stop in the right order.
+// Command discovery is a complete small control plane: sources, registries, xDS with TLS, MCP,
+// ports for operators, warm start, and an ordered shutdown.
 //
 //	go run . -dir ../quickstart/config
 //
-// The README shows a run of two replicas. A file is one of the program's parts:
+// The README shows a run of two replicas. Each file is one part of the program:
 //
 //	settings.go   flags, and the file that they may come from
-//	sources.go    where configs and services come from
-//	plane.go      what becomes of them
+//	sources.go    sources of configs and services
+//	plane.go      registries, policies, secrets and the server; order of start and shutdown
 //	serve.go      xDS, and MCP, over gRPC
 //	admin.go      probes, metrics, debug pages and profiles, over HTTP
-//	readiness.go  whether it serves, and what it waits for
-//	lifecycle.go  the order in which all of it starts and stops
+//	readiness.go  readiness, and the sources it waits for
 package main
 
 import (
@@ -34,7 +33,7 @@ func main() {
 	}
 }
 
-// run returns when ctx has ended and everything has stopped; asking for help is no error.
+// run returns when ctx has ended and everything has stopped. A request for help is not an error.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	s, help, err := parse(args)
 	switch {

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { testmain.Verify(m) }
 
-// testPatience is how long a test waits for what has to happen.
+// testPatience bounds the waits of a test.
 const testPatience = time.Minute
 
 // program is a control plane that runs in this process.
@@ -49,7 +49,7 @@ func start(t *testing.T, args ...string) *program {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			select {
 			case p.lines <- lines.Text():
-			default: // nobody reads
+			default: // no reader
 			}
 		}
 	}()

@@ -20,10 +20,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// requireEnv names the variable that forbids skipping what other programs are needed for.
+// requireEnv is the variable that forbids skipping tests that need other programs.
 const requireEnv = "PILOTKIT_REQUIRE_CLIENTS"
 
-// operationsPrograms are those that the commands of docs/operations.md need.
+// operationsPrograms are the programs that the commands of docs/operations.md need.
 var operationsPrograms = []string{"bash", "curl", "jq"}
 
 func requirePrograms(t *testing.T) {
@@ -38,8 +38,8 @@ func requirePrograms(t *testing.T) {
 	}
 }
 
-// refusingGateway connects a gateway that refuses what the scenario's VirtualService poison says, and returns when it
-// has been left out for it.
+// refusingGateway connects a gateway that rejects the scenario's VirtualService poison, and returns
+// when the object has been left out for the gateway.
 func refusingGateway(t *testing.T, p *program) {
 	t.Helper()
 	const routes, id = "http.80", "router~10.0.0.7~edge-1.infra~infra.svc.cluster.local"

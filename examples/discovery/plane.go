@@ -37,7 +37,7 @@ type plane struct {
 	ready      *readiness
 }
 
-// newPlane wires the parts together, and listens. Nothing runs yet.
+// newPlane wires the parts together, and listens. It runs nothing yet.
 func newPlane(ctx context.Context, s *settings, out io.Writer) (*plane, error) {
 	p := &plane{settings: s, log: slog.New(slog.NewTextHandler(out, nil)), registries: aggregate.NewController(), metrics: prometheus.New()}
 	var err error
@@ -52,8 +52,8 @@ func newPlane(ctx context.Context, s *settings, out io.Writer) (*plane, error) {
 	return p, nil
 }
 
-// listen makes the servers. The ports are taken now: what is wrong with them is said at
-// once.
+// listen creates the servers. It listens on the ports immediately, so that problems with them are
+// reported at once.
 func (p *plane) listen(ctx context.Context) (err error) {
 	if p.xds, err = listenXDS(ctx, p.settings, p.registries, p.log); err != nil {
 		return err
@@ -65,15 +65,15 @@ func (p *plane) listen(ctx context.Context) (err error) {
 	return err
 }
 
-// kindsOfControlPlanes is how many types a control plane may ask for by MCP.
+// kindsOfControlPlanes is the maximum number of types that a control plane may subscribe to by MCP.
 const kindsOfControlPlanes = 100
 
-// connect makes what becomes of the sources.
+// connect creates the parts that consume the sources.
 func (p *plane) connect() {
 	configs := p.sources.configs
 	p.policies = traffic.New(configs, traffic.Options{Domain: p.settings.domain, Logger: p.log})
-	// Files that Gateways and DestinationRules name are read by the proxies that have
-	// them: see package secrets for keys that the control plane serves.
+	// Proxies read the files that Gateways and DestinationRules reference on their own hosts. For
+	// keys that the control plane serves, see package secrets.
 	p.secrets = secrets.New(secrets.Options{Logger: p.log})
 	p.server = ads.New(p.registries, ads.Options{
 		Logger: p.log, Observer: p.metrics, Proxy: p.xds.proxy(),
@@ -87,7 +87,7 @@ func (p *plane) connect() {
 	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(configs, updater) })
 }
 
-// run runs the program until ctx ends, or a part has failed.
+// run runs the program until ctx ends or a part has failed.
 func (p *plane) run(ctx context.Context) error {
 	defer p.sources.closeAll()
 	p.log.Info("reading sources", slog.String("admin", p.admin.listener.Addr().String()))
@@ -105,7 +105,8 @@ func (p *plane) run(ctx context.Context) error {
 	)}).Run(ctx)
 }
 
-// serve pushes the initial state, and serves until stop is closed and clients had the time to go elsewhere.
+// serve pushes the initial state, and serves until stop is closed and clients had time to move to
+// another replica.
 func (p *plane) serve(stop <-chan struct{}) error {
 	p.ready.enter(pushing)
 	if err := p.server.Flush(context.Background()); err != nil { //nolint:forbidigo // a push ends by itself

@@ -54,8 +54,8 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
-// TestStopBesideOneWhoDoesNotRead: a client that has asked for everything and reads nothing
-// keeps the program from nothing.
+// TestStopBesideOneWhoDoesNotRead: a client that has subscribed to everything and does not read
+// does not delay the shutdown.
 func TestStopBesideOneWhoDoesNotRead(t *testing.T) {
 	p := start(t, "-dir", directory(t, 1000), "-patience", "10s", "-drain", "0s").serving()
 	conn, err := grpc.NewClient(p.xds, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithStaticStreamWindowSize(64<<10))
@@ -82,7 +82,7 @@ func TestStopBesideOneWhoDoesNotRead(t *testing.T) {
 	t.Logf("it has stopped within %v", time.Since(began))
 }
 
-// TestWarmStart: a program whose source is away serves what it had before, and without a
+// TestWarmStart: a program whose source is unavailable serves its checkpoint, and without a
 // checkpoint it is not ready.
 func TestWarmStart(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "checkpoint")
@@ -113,7 +113,7 @@ func TestWarmStart(t *testing.T) {
 	}
 }
 
-// TestPortTaken: the error names the flag, and nothing goes on.
+// TestPortTaken: the error names the flag, and the program ends.
 func TestPortTaken(t *testing.T) {
 	dir := directory(t, 1)
 	p := start(t, "-dir", dir).serving()

@@ -11,7 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// phase is what the program does now.
+// phase is the current phase of the program.
 type phase string
 
 const (
@@ -21,7 +21,7 @@ const (
 	stopping phase = "it stops"
 )
 
-// readiness tells load balancers whether to send clients here, and people why not.
+// readiness tells load balancers whether to send clients here, and operators the reason if not.
 type readiness struct {
 	phase   atomic.Pointer[phase]
 	sources *sources
@@ -35,7 +35,7 @@ func newReadiness(s *sources) *readiness {
 
 func (r *readiness) enter(p phase) { r.phase.Store(&p) }
 
-// ServeHTTP answers 200 while the program serves, and otherwise 503 with the reason.
+// ServeHTTP responds with 200 while the program serves, and otherwise with 503 and the reason.
 func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	switch now := *r.phase.Load(); now {
 	case serving:
@@ -47,7 +47,7 @@ func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	}
 }
 
-// missing says which sources have not been read, and why, as far as they know.
+// missing lists the sources that have not synced, with the reason if it is known.
 func (r *readiness) missing() (out []string) {
 	for _, source := range r.sources.watched {
 		if text := missingOf(source); text != "" {

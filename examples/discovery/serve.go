@@ -27,14 +27,14 @@ type xds struct {
 	listener net.Listener
 	grpc     *grpc.Server
 	patience time.Duration
-	// tls and clients are nil without TLS: clients are believed who they are then.
+	// tls and clients are nil without TLS. Then the claims of clients are trusted.
 	tls     *authn.TLS
 	clients *authn.Authenticator
-	// operators is the namespace of those who may ask what proxies have.
+	// operators is the namespace of the clients that may use CSDS.
 	operators string
 }
 
-// listenXDS takes the port. Services has the labels of clients.
+// listenXDS listens on the port. Services has the labels of clients.
 func listenXDS(ctx context.Context, s *settings, services registry.ServiceDiscovery, log *slog.Logger) (*xds, error) {
 	x, options := &xds{patience: s.patience, operators: s.operators}, ads.ServerOptions()
 	if s.cert != "" {
@@ -64,8 +64,8 @@ func (x *xds) proxy() func(context.Context, *core.Node) (*registry.Proxy, error)
 	return x.clients.Proxy
 }
 
-// isOperator lets those ask what proxies have whose namespace is that of operators, or,
-// without TLS, who are on this machine.
+// isOperator authorizes the callers of CSDS: clients in the namespace operators, or without TLS
+// clients on this machine.
 func (x *xds) isOperator(ctx context.Context) error {
 	if x.clients == nil {
 		if caller, ok := peer.FromContext(ctx); ok {
@@ -82,8 +82,8 @@ func (x *xds) isOperator(ctx context.Context) error {
 	return err
 }
 
-// run serves until stop is closed. Then it takes no new connections, tells clients to go
-// elsewhere and ends their streams; connections of those that do not read are cut after
+// run serves until stop is closed. Then it accepts no new connections, asks clients to reconnect
+// elsewhere, and ends their streams. It closes the connections of clients that do not read after
 // half of the patience.
 func (x *xds) run(server *ads.Server, stop <-chan struct{}) error {
 	server.Register(x.grpc)
@@ -98,7 +98,7 @@ func (x *xds) run(server *ads.Server, stop <-chan struct{}) error {
 	go func() { served <- x.grpc.Serve(x.listener) }()
 	var err error
 	select {
-	case err = <-served: // it has failed
+	case err = <-served: // the server has failed
 	case <-stop:
 		cut := time.AfterFunc(x.patience/2, x.grpc.Stop)
 		defer cut.Stop()

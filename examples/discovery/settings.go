@@ -20,27 +20,28 @@ type settings struct {
 	// listen and admin are the addresses of xDS and of HTTP.
 	listen, admin string
 
-	// dir is a directory of manifests, etcd the endpoints of etcd, separated by commas,
-	// mcpFrom the address of another control plane, and kubeconfig the file that says how to
-	// reach a cluster. Each is a source, "" if there is none of its sort.
+	// dir is a directory of manifests, etcd the endpoints of etcd, separated by commas, mcpFrom the
+	// address of another control plane, and kubeconfig the file with the access to a cluster. Each
+	// is a source; "" disables it.
 	dir, etcd, etcdPrefix, mcpFrom, kubeconfig string
-	// cluster, domain and revision are those of kubeconfig's cluster.
+	// cluster, domain and revision belong to kubeconfig's cluster.
 	cluster, domain, revision string
-	// checkpoint is the file that keeps the configs for a start without sources; "": none.
+	// checkpoint is the file that stores the configs for a start without sources; "" disables it.
 	checkpoint string
 
-	// cert, key and clientCA are files; "" serves without TLS. trustDomain is that of the
-	// clients' identities, and operators the namespace of those who may ask what proxies have.
+	// cert, key and clientCA are files; "" serves without TLS. trustDomain is the trust domain of
+	// the clients' identities. operators is the namespace of the clients that may use CSDS.
 	cert, key, clientCA, trustDomain, operators string
-	// controlPlanes are the identities of the clients that may have all configs, separated by commas.
+	// controlPlanes are the identities of the clients that may have all configs, separated by
+	// commas.
 	controlPlanes string
 
-	// drain is how long the program serves after it has said that it is not ready any more,
-	// and patience how long each part has to stop after that.
+	// drain is the time that the program continues to serve after it has become unready, and
+	// patience the time that each part has to stop after that.
 	drain, patience time.Duration
 }
 
-// configFlag names the file with values of the other flags.
+// configFlag is the name of the flag for the file with values of the other flags.
 const configFlag = "config"
 
 // flags returns the flags of settings, with their defaults set.
@@ -69,12 +70,13 @@ func (s *settings) flags() *flag.FlagSet {
 	return f
 }
 
-// controlPlaneIDs are the identities of the clients that may have all configs: none without TLS.
+// controlPlaneIDs returns the identities of the clients that may have all configs; none without
+// TLS.
 func (s *settings) controlPlaneIDs() []string {
 	return strings.FieldsFunc(s.controlPlanes, func(r rune) bool { return r == ',' })
 }
 
-// parse returns what the arguments say, or the help that they ask for.
+// parse returns the settings from the arguments, or the help text if they ask for it.
 func parse(args []string) (s *settings, help string, err error) {
 	s = &settings{}
 	f := s.flags()
@@ -95,7 +97,7 @@ func parse(args []string) (s *settings, help string, err error) {
 	return s, "", s.check()
 }
 
-// readFile sets the flags that the file has and that were not given.
+// readFile sets the flags in the file that were not given as arguments.
 func readFile(f *flag.FlagSet) error {
 	path := f.Lookup(configFlag).Value.String()
 	if path == "" {
@@ -129,7 +131,7 @@ func readFile(f *flag.FlagSet) error {
 	return nil
 }
 
-// check says what does not go together.
+// check returns an error for an invalid combination of flags.
 func (s *settings) check() error {
 	switch tls := []string{s.cert, s.key, s.clientCA}; {
 	case s.dir+s.etcd+s.mcpFrom+s.kubeconfig == "":

@@ -28,26 +28,26 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// sources are what configs and services come from.
+// sources are the sources of configs and services.
 type sources struct {
 	log    *slog.Logger
-	caches []configstore.ConfigStoreCache // the most important first
+	caches []configstore.ConfigStoreCache // in order of precedence
 	// parts fill the caches.
 	parts []configstore.Part
-	// watched are how the sources are, for operators; those of registries are added when
-	// they are made.
+	// watched are the states of the sources, for operators. Registries are added when they are
+	// created.
 	watched []configstore.Source
-	// registries make registries that read no configs.
+	// registries create the registries that read no configs.
 	registries []func(xdsupdate.XDSUpdater) registry.Instance
-	// configs are those of all caches, and warm is what keeps them in a file, or nil.
+	// configs has the configs of all caches. warm stores them in a file, or is nil.
 	configs configstore.ConfigStoreCache
 	warm    *checkpoint.Cache
-	// close ends connections, after everything has stopped.
+	// close closes connections, after everything has stopped.
 	close []func() error
 }
 
-// newSources makes those that the settings name. An object that two sources have is that
-// of etcd, then of Kubernetes, of the directory, and of the other control plane.
+// newSources creates the sources in the settings. If several sources have an object, the order of
+// precedence is etcd, Kubernetes, the directory, the other control plane.
 func newSources(s *settings, log *slog.Logger) (*sources, error) {
 	out := &sources{log: log}
 	adds := []struct {
@@ -91,7 +91,7 @@ func (x *sources) addDirectory(s *settings) error {
 
 func (x *sources) addEtcd(s *settings) error {
 	client, err := clientv3.New(clientv3.Config{
-		Endpoints: strings.Split(s.etcd, ","), Logger: zap.NewNop(), // the cache says what there is to say
+		Endpoints: strings.Split(s.etcd, ","), Logger: zap.NewNop(), // the cache logs the relevant errors itself
 	})
 	if err != nil {
 		return fmt.Errorf("-etcd: %w", err)

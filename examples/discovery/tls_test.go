@@ -22,7 +22,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// startTLS starts the program with TLS. What it returns connects to it with a certificate for an identity.
+// startTLS starts the program with TLS. The function dial connects to it with a certificate for an
+// identity.
 func startTLS(t *testing.T, args ...string) (p *program, dial func(identity string) *grpc.ClientConn) {
 	t.Helper()
 	ca, dir := authority.New(t), t.TempDir()
@@ -50,8 +51,7 @@ func startTLS(t *testing.T, args ...string) (p *program, dial func(identity stri
 	}
 }
 
-// TestTLS: clients are those whom their certificates say, and only operators may ask what
-// they have.
+// TestTLS: clients have the identities of their certificates, and only operators may use CSDS.
 func TestTLS(t *testing.T) {
 	p, dial := startTLS(t, "-dir", directory(t, 1))
 	proxy := dial("spiffe://cluster.local/ns/demo/sa/default")
@@ -82,7 +82,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestControlPlanes: of those who say that they are control planes, the ones that -control-planes has are sent configs.
+// TestControlPlanes: of the clients that claim to be control planes, only the identities in
+// -control-planes get configs.
 func TestControlPlanes(t *testing.T) {
 	p, dial := startTLS(t, "-dir", directory(t, 3), "-control-planes",
 		"spiffe://cluster.local/ns/other/sa/istiod,spiffe://cluster.local/ns/istio-system/sa/istiod")

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// backend is an HTTP server that answers with its name.
+// backend is an HTTP server that responds with its name.
 type backend struct {
 	name   string
 	port   int
@@ -33,7 +33,7 @@ func startBackend(ctx context.Context, name string) (*backend, error) {
 	}
 	go func() {
 		defer close(b.done)
-		_ = b.server.Serve(lis) // ends with an error only when stopped
+		_ = b.server.Serve(lis) // it returns an error only when it is stopped
 	}()
 	return b, nil
 }

@@ -8,12 +8,12 @@ import (
 	"strconv"
 )
 
-// object is one of JSON.
+// object is a JSON object.
 type object = map[string]any
 
-// bootstrap returns what an Envoy has to know to be a gateway: who it is, and where
-// its control plane is. docs/envoy.md says what else a bootstrap may have; there is no
-// limit for regular expressions here because the demonstration goes beyond Envoy's own.
+// bootstrap returns the bootstrap of an Envoy that serves as a gateway: its identity, and the
+// address of its control plane. docs/envoy.md describes further settings. The bootstrap sets no
+// limit for regular expressions, because the demonstration exceeds Envoy's default limit.
 func bootstrap(server string, sotw bool) ([]byte, error) {
 	host, text, err := net.SplitHostPort(server)
 	if err != nil {
@@ -30,7 +30,7 @@ func bootstrap(server string, sotw bool) ([]byte, error) {
 	ads := object{"ads": object{}, "resource_api_version": "V3"}
 	return json.MarshalIndent(object{
 		"node": object{
-			// What kind of proxy it is, its address, its name and its namespace.
+			// The ID has the type of the proxy, its address, its name and its namespace.
 			"id":       "router~127.0.0.2~edge.ingress~ingress.svc.cluster.local",
 			"cluster":  "edge",
 			"metadata": object{"NAMESPACE": "ingress", "LABELS": object{"app": "edge"}},
@@ -47,7 +47,7 @@ func bootstrap(server string, sotw bool) ([]byte, error) {
 	}, "", "  ")
 }
 
-// serverCluster is where the control plane is, by HTTP/2.
+// serverCluster returns the cluster of the control plane, which uses HTTP/2.
 func serverCluster(name, host string, port int) object {
 	return object{
 		"name": name, "type": "STATIC", "connect_timeout": "1s",

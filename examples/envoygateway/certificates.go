@@ -19,7 +19,7 @@ import (
 type authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
-	serial      int64 // of the last certificate
+	serial      int64 // serial number of the last certificate
 }
 
 func newAuthority() (*authority, error) {
@@ -45,9 +45,9 @@ func template(serial int64, name string) *x509.Certificate {
 	}
 }
 
-// issue writes a new certificate for hosts, and its key, to two files, and returns
-// its serial number. Between the two writes the pair does not match: what is served
-// stays until it does.
+// issue writes a new certificate for hosts, and its key, to two files, and returns its serial
+// number. Between the two writes the pair does not match, and the last good pair continues to be
+// served.
 func (a *authority) issue(certificateFile, keyFile string, hosts ...string) (serial string, err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -77,7 +77,7 @@ func encode(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
-// writeFile replaces a file as a whole, so that nobody reads half of it.
+// writeFile replaces a file atomically, so that readers never see half of it.
 func writeFile(path string, data []byte) error {
 	next := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
 	if err := os.WriteFile(next, data, 0o600); err != nil {

@@ -15,15 +15,14 @@ import (
 	"time"
 )
 
-// client makes requests to the hosts of a gateway. It trusts one authority, and knows
-// without DNS where the hosts are.
+// client makes requests to the hosts of a gateway. It trusts one authority, and resolves the hosts
+// to the gateway without DNS.
 type client struct {
 	http *http.Client
 	port int
 }
 
-// newClient returns a client that keeps its connection, or makes a new one for each
-// request.
+// newClient returns a client that keeps its connection, or makes a new one for each request.
 func newClient(port int, trusted *x509.Certificate, keep bool) *client {
 	roots := x509.NewCertPool()
 	roots.AddCert(trusted)
@@ -42,11 +41,11 @@ func newClient(port int, trusted *x509.Certificate, keep bool) *client {
 
 func (c *client) close() { c.http.CloseIdleConnections() }
 
-// answer is what became of a request.
+// answer is the result of a request.
 type answer struct {
 	status int
 	body   string
-	// serial is the number of the certificate.
+	// serial is the serial number of the certificate.
 	serial string
 }
 
@@ -65,7 +64,7 @@ func (c *client) get(ctx context.Context, host string) (answer, error) {
 	return answer{res.StatusCode, strings.TrimSpace(string(body)), res.TLS.PeerCertificates[0].SerialNumber.String()}, err
 }
 
-// ok is get for requests that are to be answered by a backend.
+// ok is like get, but returns an error unless a backend answers the request.
 func (c *client) ok(ctx context.Context, host string) (answer, error) {
 	a, err := c.get(ctx, host)
 	if err == nil && a.status != http.StatusOK {

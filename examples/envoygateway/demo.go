@@ -28,7 +28,7 @@ const (
 	blog = "blog.example.com"
 )
 
-// demonstration is what the program shows.
+// demonstration is the run of the program.
 type demonstration struct {
 	options
 
@@ -37,10 +37,10 @@ type demonstration struct {
 	backends  []*backend
 	authority *authority
 	plane     *plane
-	port      int // of the gateway
+	port      int // port of the gateway
 }
 
-// demonstrate shows everything, or what there is to see without an Envoy.
+// demonstrate runs the demonstration, or a reduced one without an Envoy.
 func demonstrate(ctx context.Context, o options, program string, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "envoygateway")
 	if err != nil {
@@ -73,7 +73,7 @@ func demonstrate(ctx context.Context, o options, program string, out io.Writer) 
 	return d.withEnvoy(ctx, program, bootstrap)
 }
 
-// prepare writes the directory, and starts the backends that it names.
+// prepare writes the directory, and starts its backends.
 func (d *demonstration) prepare(ctx context.Context) (err error) {
 	for _, folder := range []string{"config", "certificates"} {
 		if err := os.Mkdir(filepath.Join(d.dir, folder), 0o700); err != nil {
@@ -102,14 +102,14 @@ func (d *demonstration) prepare(ctx context.Context) (err error) {
 	return d.copyConfig()
 }
 
-// issue puts a new certificate of the gateway in its place.
+// issue replaces the certificate of the gateway by a new one.
 func (d *demonstration) issue() (serial string, err error) {
 	files := certificateFiles(d.dir)
 	return d.authority.issue(files.Certificate, files.Key, shop, blog)
 }
 
-// copyConfig copies the folder config. The ports in it, 8443 of the gateway and 8001
-// and 8003 of the backends one and three, stand for those that were free.
+// copyConfig copies the folder config. It replaces the port 8443 of the gateway and the ports 8001
+// and 8003 of the backends one and three by free ports.
 func (d *demonstration) copyConfig() error {
 	files, err := configFiles.ReadDir("config")
 	if err != nil {
@@ -128,7 +128,7 @@ func (d *demonstration) copyConfig() error {
 	return nil
 }
 
-// withoutEnvoy serves whatever Envoy the user starts.
+// withoutEnvoy serves any Envoy that the user starts.
 func (d *demonstration) withoutEnvoy(ctx context.Context, bootstrap []byte) error {
 	path := filepath.Join(d.dir, "bootstrap.json")
 	if err := writeFile(path, bootstrap); err != nil {
@@ -150,7 +150,7 @@ func (d *demonstration) serve(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// withEnvoy shows the whole way.
+// withEnvoy runs the whole demonstration.
 func (d *demonstration) withEnvoy(ctx context.Context, program string, bootstrap []byte) error {
 	path := filepath.Join(d.dir, "bootstrap.json")
 	if err := writeFile(path, bootstrap); err != nil {
@@ -164,7 +164,7 @@ func (d *demonstration) withEnvoy(ctx context.Context, program string, bootstrap
 	defer envoy.stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() { // An Envoy that ends by itself ends all waits for it.
+	go func() { // if the Envoy ends on its own, all waits for it end
 		select {
 		case <-envoy.ended:
 			cancel(envoy.failure())
@@ -188,7 +188,7 @@ func (d *demonstration) withEnvoy(ctx context.Context, program string, bootstrap
 	return d.serve(ctx)
 }
 
-// await returns when a condition is true, and how long after a moment that was.
+// await waits until a condition is true, and returns the time since a given moment.
 func (d *demonstration) await(ctx context.Context, what string, since time.Time, condition func() bool) (time.Duration, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("it takes more than %v", patience))
 	defer cancel()
@@ -204,8 +204,8 @@ func (d *demonstration) await(ctx context.Context, what string, since time.Time,
 	return time.Since(since).Round(time.Millisecond), nil
 }
 
-// edit replaces all occurrences of texts, each of which is followed by its replacement, in
-// a file of the folder config.
+// edit replaces all occurrences of texts in a file of the folder config. Each text is followed by
+// its replacement.
 func (d *demonstration) edit(name string, texts ...string) error {
 	path := filepath.Join(d.dir, "config", name)
 	data, err := os.ReadFile(path)
@@ -227,8 +227,8 @@ func (d *demonstration) client(keep bool) *client {
 
 func (d *demonstration) printf(format string, args ...any) { fmt.Fprintf(d.out, format, args...) }
 
-// freePort returns a port of the loopback interface below those that systems give to
-// connections, so that none takes it before the gateway does.
+// freePort returns a port of the loopback interface below the ephemeral range, so that no outgoing
+// connection takes it before the gateway does.
 func freePort(ctx context.Context) (int, error) {
 	for try := 0; ; try++ {
 		port := 10_000 + rand.IntN(10_000)

@@ -67,8 +67,8 @@ func TestInterruption(t *testing.T) {
 	}
 }
 
-// TestWithoutEnvoy: where there is none, the program shows the bootstrap and how to
-// get one, and serves.
+// TestWithoutEnvoy: if there is no Envoy, the program prints the bootstrap and how to get an Envoy,
+// and serves.
 func TestWithoutEnvoy(t *testing.T) {
 	t.Setenv("PILOTKIT_ENVOY", "")
 	t.Setenv("PATH", "")
@@ -102,7 +102,7 @@ func TestWithoutEnvoy(t *testing.T) {
 	}
 }
 
-// TestEnvoyThatEnds: a program that is no Envoy is an error that has what it wrote.
+// TestEnvoyThatEnds: a program that is not an Envoy causes an error with the program's output.
 func TestEnvoyThatEnds(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "envoy")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\necho no such thing\nexit 3\n"), 0o700); err != nil { //nolint:gosec // it is a program
@@ -115,7 +115,7 @@ func TestEnvoyThatEnds(t *testing.T) {
 	}
 }
 
-// TestArguments: what is not understood is an error, and help is none.
+// TestArguments: invalid arguments are an error, and a request for help is not.
 func TestArguments(t *testing.T) {
 	for _, tt := range []struct {
 		args []string

@@ -7,10 +7,9 @@ import (
 	"sync"
 )
 
-// load is a constant stream of requests of some clients, each of which sends the next
-// as soon as it has an answer.
+// load is a constant load by concurrent clients. Each of them makes requests in a loop.
 type load struct {
-	// stop ends the stream.
+	// stop ends the load.
 	stop func()
 
 	mu       sync.Mutex
@@ -20,8 +19,8 @@ type load struct {
 	firstErr error
 }
 
-// startLoad lets n clients make requests until stop. A request returns what answered
-// it, or why it is lost; it must end.
+// startLoad starts n clients, which make requests until stop. A request returns the name of the
+// server that answered it, or an error if the request is lost. It must return.
 func startLoad(n int, request func() (answer string, err error)) *load {
 	l := &load{answers: map[string]int{}}
 	stopped := make(chan struct{})
@@ -53,14 +52,14 @@ func (l *load) record(answer string, err error) {
 	}
 }
 
-// answered returns how many requests were answered so until now.
+// answered returns the number of requests with this answer so far.
 func (l *load) answered(answer string) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.answers[answer]
 }
 
-// end ends the stream. Requests that are lost are an error: none of them has to be.
+// end ends the load. It returns an error if requests were lost, because no change should lose any.
 func (l *load) end() (summary string, err error) {
 	l.stop()
 	summary = fmt.Sprintf("%d requests meanwhile, %d lost", l.requests, l.lost)

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command envoygateway runs a gateway: an Envoy that a directory of Istio YAML and
-// certificates configures.
+// Command envoygateway runs a gateway: an Envoy that is configured by a directory of Istio YAML and
+// certificates.
 //
-// It writes such a directory, serves it, starts an Envoy with it, and shows what
-// becomes of requests by HTTPS to two hosts while endpoints move, a route is led from
-// service to service, a certificate is rotated, and one of the hosts gets a route that
-// the Envoy refuses. Everything is on the loopback interface and in a temporary
-// directory, and ends with the program.
+// It writes such a directory, serves it, starts an Envoy, and shows the results of HTTPS requests
+// to two hosts while endpoints move, a route is switched between services, a certificate is
+// rotated, and one of the hosts gets a route that the Envoy rejects. Everything is on the loopback
+// interface and in a temporary directory, and ends with the program.
 //
-// The Envoy is the one that -envoy names, or else the environment variable
-// PILOTKIT_ENVOY, or the newest in .cache/envoy of the working directory, or envoy on
-// the PATH. Without any, the program prints the bootstrap for one and how to get one,
-// and serves until it is interrupted, so that an Envoy can be started by hand.
+// The Envoy is the one of the flag -envoy, or of the environment variable PILOTKIT_ENVOY, or the
+// newest in .cache/envoy of the working directory, or envoy on the PATH. Without any, the program
+// prints a bootstrap and how to get an Envoy, and serves until it is interrupted, so that an Envoy
+// can be started by hand.
 package main
 
 import (
@@ -41,8 +40,8 @@ type options struct {
 	sotw, keep bool
 }
 
-// run returns an error if the program has failed; asking for help is none, nor is an
-// interruption, with which ctx ends.
+// run returns an error if the program has failed. A request for help is not an error, nor is an
+// interruption, which ends ctx.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	var o options
 	flags := flag.NewFlagSet("envoygateway", flag.ContinueOnError)
@@ -68,6 +67,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if err = demonstrate(ctx, o, program, out); ctx.Err() == nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, "\ninterrupted") // which is why it failed
+	_, err = fmt.Fprintln(out, "\ninterrupted") // the interruption is the reason of the error
 	return err
 }

@@ -25,9 +25,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// plane is a control plane for gateways. The folder config of its directory becomes
-// services, policies and what Envoys are sent of them; in the folder certificates are
-// the secrets.
+// plane is a control plane for gateways. The folder config of its directory has the services and
+// policies that it serves to Envoys, the folder certificates the secrets.
 type plane struct {
 	configs    *memory.Controller
 	files      *file.Source
@@ -37,17 +36,17 @@ type plane struct {
 	server     *ads.Server
 }
 
-// The files of the certificate that the Gateway names as its credential "edge".
+// certificateFiles returns the files of the certificate of the Gateway's credential "edge".
 func certificateFiles(dir string) secrets.Files {
 	folder := filepath.Join(dir, "certificates")
 	return secrets.Files{Certificate: filepath.Join(folder, "edge.crt"), Key: filepath.Join(folder, "edge.key")}
 }
 
-// newPlane wires the parts together. Nothing runs yet.
+// newPlane wires the parts together. It runs nothing yet.
 //
-// The server believes what proxies say of themselves. One that others can reach
-// authenticates them first, and says by ads.Options.Proxy who they are: it decides who
-// gets the keys of which namespace.
+// The server trusts the claims of proxies. A server that others can reach must authenticate proxies
+// first, and return their identity in ads.Options.Proxy, because the namespace of a proxy decides
+// which keys it gets.
 func newPlane(dir string) *plane {
 	p := &plane{}
 	store := memory.Make(istio.Schemas())
@@ -58,7 +57,7 @@ func newPlane(dir string) *plane {
 		Files: map[secrets.Name]secrets.Files{
 			{Namespace: "ingress", Name: envoy.CredentialName("edge")}: certificateFiles(dir),
 		},
-		Interval: time.Second, // how often the files are read
+		Interval: time.Second, // the files are read at this interval
 	})
 	p.registries = aggregate.NewController()
 	p.server = ads.New(p.registries, ads.Options{
@@ -72,8 +71,8 @@ func newPlane(dir string) *plane {
 	return p
 }
 
-// start serves until stop. It reads the directory first: what is known then is the
-// first that a proxy is sent.
+// start serves until stop. It reads the directory first, so that the first responses to proxies are
+// complete.
 func (p *plane) start(ctx context.Context) (address string, stop func(), err error) {
 	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -92,7 +91,7 @@ func (p *plane) start(ctx context.Context) (address string, stop func(), err err
 	for _, run := range []func(<-chan struct{}){p.configs.Run, p.registries.Run, p.server.Run, p.files.Run, runSecrets} {
 		running.Go(func() { run(ended) })
 	}
-	running.Go(func() { _ = server.Serve(lis) }) // ends when stopped
+	running.Go(func() { _ = server.Serve(lis) }) // it returns when it is stopped
 	return lis.Addr().String(), sync.OnceFunc(func() {
 		server.Stop()
 		close(ended)

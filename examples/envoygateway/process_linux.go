@@ -4,8 +4,8 @@ package main
 
 import "syscall"
 
-// attributes let no Envoy outlive the program, however that ends, and leave it to the
-// program to end it when the terminal interrupts both.
+// attributes make the Envoy end with the program, however that ends. A signal from the terminal
+// goes only to the program, which then ends the Envoy.
 func attributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 }

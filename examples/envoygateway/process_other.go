@@ -6,5 +6,5 @@ package main
 
 import "syscall"
 
-// attributes: only Linux ends a process with its parent.
+// attributes returns nil, because only Linux can end a process with its parent.
 func attributes() *syscall.SysProcAttr { return nil }

@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// callers is how many clients a load has.
+// callers is the number of clients of a load.
 const callers = 4
 
-// show shows one thing after the other.
+// show runs all scenes in order.
 func (d *demonstration) show(ctx context.Context, begun time.Time) error {
 	if err := d.firstAnswers(ctx, begun); err != nil {
 		return err
@@ -46,8 +46,8 @@ func (d *demonstration) firstAnswers(ctx context.Context, begun time.Time) error
 	return nil
 }
 
-// move edits a WorkloadEntry so that traffic goes from backend one to backend two, and
-// back, while requests go on.
+// move edits a WorkloadEntry while requests continue, so that traffic moves from backend one to
+// backend two, and back.
 func (d *demonstration) move(ctx context.Context) error {
 	requests := d.callShop(ctx)
 	defer requests.stop()
@@ -60,7 +60,7 @@ func (d *demonstration) move(ctx context.Context) error {
 	return d.end(requests)
 }
 
-// callShop requests what backends answer by their names.
+// callShop starts requests that backends answer with their names.
 func (d *demonstration) callShop(ctx context.Context) *load {
 	c := d.client(true)
 	l := startLoad(callers, func() (string, error) {
@@ -86,11 +86,12 @@ func (d *demonstration) moveShop(ctx context.Context, requests *load, from, to *
 	return nil
 }
 
-// switches is how often lead moves the route: as often to backend two as back.
+// switches is the number of times that lead switches the route: half of them to backend two, half
+// back.
 const switches = 10
 
-// lead edits the whole of shop.yaml so that the route leads to a new service, of the other
-// backend, and the former service is gone, again and again while requests go on.
+// lead edits the whole of shop.yaml repeatedly while requests continue: the route leads to a new
+// service of the other backend, and the former service is removed.
 func (d *demonstration) lead(ctx context.Context) error {
 	requests := d.callShop(ctx)
 	defer requests.stop()
@@ -111,7 +112,7 @@ func (d *demonstration) lead(ctx context.Context) error {
 	return d.end(requests)
 }
 
-// serviceHost is the host of the service behind the route after some switches.
+// serviceHost returns the host of the route's service after some switches.
 func serviceHost(switches int) string {
 	if switches == 0 {
 		return "shop.shop.internal"
@@ -147,15 +148,15 @@ func (d *demonstration) end(l *load) error {
 	return err
 }
 
-// What is changed in a VirtualService, and what an Envoy refuses by default, but not
-// any Envoy: a regular expression that compiles to more than 100 instructions.
+// The edit of a VirtualService. By default, but not with every bootstrap, an Envoy rejects the new
+// match, a regular expression that compiles to more than 100 instructions.
 const (
 	goodMatch = "prefix: /"
 	badMatch  = `regex: "/api/v[0-9]{1,3}/[a-zA-Z0-9_-]{1,64}/items"`
 )
 
-// quarantine breaks the route of one host, which shares a route configuration with
-// the other, and mends it.
+// quarantine breaks the route of one host, which shares a route configuration with the other, and
+// repairs it.
 func (d *demonstration) quarantine(ctx context.Context) error {
 	requests := d.callShop(ctx)
 	defer requests.stop()
@@ -199,7 +200,7 @@ func (d *demonstration) editBlog(ctx context.Context, old, replacement string, s
 	return nil
 }
 
-// report shows who is told of what a gateway refuses.
+// report shows where the rejected route is reported.
 func (d *demonstration) report(ctx context.Context) error {
 	var lines []string
 	_, err := d.await(ctx, "what is left out is reported", time.Now(), func() bool { lines = d.refusals(); return len(lines) > 0 })
@@ -215,7 +216,7 @@ func (d *demonstration) report(ctx context.Context) error {
 	return nil
 }
 
-// refusals are what proxies are sent without some object.
+// refusals lists the objects that are left out of the resources of proxies.
 func (d *demonstration) refusals() (lines []string) {
 	for _, p := range d.plane.server.Proxies() {
 		for _, status := range p.Types {
@@ -230,7 +231,7 @@ func (d *demonstration) refusals() (lines []string) {
 	return lines
 }
 
-// accepted waits until the gateway has taken all that there is.
+// accepted waits until the gateway has accepted all resources.
 func (d *demonstration) accepted(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

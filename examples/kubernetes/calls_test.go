@@ -22,8 +22,8 @@ import (
 // patience bounds waits that succeed at once unless something is broken.
 const patience = 60 * time.Second
 
-// backends are gRPC servers on the loopback interface, by the addresses that they
-// have in the cluster: the API server refuses loopback addresses in EndpointSlices.
+// backends are gRPC servers on the loopback interface, by their addresses in the cluster. The
+// addresses differ, because the API server rejects loopback addresses in EndpointSlices.
 type backends map[string]string
 
 // startBackends starts one backend for each address, which answers with it.

@@ -28,7 +28,7 @@ type faults struct {
 	greetings, orders *caller
 }
 
-// The endpoints of each, of which one counts.
+// The endpoints of each service; one of them is used at a time.
 const (
 	greeter1, greeter2 = "10.1.0.1:9090", "10.1.0.2:9090"
 	orders1, orders2   = "10.1.0.9:9090", "10.1.0.8:9090"
@@ -72,8 +72,8 @@ func (f *faults) expect(second bool) {
 	f.orders.expect(orders1)
 }
 
-// phase changes the endpoints while something is wrong, and expects that clients keep
-// what they have, and follow when all is well.
+// phase changes the endpoints during a fault, and expects that clients keep their resources
+// meanwhile, and get the changes after the fault.
 func (f *faults) phase(name string, breakIt, mendIt func()) {
 	f.t.Run(name, func(t *testing.T) {
 		breakIt()
@@ -135,8 +135,8 @@ func (c *cluster) forbid() {
 	})
 }
 
-// TestFaults: while the API server is away, silent, or forbids everything, clients keep
-// what they have, and no call fails; when it is back they follow.
+// TestFaults: while the API server is down, silent, or forbids everything, clients keep their
+// resources, and no call fails. After the fault they get the changes.
 func TestFaults(t *testing.T) {
 	tier.OnlyFull(t, "faults of an API server")
 	f := newFaults(t)

@@ -45,7 +45,7 @@ spec:
 `
 
 // TestGatewayAPI: a Gateway and an HTTPRoute become listeners and routes of the Envoys of that
-// Gateway, of no others, and the route's status says that all is well.
+// Gateway only, and the route's status has no error.
 func TestGatewayAPI(t *testing.T) {
 	c := newCluster(t)
 	c.server.ApplyCRDs(t, kubetest.GatewayAPICRDs(t, "standard"))
@@ -95,7 +95,7 @@ func TestGatewayAPI(t *testing.T) {
 	}
 	c.awaitRouteStatus("greeter", `"reason":"ResolvedRefs"`, `"controllerName":"istio.io/gateway-controller"`)
 
-	// A route that an Envoy refuses is left out, and says so until it is mended.
+	// A route that an Envoy rejects is left out, and its status reports that until it is repaired.
 	c.apply(strings.ReplaceAll(redirect, "TARGET", refusedHost))
 	c.awaitRouteStatus("moved", `"reason":"RefusedByProxy"`, "a proxy refuses it: it may not lead to "+refusedHost)
 	c.awaitRouteStatus("greeter", `"reason":"Accepted"`)
@@ -117,7 +117,7 @@ spec:
   rules: [{filters: [{type: RequestRedirect, requestRedirect: {hostname: TARGET}}]}]
 `
 
-// refusedHost is one to which the Envoys of the test refuse to redirect.
+// refusedHost is a host that makes the Envoys of the test reject a redirect to it.
 const refusedHost = "refused.example.org"
 
 func refuseRoutes(r xdstest.Response) error {

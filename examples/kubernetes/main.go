@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command kubernetes is a control plane for a Kubernetes cluster: it serves the
-// cluster's Services, and its Istio resources, to xDS clients.
+// Command kubernetes is a control plane for a Kubernetes cluster: it serves the cluster's Services,
+// and its Istio resources, to xDS clients.
 //
 //	kubectl apply -f https://raw.githubusercontent.com/istio/api/v1.31.1/kubernetes/customresourcedefinitions.gen.yaml
 //	kubectl apply -f manifests/
@@ -10,9 +10,8 @@
 //
 //	go run . -kubeconfig ~/.kube/config
 //
-// It answers readiness probes once it has seen everything that the cluster has,
-// and starts to serve xDS then. With -lease it writes statuses, too: of several
-// replicas the one that has the Lease.
+// It becomes ready and starts to serve xDS when it has read everything in the cluster. With -lease
+// it also writes statuses; of several replicas the one that holds the Lease does.
 package main
 
 import (
@@ -44,15 +43,15 @@ func main() {
 type settings struct {
 	// listen and probes are the addresses of xDS and of readiness probes.
 	listen, probes string
-	// cluster names this cluster, domain ends its host names, and revision is the
-	// one of istio.io/rev to serve, or "".
+	// cluster is the name of this cluster, domain the suffix of its host names, and revision the
+	// value of istio.io/rev to serve, or "".
 	cluster, domain, revision string
-	// lease is "namespace/name", or "" to write no statuses.
+	// lease is "namespace/name"; "" writes no statuses.
 	lease string
 	log   *slog.Logger
 }
 
-// run returns an error if the program has failed; asking for help is none.
+// run returns an error if the program has failed. A request for help is not an error.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("kubernetes", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // main prints the error

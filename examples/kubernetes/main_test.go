@@ -49,7 +49,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// cluster is what a test does with an API server as an administrator.
+// cluster has the operations of a test on an API server as an administrator.
 type cluster struct {
 	t      *testing.T
 	server *kubetest.Server

@@ -31,26 +31,24 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// plane is a control plane: the cluster's custom resources and Services become what
-// xDS clients get.
+// plane is a control plane that serves the cluster's custom resources and Services to xDS clients.
 type plane struct {
 	settings   settings
 	configs    *configs.Cache
-	gateways   *gateways.Cache          // what becomes of the Gateway API
-	merged     *aggregate.Cache         // both
-	statuses   *configs.StatusWriter    // nil: none are written
-	ofRoutes   *gateways.StatusWriter   // of the Gateway API; nil: as statuses
-	reporter   *configs.ServiceReporter // of what becomes of ServiceEntries; nil: as statuses
+	gateways   *gateways.Cache          // configs translated from the Gateway API
+	merged     *aggregate.Cache         // both sources of configs
+	statuses   *configs.StatusWriter    // nil if no statuses are written
+	ofRoutes   *gateways.StatusWriter   // for the Gateway API; nil like statuses
+	reporter   *configs.ServiceReporter // for ServiceEntries; nil like statuses
 	registries *aggregate.Controller
 	secrets    *secrets.Generator
 	policies   *traffic.Policies
 	server     *ads.Server
-	// probing and started are called with the addresses of probes and of xDS when
-	// they are served.
+	// probing and started are called with the addresses of probes and of xDS when these are served.
 	probing, started func(address string)
 }
 
-// newPlane wires the parts together. Nothing runs yet, and nothing was read.
+// newPlane wires the parts together. It runs and reads nothing yet.
 func newPlane(config *rest.Config, s settings) (*plane, error) {
 	p := &plane{settings: s, probing: func(string) {}, started: func(string) {}}
 	var err error
@@ -62,7 +60,7 @@ func newPlane(config *rest.Config, s settings) (*plane, error) {
 		CacheOptions: gatewayapi.CacheOptions{
 			Options: gatewayapi.Options{Domain: s.domain}, ServiceEntries: p.configs, Logger: s.log,
 		},
-		Revision: s.revision, Optional: []string{"secrets"}, // which the manifests do not let it read
+		Revision: s.revision, Optional: []string{"secrets"}, // the manifests do not grant access to Secrets
 	})
 	if err != nil {
 		return nil, err
@@ -73,10 +71,10 @@ func newPlane(config *rest.Config, s settings) (*plane, error) {
 		return nil, err
 	}
 	p.registries = aggregate.NewController()
-	// Files that Gateways and DestinationRules name are read by the proxies that have
-	// them. For credentialName, and for certificateRefs of the Gateway API, Secrets would have
-	// to be read, and clients, whom this program believes who they are, authenticated: see
-	// packages secrets and gatewayapi/credentials.
+	// Proxies read the files that Gateways and DestinationRules reference on their own hosts. To
+	// support credentialName, and certificateRefs of the Gateway API, this program would have to
+	// read Secrets and to authenticate its clients, whose claims it trusts: see packages secrets
+	// and gatewayapi/credentials.
 	p.secrets = secrets.New(secrets.Options{Logger: s.log})
 	p.policies = traffic.New(p.merged, traffic.Options{Domain: s.domain, Logger: s.log})
 	p.server = ads.New(p.registries, ads.Options{
@@ -94,7 +92,8 @@ func newPlane(config *rest.Config, s settings) (*plane, error) {
 	return p, p.addStatuses(config)
 }
 
-// addStatuses has statuses written, if a Lease says by which replica.
+// addStatuses adds the writers of statuses, if there is a Lease for the election of the writing
+// replica.
 func (p *plane) addStatuses(config *rest.Config) (err error) {
 	namespace, name, ok := strings.Cut(p.settings.lease, "/")
 	if !ok {
@@ -116,12 +115,12 @@ func (p *plane) addStatuses(config *rest.Config) (err error) {
 	return nil
 }
 
-// drainTime is how long clients have to go elsewhere after the plane has said that
-// it is not ready any more.
+// drainTime is the time that clients have to move to another replica after the plane has become
+// unready.
 const drainTime = time.Second
 
-// run runs the plane until ctx ends. It starts in the direction of the data and
-// stops in the other one.
+// run runs the plane until ctx ends. It starts from the sources to the server and stops in reverse
+// order.
 func (p *plane) run(ctx context.Context) error {
 	probes, err := startProbes(ctx, p.settings.probes)
 	if err != nil {
@@ -146,7 +145,7 @@ func (p *plane) run(ctx context.Context) error {
 	}
 	if err := configstore.WaitForSync(ctx, p.configs, p.gateways, p.merged, p.registries); err != nil {
 		if ctx.Err() != nil {
-			return nil // It was asked to stop.
+			return nil // the program was interrupted
 		}
 		return err
 	}
@@ -156,7 +155,7 @@ func (p *plane) run(ctx context.Context) error {
 	return p.serve(ctx, probes)
 }
 
-// serve serves what is known until ctx ends.
+// serve serves xDS until ctx ends.
 func (p *plane) serve(ctx context.Context, probes *probes) error {
 	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", p.settings.listen)
 	if err != nil {
@@ -185,5 +184,5 @@ func (p *plane) serve(ctx context.Context, probes *probes) error {
 	defer timer.Stop()
 	<-timer.C
 	server.Stop()
-	return <-ended // nil: it was stopped
+	return <-ended // nil if the server was stopped
 }

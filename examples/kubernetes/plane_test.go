@@ -104,7 +104,7 @@ func TestEndToEnd(t *testing.T) {
 	greetings.expect(one)
 	call(t, b.dial(t, xds, "orders.example.com:80")).expect(orders)
 
-	// A rolling update: what is new gets ready first, then what is old goes.
+	// A rolling update: first the new endpoint becomes ready, then the old one is removed.
 	c.apply(slice("greeter-1", "10.1.0.1", "!10.1.0.2"))
 	c.apply(slice("greeter-1", "10.1.0.1", "10.1.0.2"))
 	greetings.expect(one, two)

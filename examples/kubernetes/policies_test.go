@@ -57,11 +57,11 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// output is what a program prints, for many goroutines.
+// output is the output of a program, safe for concurrent use.
 type output struct {
 	mu      sync.Mutex
 	text    bytes.Buffer
-	serving chan struct{} // closed when it says that it serves
+	serving chan struct{} // closed when the output reports that the program serves
 }
 
 func (o *output) Write(p []byte) (int, error) {
@@ -73,8 +73,8 @@ func (o *output) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
-// TestKubeconfig: the program finds the cluster by a file, serves, and ends without an
-// error when it is asked to.
+// TestKubeconfig: the program reads the kubeconfig file, serves, and ends without an error when it
+// is interrupted.
 func TestKubeconfig(t *testing.T) {
 	server := clientConfig(newCluster(t).server.Config())
 	file := filepath.Join(t.TempDir(), "config")

@@ -12,8 +12,8 @@ import (
 	"go.uber.org/atomic"
 )
 
-// probes answers those of a kubelet: /healthz while the program runs, /readyz
-// while it serves.
+// probes serves the probes of the kubelet: /healthz succeeds while the program runs, /readyz while
+// it serves.
 type probes struct {
 	address string
 	ready   atomic.Bool
@@ -35,7 +35,7 @@ func startProbes(ctx context.Context, address string) (*probes, error) {
 	})
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = server.Serve(lis) }) // It ends when closed.
+	serving.Go(func() { _ = server.Serve(lis) }) // it returns when it is closed
 	p.stop = func() {
 		server.Close()
 		serving.Wait()

@@ -11,11 +11,10 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// whoMethod is the one method that backends serve: it takes nothing and returns
-// the name of the backend.
+// whoMethod is the only method of backends. It has no input and returns the name of the backend.
 const whoMethod = "/demo.Who/Who"
 
-// backend is a tiny gRPC server that tells its name.
+// backend is a small gRPC server that returns its name.
 type backend struct {
 	name   string
 	port   int
@@ -39,7 +38,7 @@ func startBackend(ctx context.Context, name string) (*backend, error) {
 	}, b)
 	go func() {
 		defer close(b.done)
-		_ = b.server.Serve(lis) // ends with an error only when stopped
+		_ = b.server.Serve(lis) // it returns an error only when it is stopped
 	}()
 	return b, nil
 }

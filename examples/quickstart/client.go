@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/xds"
 )
 
-// dial returns a gRPC channel to a target such as "greeter.demo.internal:80",
-// which an xDS server resolves and balances. A real program names the server in
-// the file of GRPC_XDS_BOOTSTRAP instead.
+// dial returns a gRPC channel to a target such as "greeter.demo.internal:80", whose endpoints and
+// load balancing come from an xDS server. A real program names the server in the file of
+// GRPC_XDS_BOOTSTRAP instead.
 func dial(xdsServer, target string) (*grpc.ClientConn, error) {
 	bootstrap, err := json.Marshal(map[string]any{
 		"xds_servers": []any{map[string]any{
@@ -40,11 +40,10 @@ func dial(xdsServer, target string) (*grpc.ClientConn, error) {
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
 }
 
-// callers are a constant stream of calls from some callers, each of which calls
-// again as soon as it has an answer.
+// callers are concurrent callers. Each of them calls in a loop.
 type callers struct {
 	calls, failed atomic.Int64
-	// stop ends the stream; no call is counted as failed because of it.
+	// stop ends the calls. A call that stop interrupts does not count as failed.
 	stop func()
 
 	mu sync.Mutex
@@ -54,7 +53,7 @@ type callers struct {
 	firstErr error
 }
 
-// startCalls lets n callers call until stop.
+// startCalls starts n callers, which run until stop.
 func startCalls(ctx context.Context, conn grpc.ClientConnInterface, n int) *callers {
 	ctx, cancel := context.WithCancel(ctx)
 	t := &callers{counts: map[string]int{}, waiting: map[string]chan struct{}{}}
@@ -91,7 +90,7 @@ func (t *callers) record(name string, err error) {
 	}
 }
 
-// next waits for the next answer of a backend.
+// next waits for the next response of a backend.
 func (t *callers) next(ctx context.Context, name string) error {
 	t.mu.Lock()
 	waiting, ok := t.waiting[name]

@@ -23,7 +23,7 @@ var configFiles embed.FS
 // patience bounds every wait of the demonstration.
 const patience = 20 * time.Second
 
-// demonstration is what the program shows without arguments.
+// demonstration is the run of the program without arguments.
 type demonstration struct {
 	out      io.Writer
 	dir      string
@@ -69,8 +69,8 @@ func demonstrate(ctx context.Context, out io.Writer) (err error) {
 	return d.show(ctx)
 }
 
-// copyConfig copies the folder. The ports in it, 50051 to 50053, stand for the
-// backends, which really listen on whatever ports were free.
+// copyConfig copies the folder. It replaces the ports 50051 to 50053 by the free ports that the
+// backends listen on.
 func (d *demonstration) copyConfig() error {
 	return fs.WalkDir(configFiles, "config", func(path string, e fs.DirEntry, err error) error {
 		if err != nil || e.IsDir() {
@@ -107,7 +107,7 @@ func (d *demonstration) show(ctx context.Context) error {
 	return d.failOver(ctx)
 }
 
-// call calls a service until each of the backends has answered.
+// call calls a service until each of the backends has responded.
 func (d *demonstration) call(ctx context.Context, target string, backends ...string) error {
 	conn, err := dial(d.address, target)
 	if err != nil {
@@ -136,8 +136,8 @@ func (d *demonstration) call(ctx context.Context, target string, backends ...str
 	return nil
 }
 
-// move edits a WorkloadEntry so that traffic goes from backend one to backend
-// three, while calls go on.
+// move edits a WorkloadEntry while calls continue, so that traffic moves from backend one to
+// backend three.
 func (d *demonstration) move(ctx context.Context) error {
 	conn, err := dial(d.address, "orders.demo.internal:80")
 	if err != nil {
@@ -168,8 +168,8 @@ func (d *demonstration) move(ctx context.Context) error {
 	return nil
 }
 
-// breakFile makes a mistake in a file: it is reported, and the last good state
-// is served on.
+// breakFile introduces an error into a file. The error is reported, and the last good state
+// continues to be served.
 func (d *demonstration) breakFile(ctx context.Context) error {
 	fmt.Fprintf(d.out, "\nBreaking WorkloadEntry demo/orders-2 in orders.yaml (\"adress\"):\n")
 	path := filepath.Join(d.dir, "orders.yaml")
@@ -182,7 +182,7 @@ func (d *demonstration) breakFile(ctx context.Context) error {
 	if err := os.WriteFile(path, []byte(text[:at]+"adress:"+text[at+len("address:"):]), 0o600); err != nil {
 		return err
 	}
-	// The watcher would find it too; reloading by hand makes the story wait for it.
+	// The watcher would find the change, too, but the demonstration has to wait for the reload.
 	if err := d.pipeline.files.Reload(); err != nil {
 		return err
 	}

@@ -38,8 +38,8 @@ type mesh struct {
 	backends map[string]*backend
 }
 
-// newMesh serves a directory with a service greeter on backend one, and a service
-// orders that selects WorkloadEntries, of which there is one, on backend one.
+// newMesh serves a directory with a service greeter on backend one, and a service orders that
+// selects WorkloadEntries. There is one WorkloadEntry, on backend one.
 func newMesh(t *testing.T) *mesh {
 	t.Helper()
 	m := &mesh{t: t, dir: t.TempDir(), backends: map[string]*backend{}}
@@ -119,8 +119,7 @@ func (m *mesh) remove(name string) {
 	}
 }
 
-// catchUp returns when what is in the directory now has been read and handed to
-// the streams.
+// catchUp returns when the current content of the directory has been read and sent to the streams.
 func (m *mesh) catchUp(ctx context.Context) {
 	m.t.Helper()
 	if err := m.pipeline.files.Reload(); err != nil {
@@ -161,8 +160,8 @@ func (m *mesh) stream(ctx context.Context, delta bool) *xdstest.Client {
 	return client
 }
 
-// expectOrders fails unless the next response of a stream is the load assignment
-// of orders and nothing else.
+// expectOrders fails unless the next response of a stream has exactly the load assignment of
+// orders.
 func expectOrders(t *testing.T, ctx context.Context, client *xdstest.Client, what string) {
 	t.Helper()
 	r, err := client.Next(ctx)
@@ -174,9 +173,8 @@ func expectOrders(t *testing.T, ctx context.Context, client *xdstest.Client, wha
 	}
 }
 
-// TestEndpointsFollowFiles moves endpoints through files while gRPC calls and
-// raw streams go on: calls follow and none fails, and the streams see exactly
-// the resource that changed.
+// TestEndpointsFollowFiles moves endpoints through files while gRPC calls and raw streams continue:
+// calls follow and none fails, and the streams get exactly the resource that changed.
 func TestEndpointsFollowFiles(t *testing.T) {
 	m := newMesh(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -229,8 +227,8 @@ func TestEndpointsFollowFiles(t *testing.T) {
 	t.Logf("%d calls, none failed", calls.calls.Load())
 }
 
-// TestBadEditChangesNothing breaks a file in two ways: clients keep what they
-// have, the error names the place, and the repair is served.
+// TestBadEditChangesNothing breaks a file in two ways: clients keep their resources, the error
+// names the place, and the repair is served.
 func TestBadEditChangesNothing(t *testing.T) {
 	m := newMesh(t)
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -262,8 +260,7 @@ func TestBadEditChangesNothing(t *testing.T) {
 	if errs := m.pipeline.files.Errors(); len(errs) > 0 {
 		t.Errorf("after the repair: %v", errs)
 	}
-	// The next response after those of the start is the repair's: the bad edits
-	// caused none.
+	// The next response is that of the repair, because the bad edits caused none.
 	expectOrders(t, ctx, sotw, "SotW, repaired")
 	expectOrders(t, ctx, delta, "delta, repaired")
 	calls := startCalls(ctx, conn, 1)

@@ -2,11 +2,10 @@
 
 // Command quickstart serves a directory of Istio YAML to xDS clients.
 //
-// Without arguments it shows the whole way on the loopback interface and exits:
-// it serves a copy of its own config folder, calls backends through a gRPC
-// client that is configured by xDS, edits the copy, and watches the calls
-// follow. With -config and -listen it serves the user's directory until it is
-// interrupted, and with -debug pages about it.
+// Without arguments it demonstrates the complete data path on the loopback interface and exits: it
+// serves a copy of its own config folder, calls backends through a gRPC client that is configured
+// by xDS, edits the copy, and observes that the calls follow. With -config and -listen it serves
+// the user's directory until it is interrupted, and with -debug it serves debug pages, too.
 package main
 
 import (
@@ -30,7 +29,7 @@ func main() {
 	}
 }
 
-// run returns an error if the program has failed; asking for help is none.
+// run returns an error if the program has failed. A request for help is not an error.
 func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("quickstart", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // main prints the error
@@ -62,10 +61,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return serve(ctx, *config, *listen, *pages, out)
 }
 
-// serve serves a directory until ctx ends, and pages about it if they have an address.
+// serve serves a directory until ctx ends, and debug pages if pages is not empty.
 func serve(ctx context.Context, dir, address, pages string, out io.Writer) error {
-	// What is wrong from the start is in the error or in the report; the log is
-	// about what happens later.
+	// Initial problems are in the error or in the report; the log has only later ones.
 	var level slog.LevelVar
 	level.Set(slog.LevelError + 1)
 	p := newPipeline(dir, slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: &level})))

@@ -12,7 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/debug"
 )
 
-// servePages serves pages about the pipeline on an address, for whoever reaches it, until stop.
+// servePages serves debug pages for the pipeline on an address until stop. It does not authenticate
+// their users.
 func (p *pipeline) servePages(ctx context.Context, address string) (where string, stop func(), err error) {
 	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -25,7 +26,7 @@ func (p *pipeline) servePages(ctx context.Context, address string) (where string
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = server.Serve(lis) // ends when stopped
+		_ = server.Serve(lis) // it returns when it is stopped
 	}()
 	return lis.Addr().String(), func() {
 		_ = server.Close()

@@ -22,9 +22,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// pipeline is a control plane: a directory becomes a store, the store's
-// ServiceEntries become services, and services become, under the store's traffic
-// policies, what xDS clients get.
+// pipeline is a control plane. A directory fills a store, the store's ServiceEntries become
+// services, and xDS clients get the services under the store's traffic policies.
 type pipeline struct {
 	store      *memory.Store
 	configs    *memory.Controller
@@ -35,7 +34,7 @@ type pipeline struct {
 	server     *ads.Server
 }
 
-// newPipeline wires the parts together. Nothing runs yet.
+// newPipeline wires the parts together. It runs nothing yet.
 func newPipeline(dir string, log *slog.Logger) *pipeline {
 	p := &pipeline{}
 	p.store = memory.Make(istio.Schemas())
@@ -57,8 +56,8 @@ type serving struct {
 	stop    func()
 }
 
-// start serves. It first reads the directory and lets the registry see all of it:
-// what is known when the server starts is the first that clients are sent.
+// start serves. Before that it reads the directory and waits for the registry to process it, so
+// that the first responses to clients are complete.
 func (p *pipeline) start(ctx context.Context, address string) (*serving, error) {
 	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -69,7 +68,7 @@ func (p *pipeline) start(ctx context.Context, address string) (*serving, error) 
 		return nil, fmt.Errorf("read the directory: %w", err)
 	}
 	p.configs.Drain()
-	if err := p.server.Flush(ctx); err != nil { // the report is about what was pushed
+	if err := p.server.Flush(ctx); err != nil { // the report describes the pushed state
 		lis.Close()
 		return nil, err
 	}
@@ -80,7 +79,7 @@ func (p *pipeline) start(ctx context.Context, address string) (*serving, error) 
 	for _, run := range []func(<-chan struct{}){p.configs.Run, p.registries.Run, p.server.Run, p.files.Run} {
 		running.Go(func() { run(stop) })
 	}
-	running.Go(func() { _ = server.Serve(lis) }) // ends when stopped
+	running.Go(func() { _ = server.Serve(lis) }) // it returns when it is stopped
 	return &serving{address: lis.Addr().String(), stop: sync.OnceFunc(func() {
 		server.Stop()
 		close(stop)

@@ -42,9 +42,9 @@ func TestDemonstration(t *testing.T) {
 	}
 }
 
-// TestServe serves a user's directory, as it grows in a repository: everything that
-// is wrong with an object is one line, and so is each part of a policy that changes
-// nothing; kinds that are not served are one line each, and the rest is one line.
+// TestServe serves a user's directory, as it grows in a repository. The report has one line for
+// each problem of an object, for each part of a policy without effect, and for each kind that is
+// not served; the served objects are summarized in one line.
 func TestServe(t *testing.T) {
 	dir := t.TempDir()
 	object := func(apiVersion, kind, name, spec string) string {
@@ -96,8 +96,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestArguments: what is not understood is an error and no demonstration, and help
-// is no error.
+// TestArguments: invalid arguments are an error and start no demonstration, and a request for help
+// is not an error.
 func TestArguments(t *testing.T) {
 	for _, tt := range []struct {
 		args []string
@@ -123,7 +123,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// TestServePages: with -debug there are pages about what is served.
+// TestServePages: with -debug there are debug pages.
 func TestServePages(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "good.yaml"), []byte(workload("good", "address: 10.0.0.1", "80")), 0o600); err != nil {

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// shareTraffic shows a VirtualService with weights, a header and a fault.
+// shareTraffic demonstrates a VirtualService with weights, a header match and a fault.
 func (d *demonstration) shareTraffic(ctx context.Context) error {
 	const host = "web.demo.internal:80"
 	conn, err := dial(d.address, host)
@@ -59,8 +59,8 @@ func (d *demonstration) failOver(ctx context.Context) error {
 	return d.count(ctx, conn, 10, "two")
 }
 
-// count calls a number of times, and expects answers of all of the backends and of
-// no others.
+// count makes a number of calls, and expects responses from all of the given backends and from no
+// others.
 func (d *demonstration) count(ctx context.Context, conn grpc.ClientConnInterface, calls int, backends ...string) error {
 	counts := map[string]int{}
 	for range calls {

@@ -21,7 +21,7 @@ type checker struct {
 	report  *report
 	// defined has the first definition of each object.
 	defined map[configstore.ConfigKey]*definition
-	// accepted are the valid ones of these, if they are needed.
+	// accepted are the valid objects, if they are needed later.
 	accepted []configstore.Mutation
 	// kubernetes are the objects that are not checked and count, if they are needed.
 	kubernetes kubernetes
@@ -33,8 +33,8 @@ type checker struct {
 type definition struct {
 	location
 	file int
-	// text is the document, item the object within it. They are kept only if fields
-	// are to be found in it later.
+	// text is the document, item the object within it. They are kept only if positions of fields
+	// are needed later.
 	text manifest.Text
 	item string
 }
@@ -61,7 +61,7 @@ func (c *checker) input(in input, stdin io.Reader) {
 		c.problems(manifest.Document{Err: err}, whole)
 	}
 	for _, text := range texts {
-		// Only the tree of one document is held at a time.
+		// Only the tree of one document is in memory at a time.
 		docs, _ := text.Parse()
 		if c.opts.complete && slices.ContainsFunc(docs, func(doc manifest.Document) bool { return doc.Foreign }) {
 			c.kubernetes.read(text.Bytes, c.opts.manifest.DefaultNamespace)
@@ -73,13 +73,13 @@ func (c *checker) input(in input, stdin io.Reader) {
 	}
 }
 
-// add records a finding of the file that is being checked.
+// add records a finding in the current file.
 func (c *checker) add(f finding, at location) {
 	f.location, f.file = at, c.files
 	c.report.add(f)
 }
 
-// document checks what one document, or one item of a List, says.
+// document checks one document, or one item of a List.
 func (c *checker) document(doc manifest.Document, d definition) {
 	if doc.Err != nil {
 		c.problems(doc, d)
@@ -92,8 +92,8 @@ func (c *checker) document(doc manifest.Document, d definition) {
 	}
 }
 
-// problems records why a document cannot be read. A document that was not meant for
-// the schemas is one note.
+// problems records the reasons why a document cannot be read. A document of another system is one
+// note.
 func (c *checker) problems(doc manifest.Document, d definition) {
 	var malformed *manifest.Error
 	if !errors.As(doc.Err, &malformed) {
@@ -124,8 +124,8 @@ func (c *checker) problems(doc manifest.Document, d definition) {
 	}
 }
 
-// define records where an object is defined. It returns false if it is defined
-// elsewhere, which is an error.
+// define records the definition of an object. It returns false if the object is already defined,
+// which is an error.
 func (c *checker) define(key configstore.ConfigKey, d definition) bool {
 	first, taken := c.defined[key]
 	if !taken {
@@ -142,11 +142,11 @@ func (c *checker) define(key configstore.ConfigKey, d definition) bool {
 	return false
 }
 
-// object checks an object that could be read.
+// object checks a decoded object.
 func (c *checker) object(doc manifest.Document, d definition) {
 	c.report.Objects++
 	config := doc.Config
-	config.ResourceVersion, config.Generation = "", 0 // the store's to set
+	config.ResourceVersion, config.Generation = "", 0 // the store sets these
 	checked, warnings, err := c.schemas.Check(config)
 	for _, w := range warnings {
 		c.violation(severityWarning, reasonQuestionable, doc, w, d)

@@ -19,8 +19,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// ineffective records what of the accepted objects changes nothing for any client,
-// if there are no others: a control plane without clients is asked, after one push.
+// ineffective records the parts of the accepted objects that change nothing for any client,
+// provided that there are no other objects. It asks a control plane without clients, after one
+// push.
 func (c *checker) ineffective(ctx context.Context) error {
 	store := memory.Make(c.schemas)
 	configs := memory.NewController(store)
@@ -76,8 +77,8 @@ func (c *checker) noEffect(found traffic.Ineffective) {
 	c.report.add(f)
 }
 
-// position returns the place of a field. The text is read again: trees of all
-// documents would be fifty times as large.
+// position returns the place of a field. It parses the text again, because the parsed trees of all
+// documents would need fifty times as much memory.
 func (d *definition) position(field string) location {
 	at := d.location
 	docs, _ := d.text.Parse()

@@ -11,7 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// stdinPath names the standard input, stdinName is what findings call it.
+// stdinPath is the argument for the standard input, stdinName its name in findings.
 const (
 	stdinPath = "-"
 	stdinName = "<stdin>"
@@ -19,16 +19,16 @@ const (
 
 // input is one file to check.
 type input struct {
-	// name is what findings call it.
+	// name is the name of the file in findings.
 	name string
-	// stdin is whether it is the standard input.
+	// stdin is set for the standard input.
 	stdin bool
-	// err is why it cannot be read, if that is known already.
+	// err is the reason why the file cannot be read, if it is known already.
 	err error
 }
 
-// read returns the content. What is larger than package manifest reads is cut
-// after one byte more, so that it is refused.
+// read returns the content. A file that is larger than the limit of package manifest is truncated
+// one byte above the limit, so that it is rejected.
 func (in input) read(stdin io.Reader) ([]byte, error) {
 	if in.err != nil {
 		return nil, in.err
@@ -45,16 +45,16 @@ func (in input) read(stdin io.Reader) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(from, manifest.DefaultMaxBytes+1))
 }
 
-// finder collects the files that paths stand for, each once.
+// finder collects the distinct files of paths.
 type finder struct {
 	found []input
-	// seen has the real paths of files and directories: they may be named twice,
-	// and symbolic links may lead in circles.
+	// seen has the real paths of files and directories, because they may be named twice, and
+	// symbolic links may be circular.
 	seen map[string]bool
 }
 
-// findInputs returns what the arguments stand for, in their order; the files of a
-// directory are sorted by name.
+// findInputs returns the files of the arguments, in their order. The files of a directory are
+// sorted by name.
 func findInputs(paths []string) []input {
 	f := finder{seen: map[string]bool{}}
 	for _, path := range paths {
@@ -70,7 +70,7 @@ func findInputs(paths []string) []input {
 	return f.found
 }
 
-// add adds a file that is wanted, or the files below a directory.
+// add adds a file if it is wanted, or the files below a directory.
 func (f *finder) add(path string, wanted func(os.FileInfo) bool) {
 	info, err := os.Stat(path)
 	if err == nil && !info.IsDir() && !wanted(info) {
@@ -96,7 +96,7 @@ func (f *finder) add(path string, wanted func(os.FileInfo) bool) {
 	}
 }
 
-// directory adds what package configstore/file would read of a directory.
+// directory adds the files that package configstore/file would read in a directory.
 func (f *finder) directory(path string) {
 	entries, err := os.ReadDir(path)
 	if err != nil {

@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command validate says what is wrong with files of Istio YAML or JSON, before
-// anything reads them: for people, editors and CI systems.
+// Command validate checks files of Istio YAML or JSON before a control plane reads them, for
+// people, editors and CI systems.
 //
 //	go run ./examples/validate [flags] FILE|DIR|- ...
 //
-// A directory stands for the files below it that package configstore/file reads:
-// .yaml, .yml and .json, without names that begin with a dot; "-" is the standard
-// input. Each finding is one line of the standard output:
+// For a directory it checks the files that package configstore/file reads in it: .yaml, .yml and
+// .json, without names that begin with a dot. "-" is the standard input. Each finding is one line
+// on the standard output:
 //
 //	shop.yaml:14:5: VirtualService/shop/cart: spec.http[0].route[0].weight: must be 0 or more, is -1
 //	shop.yaml:30:1: WasmPlugin/shop/log: warning: nothing is made of this kind: only generators of a program act on it
 //
-// Errors are what a store refuses: documents that cannot be read, kinds and versions
-// of Istio's groups that do not exist, objects that break a rule of their kind, and
-// objects that are defined twice. Warnings are what is accepted and questionable, or
-// has no effect. A note is a document that is not checked, such as a Deployment or a
-// values.yaml. A summary is on the standard error.
+// Errors are reported for input that a store rejects: documents that cannot be read, kinds and
+// versions that do not exist in Istio's groups, objects that violate a rule of their kind, and
+// objects that are defined twice. Warnings are reported for valid input that is questionable, or
+// has no effect. A note is a document that is not checked, such as a Deployment or a values.yaml.
+// The summary is on the standard error.
 //
 // One file is judged by itself, and other objects may be elsewhere. With -complete the
 // input is taken for everything that there is, and it is a warning, too, if a
@@ -32,12 +32,12 @@
 //	1  there is
 //	2  the arguments are wrong, something cannot be read, or there is nothing to check
 //
-// "go run" makes 1 of all but 0: build the command where the difference counts.
+// "go run" turns every code except 0 into 1; build the command if the difference matters.
 //
 // # JSON
 //
-// With -o json the standard output is one object, whose fields keep their meaning; later
-// versions may add some:
+// With -o json the standard output is one object. The meaning of its fields is stable; later
+// versions may add fields:
 //
 //	{
 //	  "files": 2, "objects": 7, "errors": 1, "warnings": 1, "notes": 0,
@@ -54,8 +54,9 @@
 //	  ]
 //	}
 //
-// What is not known of a finding is absent: a file that cannot be read has no line, a
-// document without a name no object. objects are those that could be read, valid or not.
+// Unknown fields of a finding are absent: a file that cannot be read has no line, a document
+// without a name no object. The field objects is the number of objects that could be read, valid or
+// not.
 package main
 
 import (
@@ -85,13 +86,13 @@ func main() {
 	os.Exit(code)
 }
 
-// streams are those of the process.
+// streams are the standard streams of the process.
 type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
 
-// options are what the flags say.
+// options are the parsed flags.
 type options struct {
 	output           string
 	warningsAsErrors bool
@@ -121,7 +122,7 @@ func run(ctx context.Context, args []string, std streams) int {
 	return r.exitCode(opts.warningsAsErrors)
 }
 
-// parse reads the arguments. help is where the usage goes if it is asked for.
+// parse parses the arguments. If they ask for help, it writes the usage to help.
 func parse(args []string, help io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("validate", flag.ContinueOnError)
@@ -152,8 +153,7 @@ func parse(args []string, help io.Writer) (options, error) {
 	return o, nil
 }
 
-// validate returns what there is to say about the input. The error is that nothing
-// can be said.
+// validate checks the input and returns the report. It returns an error if there is no report.
 func validate(ctx context.Context, opts options, stdin io.Reader) (*report, error) {
 	c := newChecker(opts)
 	for _, in := range findInputs(opts.paths) {

@@ -14,13 +14,13 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// The formats of the findings.
+// The output formats.
 const (
 	outputText = "text"
 	outputJSON = "json"
 )
 
-// severity says what a finding means for the exit code.
+// severity determines the effect of a finding on the exit code.
 type severity string
 
 const (
@@ -29,36 +29,36 @@ const (
 	severityNote    severity = "note"
 )
 
-// reason says what kind of finding it is.
+// reason is the kind of a finding.
 type reason string
 
 const (
-	// reasonUnreadable: an error of the operating system.
+	// reasonUnreadable is an error of the operating system.
 	reasonUnreadable reason = "unreadable"
-	// reasonMalformed: broken YAML, an unknown field, a value of a wrong type.
+	// reasonMalformed is broken YAML, an unknown field, or a value of a wrong type.
 	reasonMalformed reason = "malformed"
-	// reasonUnknownKind: a kind or version that Istio's groups do not have.
+	// reasonUnknownKind is a kind or version that Istio's groups do not have.
 	reasonUnknownKind reason = "unknown-kind"
-	// reasonInvalid: a rule of the kind is broken.
+	// reasonInvalid is a violation of the kind's validation.
 	reasonInvalid reason = "invalid"
-	// reasonDuplicate: an earlier document defines the object.
+	// reasonDuplicate is an object that an earlier document defines.
 	reasonDuplicate reason = "duplicate"
-	// reasonQuestionable: accepted, and probably not meant.
+	// reasonQuestionable is a valid object that is probably a mistake.
 	reasonQuestionable reason = "questionable"
-	// reasonNoEffect: accepted, and changes nothing.
+	// reasonNoEffect is a valid object, or a part of one, that changes nothing.
 	reasonNoEffect reason = "no-effect"
-	// reasonNotChecked: not an object of Istio.
+	// reasonNotChecked is a document that is not an Istio object.
 	reasonNotChecked reason = "not-checked"
 )
 
-// location is where something stands. Line and Column count from 1; 0 is not known.
+// location is a place in a file. Line and Column count from 1; 0 means unknown.
 type location struct {
 	File   string `json:"file"`
 	Line   int    `json:"line,omitempty"`
 	Column int    `json:"column,omitempty"`
 }
 
-// finding is one thing that there is to say.
+// finding is one result of the checks.
 type finding struct {
 	Severity severity `json:"severity"`
 	Reason   reason   `json:"reason"`
@@ -69,11 +69,11 @@ type finding struct {
 	Name       string `json:"name,omitempty"`
 	Field      string `json:"field,omitempty"`
 	Message    string `json:"message"`
-	// file is the number of the file, by which findings are sorted.
+	// file is the index of the file, for sorting.
 	file int
 }
 
-// about returns a finding about an object, or about what is not known to be one.
+// about returns a finding about an object. The key may be incomplete.
 func about(key configstore.ConfigKey) finding {
 	f := finding{Kind: key.Kind.Kind, Namespace: key.Namespace, Name: key.Name}
 	if key.Kind.Kind != "" {
@@ -107,7 +107,7 @@ func (f finding) String() string {
 	return printable(strings.Join(append(parts, f.Message), ": "))
 }
 
-// printable escapes what could forge a line, or be taken for a command by a terminal.
+// printable escapes characters that could forge a line, or that a terminal could interpret.
 func printable(text string) string {
 	if !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsPrint(r) }) {
 		return text
@@ -123,9 +123,10 @@ func printable(text string) string {
 	return b.String()
 }
 
-// report is everything that there is to say.
+// report is the result of all checks.
 type report struct {
-	// Files are those that could be read, Objects those that could be decoded.
+	// Files is the number of files that could be read, Objects the number of objects that could be
+	// decoded.
 	Files    int       `json:"files"`
 	Objects  int       `json:"objects"`
 	Errors   int       `json:"errors"`
@@ -149,14 +150,14 @@ func (r *report) add(f finding) {
 	r.Findings = append(r.Findings, f)
 }
 
-// finish sorts the findings by their places.
+// finish sorts the findings by location.
 func (r *report) finish() {
 	slices.SortStableFunc(r.Findings, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.file, b.file), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 }
 
-// exitCode is what the report means for a caller.
+// exitCode returns the exit code for the report.
 func (r *report) exitCode(warningsAsErrors bool) int {
 	switch {
 	case r.unreadable:
@@ -168,7 +169,7 @@ func (r *report) exitCode(warningsAsErrors bool) int {
 	}
 }
 
-// print writes the findings, and as text a summary.
+// print writes the findings, followed by a summary if the output is text.
 func (r *report) print(std streams, output string) error {
 	if output == outputJSON {
 		enc := json.NewEncoder(std.out)

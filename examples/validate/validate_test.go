@@ -29,7 +29,7 @@ func execute(t *testing.T, stdin string, args ...string) (code int, out, errs st
 	return code, o.String(), e.String()
 }
 
-// TestGolden runs the command over real files. -update writes what it says.
+// TestGolden runs the command with real files. -update writes the output.
 func TestGolden(t *testing.T) {
 	for _, tt := range []struct {
 		name, args string
@@ -108,7 +108,7 @@ func TestDuplicates(t *testing.T) {
 	}
 }
 
-// TestUnusable: nothing that was not checked looks as if it were fine.
+// TestUnusable: input that cannot be checked never looks valid.
 func TestUnusable(t *testing.T) {
 	empty, missing := t.TempDir(), filepath.Join(t.TempDir(), "missing")
 	dangling := t.TempDir()
@@ -139,7 +139,7 @@ func TestUnusable(t *testing.T) {
 	}
 }
 
-// TestTooLarge: a file that exceeds the limit is refused, and not read whole.
+// TestTooLarge: a file that exceeds the limit is rejected, and not read to its end.
 func TestTooLarge(t *testing.T) {
 	endless := &endlessReader{}
 	var out, errs bytes.Buffer
@@ -182,7 +182,7 @@ type broken struct{}
 func (broken) Read([]byte) (int, error)  { return 0, errors.New("is broken") }
 func (broken) Write([]byte) (int, error) { return 0, errors.New("is broken") }
 
-// TestForgery: nothing in a file becomes a line of its own, or a command to a terminal.
+// TestForgery: no text in a file becomes a line of its own, or a command to a terminal.
 func TestForgery(t *testing.T) {
 	text := "apiVersion: networking.istio.io/v1\nkind: DestinationRule\nmetadata: {name: \"a\\n\\e[31mb\"}\nspec: {\"c\\nd\": 1}\n"
 	_, out, _ := execute(t, text, "-")

@@ -11,14 +11,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// prepared is a catalogue that lists what was made before.
+// prepared is a catalogue that returns a prepared listing.
 type prepared struct{ listing bridge.Listing }
 
 // List implements bridge.Catalogue.
 func (p *prepared) List(context.Context) (bridge.Listing, error) { return p.listing, nil }
 
-// BenchmarkSync takes lists of n services with three endpoints each, all of them made anew,
-// of which the given number has changed.
+// BenchmarkSync syncs newly allocated lists of n services with three endpoints each. In each list
+// the given number of services has changed.
 func BenchmarkSync(b *testing.B) {
 	for _, n := range []int{1000, 10_000} {
 		for _, changed := range []int{0, 1, n} {

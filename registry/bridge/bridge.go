@@ -18,38 +18,38 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Bridge is a registry that shows what a catalogue lists. Create it with New.
+// Bridge is a registry with the services of a catalogue. Create it with New.
 type Bridge struct {
 	instance
-	filled    *memory.Registry // which instance is
+	filled    *memory.Registry // the registry behind instance
 	catalogue Catalogue
-	watcher   Watcher // nil if the catalogue is none
+	watcher   Watcher // nil if the catalogue is not a Watcher
 	opts      Options
 	logger    *slog.Logger
 
 	started, synced, accept atomic.Bool
-	// turn has an element while somebody lists: one at a time.
+	// turn holds a token while a goroutine lists, so that lists are serial.
 	turn chan struct{}
 
-	// Only who has the turn uses these.
+	// Only the holder of turn uses the fields below.
 
-	// shown is what the registry shows, held the list that is held back, and holds how
-	// many have been since the first one that it confirms.
+	// shown is the published content. held is the content that is held back, and holds the number
+	// of lists since the first one that it confirms.
 	shown, held content
 	holds       int
-	// doubtful: there was an error since the last list that was taken.
+	// doubtful is set if there was an error since the last accepted list.
 	doubtful bool
-	// unwatched: the last attempt to watch has failed. Lists may be taken in between all
-	// the same, which are not logged as the end of that.
+	// unwatched is set if the last attempt to watch failed. Lists may still be accepted meanwhile;
+	// they are not logged as the end of the failure.
 	unwatched bool
-	// revision is that of the last list.
+	// revision is the revision of the last list.
 	revision string
 
 	mu     sync.Mutex
 	status Status
 }
 
-// instance is what a bridge has of the registry that it fills.
+// instance has the abilities of the underlying registry that a bridge exposes.
 type instance interface {
 	registry.Instance
 	registry.Subscriber
@@ -61,7 +61,7 @@ type instance interface {
 
 var _ instance = (*Bridge)(nil)
 
-// New returns a registry without services. It starts nothing.
+// New returns a registry without services. It starts no goroutine.
 func New(catalogue Catalogue, opts ...Options) *Bridge {
 	o := options.One("bridge.New", opts).withDefaults()
 	r := memory.New(memory.Options{Provider: o.Provider, Cluster: o.Cluster, Updater: o.Updater, Logger: o.Logger})
@@ -74,16 +74,16 @@ func New(catalogue Catalogue, opts ...Options) *Bridge {
 	return b
 }
 
-// HasSynced reports whether a list was taken.
+// HasSynced reports whether a list was accepted.
 func (b *Bridge) HasSynced() bool { return b.synced.Load() }
 
-// Accept makes the next list be taken as it is, even if it is empty or drops much.
+// Accept makes the bridge accept the next list in any case, even if it is empty or drops much.
 func (b *Bridge) Accept() { b.accept.Store(true) }
 
-// Sync lists the catalogue once, now. It returns nil if the list was taken, even if
-// records have defects, which the Status has; an error that wraps ErrHeld if it is held
-// back; or that of the catalogue. Run calls it; at the same time nobody else needs to,
-// but may, to have a change seen at once.
+// Sync lists the catalogue once, immediately. It returns nil if the list was accepted, even if
+// records have defects, which are in the Status. Otherwise the error wraps ErrHeld if the list is
+// held back, or is the error of the catalogue. Run calls Sync. While Run works, calling Sync is
+// optional; it makes a change visible at once.
 func (b *Bridge) Sync(ctx context.Context) error {
 	if err := b.take(ctx); err != nil {
 		return fmt.Errorf("list the catalogue: %w", err)
@@ -101,7 +101,7 @@ func (b *Bridge) Sync(ctx context.Context) error {
 		return err
 	}
 	if err := b.filled.Replace(next.definitions()); err != nil {
-		return fmt.Errorf("publish the list of the catalogue: %w", err) // not after collect
+		return fmt.Errorf("publish the list of the catalogue: %w", err) // collect excludes this error
 	}
 	if b.drops(b.shown, next) {
 		b.logger.Warn("a list that drops much is taken", slog.Int("dropped", b.shown.missing(next)),
@@ -113,7 +113,7 @@ func (b *Bridge) Sync(ctx context.Context) error {
 	return nil
 }
 
-// take waits for the turn, which give ends. The error is the cause of ctx's end.
+// take acquires the turn, which give releases. The error is the cause of ctx's end.
 func (b *Bridge) take(ctx context.Context) error {
 	select {
 	case b.turn <- struct{}{}:
@@ -139,7 +139,7 @@ func (b *Bridge) list(ctx context.Context) (listing Listing, err error) {
 	return listing, nil
 }
 
-// fail notes an error of the catalogue.
+// fail records an error of the catalogue.
 func (b *Bridge) fail(err error) {
 	b.doubtful = true
 	b.stale(err)

@@ -65,7 +65,7 @@ func TestList(t *testing.T) {
 	expectShown(t, "in the end", b, "b 1.1.1.1 2.2.2.2", "c")
 }
 
-// TestErrors: neither an error nor a panic changes anything, and the status says so.
+// TestErrors: neither an error nor a panic changes the content, and the status reports it.
 func TestErrors(t *testing.T) {
 	var log bytes.Buffer
 	c, u := newCatalogue("a"), &calls{}
@@ -163,7 +163,7 @@ func TestEmptyAtStart(t *testing.T) {
 	}
 }
 
-// TestShrink: what drops much has to be confirmed, and nothing of it is visible before.
+// TestShrink: a list that drops much has to be confirmed, and is not visible before.
 func TestShrink(t *testing.T) {
 	many := []string{"a", "b", "c", "d", "e", "f", "g", "h"}
 	start := func() (*catalogue, *bridge.Bridge, *calls) {
@@ -232,7 +232,8 @@ func TestShrink(t *testing.T) {
 	})
 }
 
-// TestTakenDropIsLogged: a list that drops much says so when it is taken, confirmed or accepted.
+// TestTakenDropIsLogged: the acceptance of a list that drops much, confirmed or by Accept, is
+// logged.
 func TestTakenDropIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	c := newCatalogue("a", "b", "c")

@@ -8,41 +8,41 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Catalogue is what a bridge reads.
+// Catalogue is the source of a bridge.
 type Catalogue interface {
-	// List returns everything that the catalogue has. What it returns belongs to the
-	// bridge then, but may share parts with what it has returned before. An error means
-	// that nothing is known, and nothing changes: what cannot be read completely is an
-	// error. List returns when ctx ends.
+	// List returns the complete content of the catalogue. The result then belongs to the bridge,
+	// but may share parts with earlier results. An error means that the content is unknown, and
+	// nothing changes. An incomplete read must be an error. List must return when ctx ends.
 	List(ctx context.Context) (Listing, error)
 }
 
-// Watcher is the optional ability of a Catalogue to tell when it has changed. Without
-// it the bridge lists every Options.Interval.
+// Watcher is the optional ability of a Catalogue to report changes. Without it the bridge lists
+// every Options.Interval.
 type Watcher interface {
-	// Watch returns nil as soon as the catalogue may have changed since the list of a
-	// revision, and an error if it cannot tell any more; then the bridge lists again. It
-	// returns when ctx ends.
+	// Watch returns nil as soon as the catalogue may have changed since the list with a revision.
+	// It returns an error if it cannot report changes any more; then the bridge lists again. It
+	// must return when ctx ends.
 	Watch(ctx context.Context, revision string) error
 }
 
-// Listing is everything that a catalogue has.
+// Listing is the complete content of a catalogue.
 type Listing struct {
-	// Records are the services, in any order, none twice.
+	// Records are the services, in any order, without duplicates.
 	Records []Record
-	// Revision says of which moment the list is, or of an earlier one; the bridge hands
-	// it to Watch, and makes nothing of it.
+	// Revision identifies the state of the catalogue that was listed, or an earlier one. The bridge
+	// passes it to Watch, and does not interpret it.
 	Revision string
 }
 
-// Record is what a catalogue has of one service.
+// Record is a service in a catalogue.
 type Record struct {
 	// Service is the service. Hostname and Attributes.Namespace identify it.
 	Service *registry.Service
-	// Endpoints are all its endpoints, in any order.
+	// Endpoints are all endpoints of the service, in any order.
 	Endpoints []*registry.Endpoint
-	// Err says why the catalogue's state of the service cannot be used: the service keeps
-	// its last good state. Of Service only the identity counts then, and Endpoints do
-	// not. What the bridge finds itself, by memory.Definition.Check, need not be checked.
+	// Err reports that the catalogue's state of the service cannot be used: the service keeps its
+	// last good state. Then only the identity of Service is used, and Endpoints are ignored.
+	// Catalogues need not repeat the checks of memory.Definition.Check, which the bridge makes
+	// itself.
 	Err error
 }

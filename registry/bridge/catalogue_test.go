@@ -107,7 +107,7 @@ func (c *catalogue) lists() []time.Time {
 	return slices.Clone(c.listed)
 }
 
-// watched is a catalogue that tells of changes, by poke.
+// watched is a catalogue that reports changes, by poke.
 type watched struct {
 	*catalogue
 	poked  chan struct{}
@@ -151,8 +151,7 @@ func expectShown(t *testing.T, when string, r registry.Instance, want ...string)
 	}
 }
 
-// calls is an updater that writes down what it is called with about services; it takes
-// complete lists only.
+// calls is an updater that records its calls about services. It takes only complete lists.
 type calls struct {
 	mu   sync.Mutex
 	made []string

@@ -86,8 +86,8 @@ func TestConsulTags(t *testing.T) {
 	})
 }
 
-// TestConsulAway: a server that is away, or answers with errors, changes nothing; what
-// has changed meanwhile is seen when it is back.
+// TestConsulAway: while a server is unreachable, or responds with errors, the content stays;
+// changes become visible after that.
 func TestConsulAway(t *testing.T) {
 	for name, away := range map[string]func(s *consulServer, gone bool){
 		"connections": func(s *consulServer, gone bool) { s.listener.away(gone) },
@@ -119,8 +119,8 @@ func TestConsulAway(t *testing.T) {
 	}
 }
 
-// TestConsulRestart: after a restart the indexes of the server are lower, and nothing is
-// updated that has not changed.
+// TestConsulRestart: after a restart the server's indexes are lower, and unchanged services are not
+// updated.
 func TestConsulRestart(t *testing.T) {
 	withConsul(t, func(f *following) {
 		f.server.restart(time.Second, false)

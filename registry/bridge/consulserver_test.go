@@ -36,7 +36,7 @@ type consulServer struct {
 	fault int
 }
 
-// consulInstance is what was registered.
+// consulInstance is a registered instance.
 type consulInstance struct {
 	service, id, address string
 	port                 int
@@ -66,7 +66,7 @@ func (s *consulServer) stop() {
 func (s *consulServer) client() *http.Client {
 	return &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.listener.dial(ctx) },
-		// Connections that are not in use are closed, or one test would have those of another.
+		// Idle connections are closed, because otherwise tests would share them.
 		DisableKeepAlives: true,
 	}}
 }
@@ -109,7 +109,7 @@ func (s *consulServer) check(id, status string) {
 	})
 }
 
-// setFault makes every answer have a status; 0: none.
+// setFault makes every response have a status; 0 removes the fault.
 func (s *consulServer) setFault(status int) { s.change(func() { s.fault = status }) }
 
 // restart takes the server away for some time. Its indexes begin again at 1, and it has
@@ -225,7 +225,7 @@ func newPipeListener() *pipeListener {
 	return &pipeListener{conns: make(chan net.Conn), closed: make(chan struct{})}
 }
 
-// away cuts all connections, and refuses new ones until it is called with false.
+// away closes all connections, and rejects new ones until it is called with false.
 func (l *pipeListener) away(gone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -18,7 +18,7 @@ type key struct {
 
 func keyOf(s *registry.Service) key { return key{s.Hostname, s.Attributes.Namespace} }
 
-// content is what a list makes of the registry. The zero value is nothing.
+// content is the registry's content according to a list. The zero value is empty.
 type content struct {
 	services  map[key]memory.Definition
 	endpoints int
@@ -30,7 +30,7 @@ func (c *content) put(k key, d memory.Definition) {
 	c.endpoints += len(d.Endpoints)
 }
 
-// definitions returns everything in the order of registry.CompareServices.
+// definitions returns all services in the order of registry.CompareServices.
 func (c *content) definitions() []memory.Definition {
 	out := make([]memory.Definition, 0, len(c.services))
 	for _, d := range c.services {
@@ -40,11 +40,11 @@ func (c *content) definitions() []memory.Definition {
 	return out
 }
 
-// errTwice is the defect of a record whose service another record has, too.
+// errTwice is the defect of a record whose service another record also has.
 var errTwice = errors.New("the service is there twice")
 
-// collect makes the content of a list. A service whose record has a defect has its last
-// good state there, if there is any; of two records of a service the first counts.
+// collect returns the content according to a list. A service whose record has a defect keeps its
+// last good state, if there is one. Of two records of a service the first is used.
 func (b *Bridge) collect(records []Record) (content, []*RecordError) {
 	next := content{services: make(map[key]memory.Definition, len(records))}
 	var defects []*RecordError

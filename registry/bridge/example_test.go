@@ -40,8 +40,8 @@ type instance struct {
 	Checks []struct{ Status string }
 }
 
-// List asks for the names of all services, and then for the instances of each. The
-// revision is of before, so that Watch does not miss what changes meanwhile.
+// List reads the names of all services, and then the instances of each. The revision is read first,
+// so that Watch does not miss changes in between.
 func (c *consul) List(ctx context.Context) (bridge.Listing, error) {
 	var names map[string][]string
 	services, err := c.get(ctx, "/v1/catalog/services", nil, &names)

@@ -7,10 +7,10 @@ import (
 	"fmt"
 )
 
-// ErrHeld means that a list was not taken, as it drops too much.
+// ErrHeld means that a list was not accepted because it drops too much.
 var ErrHeld = errors.New("the list is held back")
 
-// hold returns why a list is not taken, or nil.
+// hold returns the reason why a list is not accepted, or nil.
 func (b *Bridge) hold(next content) error {
 	switch {
 	case b.accept.Swap(false):
@@ -40,14 +40,13 @@ func (b *Bridge) await(next content) error {
 		ErrHeld, next, b.shown, b.opts.Confirmations-b.holds+1)
 }
 
-// drops reports whether a content has so little of another one that it has to be
-// confirmed.
+// drops reports whether a content has so much less than another one that it has to be confirmed.
 func (b *Bridge) drops(from, to content) bool {
 	return float64(from.missing(to)) > b.opts.MaxDrop*float64(len(from.services)) ||
 		float64(from.endpoints-to.endpoints) > b.opts.MaxDrop*float64(from.endpoints)
 }
 
-// missing counts the services that another content does not have.
+// missing returns the number of services that another content does not have.
 func (c content) missing(in content) int {
 	gone := 0
 	for k := range c.services {

@@ -13,36 +13,33 @@ import (
 
 // Options configure a Bridge. The zero value works.
 type Options struct {
-	// Provider, Cluster, Updater and Logger are those of memory.Options. The Logger also
-	// gets, once each, errors of the catalogue, lists that are held back and defects, and
-	// their ends.
+	// Provider, Cluster, Updater and Logger have the meaning of memory.Options. The Logger also
+	// receives the beginning and the end of errors of the catalogue, of held lists and of defects,
+	// each once.
 	Provider registry.ProviderID
 	Cluster  registry.ClusterID
 	Updater  xdsupdate.XDSUpdater
 	Logger   *slog.Logger
 
-	// Interval is the time between two lists of a catalogue that is no Watcher, and of
-	// any whose list is held back; each time up to a tenth longer, by chance. The default
-	// is 30 s.
+	// Interval is the time between two lists of a catalogue that is not a Watcher, and of any
+	// catalogue whose list is held back, plus a jitter of up to a tenth. The default is 30 s.
 	Interval time.Duration
-	// Resync is the longest time between two lists of a Watcher. The default is 10
-	// minutes.
+	// Resync is the maximum time between two lists of a Watcher. The default is 10 minutes.
 	Resync time.Duration
-	// MinInterval is the time between a list and the next one when a Watcher tells of one
-	// change after the other. The default is 100 ms.
+	// MinInterval is the minimum time between two lists when a Watcher reports changes in quick
+	// succession. The default is 100 ms.
 	MinInterval time.Duration
-	// ListTimeout is when the context of a List ends. The default is one minute.
+	// ListTimeout is the timeout of the context of List. The default is one minute.
 	ListTimeout time.Duration
-	// MaxBackoff is the longest time between two attempts after errors, but for chance.
-	// The default is 30 s.
+	// MaxBackoff is the maximum backoff after errors, before jitter. The default is 30 s.
 	MaxBackoff time.Duration
 
 	// MaxDrop is the share of services, and of endpoints, that a list may drop without
-	// being confirmed: the services by name, the endpoints by number. The default is 0.5;
+	// confirmation. It compares the services by name, the endpoints by number. The default is 0.5;
 	// 1 is no limit.
 	MaxDrop float64
-	// Confirmations is how many further lists have to confirm one that is held back. The
-	// default is 3; negative: none.
+	// Confirmations is the number of further lists that have to confirm a list that is held back.
+	// The default is 3; a negative value means none.
 	Confirmations int
 }
 

@@ -13,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
-// Run lists and watches the catalogue until stop is closed; from then on neither the
-// updater nor handlers are called. A second call panics.
+// Run lists and watches the catalogue until stop is closed. After that neither the updater nor
+// handlers are called. A second call panics.
 func (b *Bridge) Run(stop <-chan struct{}) {
 	if b.started.Swap(true) {
 		panic("registry/bridge: Run called twice")
@@ -27,7 +27,7 @@ func (b *Bridge) Run(stop <-chan struct{}) {
 	following.Wait()
 }
 
-// follow lists again and again.
+// follow lists in a loop.
 func (b *Bridge) follow(ctx context.Context) {
 	retry := backoff.Backoff{Longest: b.opts.MaxBackoff}
 	for ctx.Err() == nil {
@@ -43,15 +43,14 @@ func (b *Bridge) follow(ctx context.Context) {
 		if err != nil {
 			backoff.Sleep(ctx, retry.Next())
 		} else {
-			// Not before: a catalogue that can be listed, but not watched, would be listed
-			// without a pause.
+			// Reset only here, because a catalogue that can be listed, but not watched, would
+			// otherwise be listed without a pause.
 			retry.Reset()
 		}
 	}
 }
 
-// wait returns nil when it is time for the next list, or why the catalogue cannot be
-// watched.
+// wait returns nil when the next list is due, or an error if the catalogue cannot be watched.
 func (b *Bridge) wait(ctx context.Context) error {
 	if b.watcher == nil {
 		backoff.Sleep(ctx, backoff.Spread(b.opts.Interval, 0.1))
@@ -65,7 +64,7 @@ func (b *Bridge) wait(ctx context.Context) error {
 	b.give()
 	limit := backoff.Spread(b.opts.Resync, 0.1)
 	if trial := b.opts.Interval; unwatched && trial < limit {
-		// In a quiet catalogue a watch that works again does not return.
+		// If the catalogue is quiet, a watch that works again does not return.
 		if quiet, err := b.watchFor(ctx, trial, revision); !quiet {
 			return err
 		}
@@ -75,14 +74,14 @@ func (b *Bridge) wait(ctx context.Context) error {
 	return err
 }
 
-// watchFor watches the catalogue for a time, and notes whether that works. quiet: nothing has
-// happened, and the context has not ended.
+// watchFor watches the catalogue for a limited time, and records whether that works. The result
+// quiet reports whether the time passed without a change and without the end of the context.
 func (b *Bridge) watchFor(ctx context.Context, limit time.Duration, revision string) (quiet bool, err error) {
 	watching, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err = b.watch(watching, revision)
 	if quiet = watching.Err() != nil; quiet {
-		err = nil // it has been watched for so long
+		err = nil // the watch worked until the limit
 	}
 	if b.take(ctx) != nil {
 		return false, nil

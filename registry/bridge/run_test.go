@@ -137,8 +137,8 @@ func TestWatch(t *testing.T) {
 	})
 }
 
-// TestBrokenWatch: a catalogue that can be listed, but not watched, is stale, is listed
-// less and less often, and an empty list of it counts for nothing.
+// TestBrokenWatch: a catalogue that can be listed, but not watched, is stale, is listed with
+// increasing backoff, and its empty list is not accepted.
 func TestBrokenWatch(t *testing.T) {
 	for name, broken := range map[string]func() error{
 		"error": func() error { return errors.New("watches are not allowed") },
@@ -154,7 +154,7 @@ func TestBrokenWatch(t *testing.T) {
 				if n := len(w.lists()); n < 30 || n > 80 {
 					t.Errorf("%d lists in an hour, want about one a minute", n)
 				}
-				// It is current for a moment after each list.
+				// It is current for a short time after each list.
 				stale := 0
 				for range 10 {
 					time.Sleep(time.Second)
@@ -180,8 +180,8 @@ func TestBrokenWatch(t *testing.T) {
 	}
 }
 
-// TestQuietWatchIsCurrentAgain: after a watch that failed, one that works is known to, also if
-// nothing changes in the catalogue.
+// TestQuietWatchIsCurrentAgain: a watch that works again after a failure is recognized even if the
+// catalogue does not change.
 func TestQuietWatchIsCurrentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
@@ -259,7 +259,7 @@ func TestSilence(t *testing.T) {
 	})
 }
 
-// TestSyncWhileRunning: the program may list while Run does.
+// TestSyncWhileRunning: the host may call Sync while Run works.
 func TestSyncWhileRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &watched{catalogue: newCatalogue("a"), poked: make(chan struct{})}

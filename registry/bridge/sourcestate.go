@@ -6,8 +6,8 @@ import "github.com/pilotkit/pilotkit/configstore"
 
 var _ configstore.SourceStater = (*Bridge)(nil)
 
-// SourceState implements configstore.SourceStater, by Status. Content is when the last list was
-// taken. The problems are the defects of its records.
+// SourceState implements configstore.SourceStater by Status. Content is the time of the last
+// accepted list. The problems are the defects of its records.
 func (b *Bridge) SourceState() configstore.SourceState {
 	status := b.Status()
 	s := configstore.SourceState{

@@ -14,38 +14,38 @@ import (
 	"github.com/pilotkit/pilotkit/registry/memory"
 )
 
-// Status is how a bridge is at one moment.
+// Status is a snapshot of the state of a bridge.
 type Status struct {
-	// Listed is when the last list was taken; zero: none was.
+	// Listed is the time of the last accepted list; zero if there was none.
 	Listed time.Time
-	// StaleSince is when the first attempt failed, to list or to watch, or the first list
-	// was held back, since Listed; zero: the registry shows what the catalogue has, as far
-	// as is known.
+	// StaleSince is the time of the first failed attempt to list or to watch, or of the first list
+	// that was held back, since Listed. It is zero if the registry is not known to differ from the
+	// catalogue.
 	StaleSince time.Time
 	// Err is the last error since Listed, or nil.
 	Err error
-	// Failures is how many there were since Listed.
+	// Failures is the number of errors since Listed.
 	Failures int
-	// Defects are those of the records of the last list that was taken, sorted by service.
-	// It is shared and read-only.
+	// Defects are the defects of the records of the last accepted list, sorted by service. The
+	// slice is shared and read-only.
 	Defects []*RecordError
 }
 
-// Stale reports whether the registry may show what the catalogue does not have any more.
+// Stale reports whether the registry may have content that the catalogue does not have any more.
 func (s Status) Stale() bool { return !s.StaleSince.IsZero() }
 
-// RecordError is why a record of a list does not count.
+// RecordError is the reason why a record of a list is not used.
 type RecordError struct {
-	// Hostname and Namespace are those of the service, as far as it has any.
+	// Hostname and Namespace identify the service, as far as the record has them.
 	Hostname  registry.Hostname
 	Namespace string
-	// Field is the path of the field that is wrong, as in memory.InvalidError; empty if
-	// Err does not say.
+	// Field is the path of the invalid field, as in memory.InvalidError; empty if Err does not name
+	// it.
 	Field string
-	// Kept means that the registry shows the last good state of the service; otherwise
-	// there was none.
+	// Kept means that the registry keeps the last good state of the service; otherwise there was
+	// none.
 	Kept bool
-	// Err says what is wrong. It is Record.Err, a *memory.InvalidError, or another one.
+	// Err is the defect: Record.Err, a *memory.InvalidError, or another error.
 	Err error
 }
 
@@ -57,10 +57,10 @@ func newRecordError(k key, err error) *RecordError {
 	return d
 }
 
-// Error returns what is wrong with which service.
+// Error returns the defect and the service.
 func (d *RecordError) Error() string {
 	if invalid := (*memory.InvalidError)(nil); errors.As(d.Err, &invalid) {
-		return d.Err.Error() // names the service itself
+		return d.Err.Error() // it names the service itself
 	}
 	return fmt.Sprintf("service %s/%s: %v", d.Namespace, d.Hostname, d.Err)
 }
@@ -75,14 +75,14 @@ func (d *RecordError) compare(e *RecordError) int {
 	return strings.Compare(d.Namespace, e.Namespace)
 }
 
-// Status returns how the bridge is.
+// Status returns the state of the bridge.
 func (b *Bridge) Status() Status {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.status
 }
 
-// stale notes an error, and logs the first one of its kind.
+// stale records an error, and logs the first one of its kind.
 func (b *Bridge) stale(err error) {
 	b.mu.Lock()
 	last := b.status.Err
@@ -97,7 +97,7 @@ func (b *Bridge) stale(err error) {
 	}
 }
 
-// watched notes how an attempt to watch has ended.
+// watched records the result of an attempt to watch.
 func (b *Bridge) watched(err error) {
 	if err != nil {
 		b.fail(err)
@@ -108,7 +108,7 @@ func (b *Bridge) watched(err error) {
 	}
 }
 
-// current notes a list that was taken.
+// current records an accepted list.
 func (b *Bridge) current(defects []*RecordError) {
 	b.mu.Lock()
 	last := b.status

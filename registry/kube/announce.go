@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// announce publishes the next state, and says what changed.
+// announce publishes the next state and the change.
 func (c *Controller) announce() {
 	b := &c.engine.batch
 	for _, h := range b.hosts {
@@ -20,8 +20,8 @@ func (c *Controller) announce() {
 	c.publisher.Publish(c.engine.snapshot(c.publisher.State()), &b.change)
 }
 
-// updatedService returns the change of a service that is new, defined in another way,
-// or gone. One that is exported to nobody is gone for the updater, with its endpoints.
+// updatedService returns the event of a service that was added, changed or deleted. For the
+// updater, a service that is exported to no namespace does not exist, and neither do its endpoints.
 func (h *host) updatedService() (event registry.Event, changed bool) {
 	was := h.work.before != nil && !h.work.before.object.hidden()
 	is := h.view != nil && !h.view.object.hidden()
@@ -37,7 +37,7 @@ func (h *host) updatedService() (event registry.Event, changed bool) {
 	}
 }
 
-// noteHost says what changed of a host. The endpoints of one that is gone went with it.
+// noteHost adds the change of a host. A deleted service implies the removal of its endpoints.
 func (b *batch) noteHost(h *host) {
 	c := &b.change
 	if event, changed := h.updatedService(); changed {
@@ -50,9 +50,9 @@ func (b *batch) noteHost(h *host) {
 	}
 }
 
-// notePushes asks for pushes: of everything if gateways changed, of services that
-// changed, and of headless services whose endpoints did, as these are part of what
-// clients resolve.
+// notePushes adds push requests: for everything if gateways changed, for each changed service, and
+// for each headless service with changed endpoints, because DNS answers for it contain the
+// endpoints.
 func (b *batch) notePushes() {
 	c := &b.change
 	if b.gatewaysChanged {
@@ -73,8 +73,8 @@ func (b *batch) notePushes() {
 	}
 }
 
-// headlessKey names what a change of the endpoints of a headless service changes:
-// only DNS names if all ports are HTTP, which has routes of its own.
+// headlessKey returns the config key for a change of the endpoints of a headless service. If all
+// ports are HTTP, the change affects only DNS names, because HTTP has routes of its own.
 func headlessKey(h *host) xdsupdate.ConfigKey {
 	kind := DNSName()
 	for _, p := range h.object.ports {
@@ -94,7 +94,7 @@ func (e *engine) updatedProxies() []publish.Proxy {
 	return out
 }
 
-// announcedWorkloads yields the changes of pods as handlers see them.
+// announcedWorkloads yields the changes of pods for handlers.
 func (e *engine) announcedWorkloads(yield func(prev, curr *registry.WorkloadInstance) bool) {
 	for _, p := range e.batch.workloads {
 		if !yield(e.instanceOf(p.prev), e.instanceOf(p.curr)) {

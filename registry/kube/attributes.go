@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// attributesOf returns what the endpoints of a pod have in common.
+// attributesOf returns the attributes that the endpoints of a pod have in common.
 func (e *engine) attributesOf(n *podNode) *registry.EndpointAttributes {
 	p := &n.pod().Value
 	t := p.template
@@ -40,8 +40,8 @@ func (e *engine) attributesOf(n *podNode) *registry.EndpointAttributes {
 	}
 }
 
-// augment returns labels with those of the topology; what is not known is left
-// out, and so is an empty label of the network.
+// augment adds topology labels to labels. Unknown values are omitted, and so is an empty network
+// label.
 func (e *engine) augment(labels registry.Labels, locality, node, network string) registry.Labels {
 	region, zone, subzone := topo.Split(locality)
 	added := [...]struct{ key, value string }{
@@ -52,7 +52,8 @@ func (e *engine) augment(labels registry.Labels, locality, node, network string)
 		{topo.Cluster, string(e.options.ClusterID)},
 		{topo.Network, network},
 	}
-	// A map that is made too large is twice as large, and there is one for each pod.
+	// Compute the exact size, because a size that is too large may double the memory of the map,
+	// and each pod has one.
 	size := len(labels)
 	for _, l := range added {
 		if _, own := labels[l.key]; l.value != "" && !own {

@@ -11,25 +11,25 @@ import (
 	"github.com/pilotkit/pilotkit/registry/internal/publish"
 )
 
-// batch is what some changes of objects affect. First the objects are replaced,
-// which notes what has to be looked at; then that is computed, in the order in
-// which one thing depends on another: pods, services, endpoints of slices,
-// endpoints of workloads, hosts, gateways.
+// batch collects the effects of some changes of objects. First the objects are replaced, and the
+// affected parts are marked. Then the parts are computed in the order of their dependencies: pods,
+// services, endpoints of slices, endpoints of workloads, hosts, gateways.
 type batch struct {
 	hosts  []*host
 	pods   []*podNode
 	slices []*sliceNode
-	// released are pods that a slice names no more, forget hosts that lost a slice.
+	// released are the pods that a slice does not reference any more, forget the hosts that lost a
+	// slice.
 	released []*podNode
 	forget   []*host
-	// gateways: they may differ; nodes: because of a node. networks: the network of
-	// everything may.
+	// gateways is set if gateways may change, nodes if that is because of a node. networks is set
+	// if the network of every endpoint may change.
 	gateways, nodes, networks bool
-	// otherwise: something else than nodes changed.
+	// otherwise is set if objects other than nodes changed.
 	otherwise bool
 
-	// What is to be announced; of the change, services are noted while the batch is
-	// computed, the rest after it.
+	// The fields below are the results to announce. The service changes in change are added while
+	// the batch is computed, the rest after it.
 
 	change          publish.Change
 	workloads       []podChange
@@ -37,7 +37,7 @@ type batch struct {
 	gatewaysChanged bool
 }
 
-// podChange is a change of a pod that handlers see; nil is for none.
+// podChange is a change of a pod for handlers. A nil entry means that the pod does not exist.
 type podChange struct{ prev, curr *podEntry }
 
 func (b *batch) reset() {
@@ -49,7 +49,7 @@ func (b *batch) reset() {
 	}
 }
 
-// touch makes a host part of the batch.
+// touch adds a host to the batch.
 func (b *batch) touch(h *host) *hostWork {
 	if h.work == nil {
 		h.work = &hostWork{before: h.view}
@@ -58,12 +58,12 @@ func (b *batch) touch(h *host) *hostWork {
 	return h.work
 }
 
-// rebuildService makes the batch look at the model of a service.
+// rebuildService marks the model of a service.
 func (b *batch) rebuildService(h *host) {
 	b.touch(h).rebuild = true
 }
 
-// rebuildPod makes the batch look at a pod.
+// rebuildPod marks a pod.
 func (b *batch) rebuildPod(n *podNode) {
 	if !n.dirty {
 		n.dirty, n.before = true, n.pod()
@@ -71,7 +71,7 @@ func (b *batch) rebuildPod(n *podNode) {
 	}
 }
 
-// rebuildSlice makes the batch look at the endpoints of a slice.
+// rebuildSlice marks the endpoints of a slice.
 func (b *batch) rebuildSlice(n *sliceNode) {
 	if !n.dirty {
 		n.dirty = true
@@ -79,7 +79,7 @@ func (b *batch) rebuildSlice(n *sliceNode) {
 	}
 }
 
-// compute brings everything that the batch looks at up to date.
+// compute recomputes the marked parts.
 func (e *engine) compute() {
 	b := &e.batch
 	for _, n := range b.pods {
@@ -108,8 +108,7 @@ func (e *engine) compute() {
 	e.notePods()
 }
 
-// computeModel makes the model of a service again. One that is equal to what
-// readers know is not put in its place.
+// computeModel recomputes the model of a service. A model that equals the published one is dropped.
 func (e *engine) computeModel(h *host) {
 	before := h.work.before
 	if h.object == nil {
@@ -136,8 +135,7 @@ func isMember(set map[*host]struct{}, h *host) bool {
 	return ok
 }
 
-// completeHost makes the view that readers are going to see, and notes the change
-// of the service.
+// completeHost builds the host's next view for readers, and adds the change of the service.
 func (e *engine) completeHost(h *host) {
 	endpoints := e.completeEndpoints(h)
 	if h.view != nil && len(h.work.changes) > 0 {
@@ -151,8 +149,8 @@ func (e *engine) completeHost(h *host) {
 	e.noteService(h)
 }
 
-// noteService notes a change that handlers are to see. A service that is exported
-// to nobody does not exist for them, but becoming one is an update.
+// noteService adds a change for service handlers. A service that is exported to no namespace does
+// not exist for them, but becoming one is an update.
 func (e *engine) noteService(h *host) {
 	prev, curr := h.work.before, h.view
 	switch {
@@ -176,7 +174,7 @@ func (e *engine) noteChange(prev, curr *registry.Service, event registry.Event) 
 	c.ServiceChanges = append(c.ServiceChanges, publish.ServiceChange{Prev: prev, Curr: curr, Event: event})
 }
 
-// notePods notes the changes of pods that handlers and proxies are to see.
+// notePods adds the changes of pods for handlers and proxies.
 func (e *engine) notePods() {
 	b := &e.batch
 	slices.SortFunc(b.pods, func(m, n *podNode) int { return m.key().compare(n.key()) })
@@ -198,7 +196,7 @@ func (e *engine) notePods() {
 	b.proxies = slices.Compact(b.proxies)
 }
 
-// end makes the engine ready for the next batch.
+// end prepares the engine for the next batch.
 func (e *engine) end() {
 	b := &e.batch
 	for _, n := range b.pods {
@@ -223,5 +221,5 @@ func (e *engine) end() {
 	b.reset()
 }
 
-// spaceNames returns the names of all namespaces that anything is known of.
+// spaceNames returns the names of all namespaces in the engine.
 func (e *engine) spaceNames() []string { return slices.Sorted(maps.Keys(e.spaces)) }

@@ -104,8 +104,8 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkSync is the time from the first object to the last call of the updater,
-// of which "objects" makes nothing but the objects.
+// BenchmarkSync measures the time from the first object to the last call of the updater. The
+// variant "objects" only creates the objects.
 func BenchmarkSync(b *testing.B) {
 	b.Run("objects", func(b *testing.B) {
 		for b.Loop() {
@@ -128,10 +128,9 @@ func BenchmarkSync(b *testing.B) {
 	})
 }
 
-// BenchmarkHeap is the memory that is kept of each pod, service and endpoint of a
-// slice, and of all of them for each pod. The objects themselves are dropped, as
-// those of a watch are; the updater keeps nothing, and what endpoints need is the
-// registry's.
+// BenchmarkHeap measures the memory per pod, per service and per endpoint of a slice, and all of it
+// per pod. The objects themselves are dropped, like the objects of a watch. The updater keeps
+// nothing, so the memory of endpoints belongs to the registry.
 func BenchmarkHeap(b *testing.B) {
 	const pods = benchServices * podsPerService
 	for b.Loop() {
@@ -201,8 +200,8 @@ func BenchmarkPodLabelChange(b *testing.B) {
 	}
 }
 
-// BenchmarkConvertSlice is the part of a slice change that turns the decoded object
-// into what the registry keeps: the limit of what a change can cost.
+// BenchmarkConvertSlice measures the conversion of the decoded object in a slice change, which is a
+// lower bound of the cost of the change.
 func BenchmarkConvertSlice(b *testing.B) {
 	s := benchSlice(1, -1)
 	b.ReportAllocs()

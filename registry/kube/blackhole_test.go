@@ -10,12 +10,12 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// What either side sends vanishes, and the connections stay: what was known is kept,
-// the error shows, and when connections can be made again what has changed is seen.
+// All packets in both directions are dropped, but the connections stay open: the registry keeps its
+// content, the error shows, and after the fault the changes are read.
 func TestBlackhole(t *testing.T) {
 	tier.OnlyFull(t, "faults of an API server")
-	// client-go finds dead connections by HTTP/2 pings, after 30 s of silence and 15 s
-	// without an answer unless these say otherwise.
+	// client-go detects dead connections with HTTP/2 pings, by default after 30 s of silence and 15
+	// s without a response.
 	t.Setenv("HTTP2_READ_IDLE_TIMEOUT_SECONDS", "1")
 	t.Setenv("HTTP2_PING_TIMEOUT_SECONDS", "1")
 	s, front, direct, namespace := behindFront(t)

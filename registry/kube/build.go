@@ -4,8 +4,7 @@ package kube
 
 import "github.com/pilotkit/pilotkit/registry"
 
-// buildSlice makes the endpoints of a slice as they should be now. What was built
-// of the same is kept.
+// buildSlice rebuilds the endpoints of a slice. Endpoints whose inputs did not change are kept.
 func (e *engine) buildSlice(n *sliceNode) {
 	if !n.host.reported() {
 		e.clearSlice(n)
@@ -14,7 +13,7 @@ func (e *engine) buildSlice(n *sliceNode) {
 	all := n.host.work.needsRework() || e.batch.networks
 	for i := range n.endpoints {
 		l := &n.endpoints[i]
-		// Of an endpoint without a target the pod at its address is looked up again.
+		// For an endpoint without a target, the pod at its address is looked up again.
 		if !all && !l.stale && l.target != nil && !l.target.dirty {
 			continue
 		}
@@ -23,9 +22,9 @@ func (e *engine) buildSlice(n *sliceNode) {
 	}
 }
 
-// buildEndpoints returns the endpoints of a listed endpoint on all ports; nil if it
-// names a pod that does not exist: never is an endpoint shown without its identity.
-// The result is valid until the next call.
+// buildEndpoints returns the endpoints of a listed endpoint on all ports. It returns nil if the
+// listed endpoint references a pod that does not exist, because an endpoint is never shown without
+// its identity. The result is valid until the next call.
 func (e *engine) buildEndpoints(n *sliceNode, i int) []*registry.Endpoint {
 	l, pod := &n.endpoints[i], e.podOf(n, i)
 	if pod == nil && l.target != nil {
@@ -39,8 +38,8 @@ func (e *engine) buildEndpoints(n *sliceNode, i int) []*registry.Endpoint {
 	return e.building
 }
 
-// podOf returns the pod of an endpoint: its target, or else the one that has its
-// address; nil if there is none.
+// podOf returns the pod of an endpoint: its target, or else the pod at its address; nil if there is
+// none.
 func (e *engine) podOf(n *sliceNode, i int) *podEntry {
 	l := &n.endpoints[i]
 	if l.target != nil {
@@ -56,9 +55,8 @@ func (e *engine) podOf(n *sliceNode, i int) *podEntry {
 	return best
 }
 
-// after orders the pods of one address and namespace: those with an address of
-// their own come before those of the host network, then the older one, then the
-// name.
+// after orders the pods of one address and namespace: pods with an address of their own precede
+// pods of the host network; then the order is by age, oldest first, and by name.
 func after(s, t *podEntry) bool {
 	a, b := &s.Value, &t.Value
 	switch {
@@ -71,7 +69,7 @@ func after(s, t *podEntry) bool {
 	}
 }
 
-// buildEndpoint returns an endpoint on a port: the old one if that is equal.
+// buildEndpoint returns an endpoint on a port: the old one if it is equal.
 func (e *engine) buildEndpoint(h *host, l *listedEndpoint, p slicePort, pod *podEntry, old *registry.Endpoint) *registry.Endpoint {
 	next := registry.Endpoint{
 		EndpointPort: p.number, ServicePortName: p.name, HealthStatus: h.object.health(l.conditions),
@@ -89,9 +87,8 @@ func (e *engine) buildEndpoint(h *host, l *listedEndpoint, p slicePort, pod *pod
 	return &out
 }
 
-// addressesOf returns the addresses of an endpoint: those of its pod if the service
-// has several, too, otherwise the one that is listed. Of equal lists there is one
-// copy.
+// addressesOf returns the addresses of an endpoint: the pod's if the service has several, too,
+// otherwise the listed address. Equal lists share one copy.
 func (e *engine) addressesOf(h *host, l *listedEndpoint, pod *podEntry, old *registry.Endpoint) []string {
 	if pod != nil {
 		addresses := pod.Value.addresses
@@ -109,8 +106,8 @@ func (e *engine) addressesOf(h *host, l *listedEndpoint, pod *podEntry, old *reg
 	return []string{l.address}
 }
 
-// attributesAt returns the attributes of a pod at an address: what has no network is
-// in that of the range of the address.
+// attributesAt returns the attributes of a pod at an address. A pod without a network is in the
+// network whose range contains the address.
 func (e *engine) attributesAt(s *podEntry, address string) *registry.EndpointAttributes {
 	a := s.Value.attributes
 	if a.Network != "" {
@@ -126,7 +123,7 @@ func (e *engine) attributesAt(s *podEntry, address string) *registry.EndpointAtt
 	return &out
 }
 
-// bareAttributes are those of an endpoint without a pod.
+// bareAttributes returns the attributes of an endpoint without a pod.
 func (e *engine) bareAttributes(network string) *registry.EndpointAttributes {
 	a := e.bare[network]
 	if a == nil {

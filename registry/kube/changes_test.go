@@ -65,7 +65,7 @@ func TestPhaseOfAPod(t *testing.T) {
 	}
 }
 
-// The TLS mode is what the label says, whatever that is; without it TLS is disabled.
+// The TLS mode is the value of the label; without the label TLS is disabled.
 func TestTLSModeOfAPod(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -88,8 +88,8 @@ func TestTLSModeOfAPod(t *testing.T) {
 	}
 }
 
-// Of what says in which network a workload is, its label comes before the system
-// namespace, that before the cluster, and that before the range of the address.
+// The network of a workload comes from its label, then from the system namespace, then from the
+// cluster, then from the range of the address.
 func TestOrderOfNetworks(t *testing.T) {
 	t.Parallel()
 	system := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "istio-system", Labels: map[string]string{topo.Network: "of-system"}}}

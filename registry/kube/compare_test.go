@@ -13,20 +13,19 @@ import (
 	"github.com/pilotkit/pilotkit/registry/kube"
 )
 
-// comparison is one replay with what is known of it. Everything that the library
-// shows is compared twice: after every document with a computation from the objects
-// that exist (world), and after every step with the recording, as far as no row of
-// DECISIONS.md says that the recording depends on the past. The rows are the
-// functions of rules_test.go.
+// comparison is one replay with its expectations. The results of the library are compared twice:
+// after every document with a computation from the current objects (world), and after every step
+// with the recording, unless a row of DECISIONS.md says that the recording depends on the past. The
+// rows are the functions of rules_test.go.
 type comparison struct {
 	sys         *system
 	differences []string
 
-	// worlds are those of the connected clusters, as of the last moment.
+	// worlds are the worlds of the connected clusters after the last document.
 	worlds map[string]*world
 	// foreign are the workloads that each cluster was given.
 	right rightState
-	// past is what the rows know of former moments.
+	// past is the knowledge of the rows about earlier states.
 	past past
 
 	gotBefore, recordedBefore indexState
@@ -60,7 +59,7 @@ func (c *comparison) report(format string, args ...any) {
 	c.differences = append(c.differences, fmt.Sprintf(format, args...))
 }
 
-// kubeOptions are those of a cluster's registry.
+// kubeOptions returns the options of a cluster's registry.
 func (sys *system) kubeOptions(cl *cluster) kube.Options {
 	o := sys.scenario.Options
 	return kube.Options{
@@ -68,7 +67,7 @@ func (sys *system) kubeOptions(cl *cluster) kube.Options {
 	}
 }
 
-// world returns what a cluster's registry should be a function of.
+// world returns the inputs of a cluster's registry.
 func (c *comparison) world(cl *cluster) *world {
 	w := newWorld(c.sys.kubeOptions(cl), c.sys.mesh(cl))
 	for _, d := range cl.objects {
@@ -90,7 +89,7 @@ func (c *comparison) world(cl *cluster) *world {
 	return w
 }
 
-// moment compares what the registries show after a document with what they should.
+// moment compares the content of the registries after a document with the expected content.
 func (c *comparison) moment(st *step) {
 	before := c.worlds
 	c.worlds = map[string]*world{}
@@ -191,7 +190,7 @@ func (c *comparison) indexIsRight(got indexState, right rightState) {
 	}
 }
 
-// entriesAreConnected: nothing is left of a cluster that is not connected (row K26).
+// entriesAreConnected requires that no endpoint of a disconnected cluster is left (row K26).
 func (c *comparison) entriesAreConnected(k indexKey, got []record) {
 	for _, r := range got {
 		if id := r.str("clusterID"); c.worlds[id] == nil {
@@ -200,7 +199,7 @@ func (c *comparison) entriesAreConnected(k indexKey, got []record) {
 	}
 }
 
-// collect takes the calls since the last moment.
+// collect takes the calls since the last document.
 func (c *comparison) collect() {
 	c.calls = append(c.calls, c.sys.recorder.take()...)
 	c.services = append(c.services, c.sys.services...)
@@ -209,7 +208,7 @@ func (c *comparison) collect() {
 	c.sys.services, c.sys.workloads, c.sys.gatewayCalls = nil, nil, 0
 }
 
-// forget drops what was set off before the first step.
+// forget drops the effects of the documents before the first step.
 func (c *comparison) forget() {
 	for _, w := range c.workloads {
 		c.notify(w)
@@ -232,7 +231,7 @@ func (c *comparison) next(recorded record) {
 	c.calls, c.services, c.workloads, c.gatewayCalls = nil, nil, nil, 0
 }
 
-// compare compares what a step did with its recording.
+// compare compares the effects of a step with the recording of the step.
 func (c *comparison) compare(name string, recorded record) {
 	n := len(c.differences)
 	c.compareServices(recorded)

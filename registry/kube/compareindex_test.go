@@ -26,8 +26,8 @@ func (c *comparison) compareIndex(recorded record) {
 	}
 }
 
-// compareShard compares the endpoints of a service in the shard of a Kubernetes
-// registry. Those that were right were compared already.
+// compareShard compares the endpoints of a service in the shard of a Kubernetes registry. Endpoints
+// that equal the expectation were compared already.
 func (c *comparison) compareShard(k indexKey, recorded []record) {
 	right, isService := c.right.endpoints[k]
 	if !isService || c.hidden(k) {

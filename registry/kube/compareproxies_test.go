@@ -40,8 +40,7 @@ func (c *comparison) compareTargets(spec proxySpec, recorded record) {
 	}
 }
 
-// targetsAreRight compares the targets of a proxy with what they should be, and
-// returns them.
+// targetsAreRight compares the targets of a proxy with the expected ones, and returns them.
 func (c *comparison) targetsAreRight(proxy *registry.Proxy) (got set) {
 	got = set{}
 	for _, instance := range c.sys.registry.GetProxyServiceInstances(proxy) {
@@ -78,7 +77,7 @@ func (c *comparison) freeTargets(proxy *registry.Proxy, spec proxySpec, got, wan
 		case c.podOf(proxy) == nil && len(spec.PodPorts) > 0 && got[text]: // row K46
 		case c.sys.scenario.Options.Features.ProxyFindPodByIP && c.sharedAddress(proxy): // row K50
 		case len(proxy.IPAddresses) > 1: // row K49
-		case c.taintedAt(proxy, text): // found by slices, of which the recording may have a former state
+		case c.taintedAt(proxy, text): // found by slices, which the recording may have in an earlier state
 		case strings.Contains(spec.Pod, "."): // row K48
 		default:
 			return false

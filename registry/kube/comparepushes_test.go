@@ -41,7 +41,7 @@ func (c *comparison) comparePushes(recorded record) {
 			continue
 		}
 		if sameHost(k, c.gotBefore, c.sys.viewIndex()) || c.removedShard() || c.past.pushes(k) {
-			continue // nothing changed, or its history of accounts is another one
+			continue // unchanged, or with another history of accounts
 		}
 		c.report("push of %s: got %s, recorded %s", k, got[k], want[k])
 	}
@@ -83,7 +83,7 @@ func sameHost(k string, a, b indexState) bool {
 	return true
 }
 
-// compareConfigUpdates checks what was asked to be pushed.
+// compareConfigUpdates checks the requested pushes.
 func (c *comparison) compareConfigUpdates(recorded record) {
 	services, headless, forced := set{}, set{}, set{}
 	for _, k := range c.calls {

@@ -79,10 +79,10 @@ func (c *comparison) compareServiceHandlers(recorded record) {
 		cluster, host, _ := strings.Cut(k, " ")
 		switch g, w := got[k], want[k]; {
 		case (g == "delete") == (w == "delete") && (g == "") == (w == ""):
-		case g == "" && w != "delete" && !c.past.changedInStep[k]: // nothing changed
+		case g == "" && w != "delete" && !c.past.changedInStep[k]: // unchanged
 		case g == "" && c.replaced(cluster): // the handler of a new registry starts complete
 		case w == "" && c.past.changedByOthers[k]:
-		case w == "" && recordedForced(recorded): // row K35: what is pushed to everybody needs no more
+		case w == "" && recordedForced(recorded): // row K35: a push to all proxies needs no further push
 		case w == "" && g != "" && c.replaced(cluster):
 		case c.past.unwatchedHost(host):
 		default:

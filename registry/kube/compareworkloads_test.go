@@ -63,8 +63,7 @@ func (c *comparison) compareWorkloadHandlers(recorded record) {
 	c.compareToldPods()
 }
 
-// compareToldPods compares what workload handlers know of pods with what they
-// should.
+// compareToldPods compares the pods that workload handlers have received with the expected ones.
 func (c *comparison) compareToldPods() {
 	for cluster, all := range c.right.workloads {
 		prefix := "Kubernetes/" + cluster + " Pod "

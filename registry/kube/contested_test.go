@@ -99,8 +99,7 @@ func BenchmarkSlicesWithTheSameAddresses(b *testing.B) {
 	}
 }
 
-// A list that is extended again and again does not change what was read from it
-// before.
+// Extending a list repeatedly does not change lists that were read before.
 func TestListWith(t *testing.T) {
 	t.Parallel()
 	var l list[int]

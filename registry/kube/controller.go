@@ -16,15 +16,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Controller is the registry of one Kubernetes cluster. The package comment says
-// what it shows.
+// Controller is the registry of one Kubernetes cluster. The package comment describes its content.
 type Controller struct {
 	options Options
 	sources []*source
-	// publisher has the state that readers see, and hands over events.
+	// publisher has the published state, and delivers events.
 	publisher *publish.Publisher[event, state]
 	ran       atomic.Bool
-	// engine is used by the goroutine that handles a batch only.
+	// engine is used only by the goroutine that handles a batch.
 	engine *engine
 }
 
@@ -38,9 +37,9 @@ var (
 	_ configstore.Flusher         = (*Controller)(nil)
 )
 
-// New returns a registry of the cluster that a client reads, which reports every
-// change to the updater. A nil updater is xdsupdate.Discard, a nil client one of a
-// cluster without objects. New starts nothing: Run lists and watches.
+// New returns a registry of the cluster that a client reads. It reports every change to the
+// updater. A nil updater is xdsupdate.Discard, a nil client one of a cluster without objects. New
+// starts no goroutine: Run lists and watches.
 func New(client kubernetes.Interface, updater xdsupdate.XDSUpdater, opts ...Options) *Controller {
 	c := &Controller{options: options.One("kube.New", opts).withDefaults()}
 	c.engine = newEngine(&c.options)
@@ -62,9 +61,9 @@ func (c *Controller) Provider() registry.ProviderID { return registry.Kubernetes
 // Cluster returns Options.ClusterID.
 func (c *Controller) Cluster() registry.ClusterID { return c.options.ClusterID }
 
-// Run lists and watches the cluster until stop is closed, and handles what it
-// sees. It returns when everything that it started has ended. What the registry
-// shows stays. A second call panics.
+// Run lists and watches the cluster until stop is closed, and handles the events. It returns when
+// all goroutines that it started have ended. The content of the registry stays. A second call
+// panics.
 func (c *Controller) Run(stop <-chan struct{}) {
 	if c.ran.Swap(true) {
 		panic("kube: Run called twice")
@@ -79,23 +78,22 @@ func (c *Controller) Run(stop <-chan struct{}) {
 	group.Wait()
 }
 
-// Drain handles what is waiting on the caller's goroutine, unless another one is
-// at it.
+// Drain handles pending events on the caller's goroutine, unless another goroutine is handling
+// them.
 func (c *Controller) Drain() { c.publisher.Drain() }
 
-// Flush returns when everything that was known to the registry before the call has
-// been handled, and the updater and the handlers have been notified of it.
-// Handlers and the updater must not call it. It returns the cause of ctx's end, or
-// an error if Run has ended.
+// Flush returns when all events that the registry received before the call have been handled, and
+// the updater and the handlers have been notified. Handlers and the updater must not call it. It
+// returns the cause of ctx's end, or an error if Run has ended.
 func (c *Controller) Flush(ctx context.Context) error { return c.publisher.Flush(ctx) }
 
-// HasSynced reports whether everything that the cluster had when it was first
-// listed can be seen, and the updater has been notified of it. A kind that may not
-// be listed is waited for until it may, unless it is in Options.Optional: see Errors.
+// HasSynced reports whether the content of the first complete list of each kind is visible, and the
+// updater has been notified of it. HasSynced waits for a kind that may not be listed until it may
+// be, unless the kind is in Options.Optional: see Errors.
 func (c *Controller) HasSynced() bool { return c.publisher.HasSynced(c.listed) }
 
-// Listed returns the kinds of objects of which the registry has had a complete list,
-// as SourceError.Kind names them.
+// Listed returns the kinds of objects of which the registry has received a complete list, with the
+// names in SourceError.Kind.
 func (c *Controller) Listed() []string {
 	var out []string
 	for _, s := range c.sources {

@@ -12,7 +12,7 @@ func byAddress() scenarioOpts {
 
 const twoPorts = `spec: {ports: [{name: http, port: 80, protocol: TCP, targetPort: 8080}, {name: admin, port: 81, protocol: TCP, targetPort: admin}]}`
 
-// What a proxy is an instance of, and the labels of its workload.
+// The instances of a proxy, and the labels of its workload.
 func TestDecisionsOnProxies(t *testing.T) {
 	labelled := func(spec proxySpec) proxySpec {
 		spec.Labels = map[string]string{"app": "a"}

@@ -15,8 +15,8 @@ const (
 	zoneTraffic   = "metadata: {annotations: {networking.istio.io/traffic-distribution: PreferClose}}"
 )
 
-// A service that exists and may be seen is reported with its endpoints, and nothing
-// of one that is not.
+// A service that exists and is visible is reported with its endpoints; any other service is not
+// reported.
 func TestDecisionsOnServices(t *testing.T) {
 	testDecisions(t, []decision{
 		{row: "K17", is: "a service that is exported to nobody has no endpoints in the index", with: withEntries(), test: func(p *play) {

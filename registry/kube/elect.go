@@ -10,8 +10,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// memberKey identifies the endpoints of which only one counts: those of slices
-// with one address and port name.
+// memberKey is an address and port name in a service. Of the endpoints in slices with the same key
+// only one is used.
 type memberKey struct{ address, port string }
 
 func keyOf(ep *registry.Endpoint) memberKey { return memberKey{ep.Address(), ep.ServicePortName} }
@@ -23,8 +23,8 @@ func (k memberKey) compare(l memberKey) int {
 	return strings.Compare(k.port, l.port)
 }
 
-// candidate is an endpoint that a slice has built, with its place there; the zero
-// candidate is none.
+// candidate is an endpoint that was built from a slice, with its position there. The zero candidate
+// means none.
 type candidate struct {
 	slice *sliceNode
 	built int
@@ -37,15 +37,14 @@ func (c candidate) endpoint() *registry.Endpoint {
 	return c.slice.built[c.built]
 }
 
-// touched is a key of a host that may have another endpoint after the batch.
+// touched is a key of a host whose endpoint may change in the batch.
 type touched struct {
 	memberKey
 	former *registry.Endpoint
 }
 
-// touch remembers the endpoint that a key has, before it changes. Of several
-// touches of a key the first one counts. Where many slices have the address, that is
-// known before an election goes through all of them.
+// touch records the endpoint of a key before it changes. Of several touches of a key the first
+// wins. If many slices have the address, touch detects a repetition before it compares all of them.
 func (e *engine) touch(h *host, k memberKey) {
 	w := e.batch.touch(h)
 	if p, _ := e.holders.Get(k.address); p.slices.more != nil {
@@ -60,10 +59,9 @@ func (e *engine) touch(h *host, k memberKey) {
 	w.touched = append(w.touched, touched{k, e.elect(h, k).endpoint()})
 }
 
-// elect returns the candidate for a key that counts: that of a healthy endpoint before
-// others, then of the first slice by name, then of what is listed there under the
-// lowest address, and first. The slices that may have one are those at the address,
-// nearly always one.
+// elect returns the candidate to use for a key. Healthy endpoints precede others; then the order is
+// by the name of the slice, and by the position in the slice, which is sorted by address. Only the
+// slices at the address may have a candidate, nearly always one slice.
 func (e *engine) elect(h *host, k memberKey) candidate {
 	var best candidate
 	p, _ := e.holders.Get(k.address)
@@ -81,9 +79,9 @@ func (e *engine) elect(h *host, k memberKey) candidate {
 	return best
 }
 
-// candidateRange returns a range of what a slice has built that includes everything
-// with an address. Only endpoints of several addresses have another one than is
-// listed.
+// candidateRange returns a range of the endpoints built from a slice that includes all endpoints
+// with an address. Only an endpoint with several addresses may have an address other than the
+// listed one.
 func (e *engine) candidateRange(n *sliceNode, address string) (from, to int) {
 	if e.options.DualStack {
 		return 0, len(n.built)
@@ -111,9 +109,8 @@ func unhealthiness(ep *registry.Endpoint) int {
 	return 1
 }
 
-// adopt puts the endpoint that readers know in the place of an equal one that has
-// taken over its key, as one slice may take over from another: then nothing
-// changes. It returns the endpoint that counts.
+// adopt reuses the published endpoint if it equals the winner, for example when one slice takes
+// over an endpoint from another, so that nothing changes. It returns the endpoint to use.
 func adopt(winner candidate, known *registry.Endpoint) *registry.Endpoint {
 	ep := winner.endpoint()
 	if ep == known || known == nil || !sameEndpoint(known, ep) || slices.Contains(winner.slice.built, known) {

@@ -11,18 +11,17 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// engine computes what the registry shows from the objects that exist. It is a
-// function of these objects and the mesh: the order in which they came does not
-// matter.
+// engine computes the content of the registry from the current objects. The result is a function of
+// these objects and the mesh, independent of the order of events.
 //
-// Only the goroutine that handles a batch uses it. What readers need is in
-// persistent maps, of which each batch publishes snapshots; what they are given
-// is immutable. Everything else is how a change finds what it affects:
+// Only the goroutine that handles a batch uses it. The data for readers is in persistent maps, and
+// each batch publishes snapshots of them; the values are immutable. All other fields are indexes
+// that find the effects of a change:
 //
 //	a change of  | affects
 //	-------------|-----------------------------------------------------------
 //	a Service    | its model; its slices, if their endpoints depend on what changed
-//	a slice      | its endpoints, and the hosts that it is and was of
+//	a slice      | its endpoints, and its present and its former host
 //	a Pod        | its attributes; the slices that name it, or its address
 //	a Node       | the pods on it, if its locality changed; node port services
 //	a Namespace  | its objects, if it is (de)selected; the models of its services;
@@ -32,15 +31,15 @@ import (
 type engine struct {
 	options *Options
 	mesh    *mesh
-	// network is the label of the system namespace.
+	// network is the network label of the system namespace.
 	network string
 
 	spaces map[string]*space
 	nodes  map[string]*nodePods
-	// absent are pods that slices name and that do not exist.
+	// absent are pods that slices reference and that do not exist.
 	absent map[objectKey]*podNode
-	// gatewayHosts are those that may have network gateways; nodeHosts those whose
-	// model depends on nodes.
+	// gatewayHosts are the hosts that may have network gateways, nodeHosts the hosts whose model
+	// depends on nodes.
 	gatewayHosts, nodeHosts map[*host]struct{}
 	templates               templates
 	// bare are the attributes of endpoints without a pod, by network.
@@ -57,16 +56,16 @@ type engine struct {
 	workloadsAt pmap.Live[string, []*registry.WorkloadInstance]
 	gateways    []registry.NetworkGateway
 	batch       batch
-	// building is room for what buildEndpoints returns.
+	// building is a buffer for the result of buildEndpoints.
 	building []*registry.Endpoint
 }
 
-// space is a namespace, known or not.
+// space is a namespace. The Namespace object may be missing.
 type space struct {
 	name   string
-	object *namespace // nil: not known
-	// selected: the namespace is watched. The objects of one that is not are
-	// deferred: kept, and nothing is computed of them.
+	object *namespace // nil if the object is missing
+	// selected is set if the namespace is watched. The objects of a namespace that is not watched
+	// are kept, but not processed.
 	selected bool
 	hosts    map[string]*host
 	slices   map[string]*sliceNode
@@ -92,7 +91,7 @@ func newEngine(o *Options) *engine {
 	return e
 }
 
-// space returns the space of a name, a new one if there is none.
+// space returns the space of a name; it creates one if there is none.
 func (e *engine) space(name string) *space {
 	s := e.spaces[name]
 	if s == nil {
@@ -105,7 +104,7 @@ func (e *engine) space(name string) *space {
 	return s
 }
 
-// apply takes the present state of an object, or its absence.
+// apply applies the current state of an object, or its absence.
 func (e *engine) apply(ev event) {
 	switch o := ev.object.(type) {
 	case *service:
@@ -190,7 +189,7 @@ func distributionOfSpace(n *namespace) string {
 	return n.trafficDistribution
 }
 
-// selectSpace makes the objects of a namespace count, or not.
+// selectSpace recomputes whether a namespace is watched, and adds or removes its objects.
 func (e *engine) selectSpace(s *space) {
 	var labels registry.Labels
 	if s.object != nil {
@@ -260,7 +259,7 @@ func (e *engine) applyMesh(m Mesh) {
 	}
 }
 
-// recompute makes the batch look at all pods, slices and gateways again.
+// recompute marks all pods, slices and gateways.
 func (e *engine) recompute() {
 	clear(e.bare)
 	e.pods.Entries(func(p *podEntry) bool {
@@ -278,9 +277,9 @@ func (e *engine) recompute() {
 	e.batch.networks = true
 }
 
-// networkOf returns the network of an address of a workload with some labels, by
-// Istio's rules: that of the label, else of the system namespace, else of the
-// cluster, else of the range that the address is in.
+// networkOf returns the network of an address of a workload with labels, by Istio's rules: that of
+// the label, or else of the system namespace, or else of the cluster, or else of the range that
+// contains the address.
 func (e *engine) networkOf(address string, labels registry.Labels) string {
 	if n := labels[topo.Network]; n != "" {
 		return n

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// What is wrong with the way to the API server, or with who asks, is shown for each
-// kind, and not taken for an empty cluster.
+// Errors of the connection to the API server, or of the client's permissions, are reported for each
+// kind, and not mistaken for an empty cluster.
 func TestErrors(t *testing.T) {
 	server := apiserver.Server(t)
 	for name, test := range map[string]struct {
@@ -93,7 +93,8 @@ type roundTripper func(*http.Request) (*http.Response, error)
 
 func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// What was read stays while the server is not reached; the errors go when it is.
+// The content stays while the server is unreachable. The errors disappear when it is reachable
+// again.
 func TestErrorsGo(t *testing.T) {
 	server := apiserver.Server(t)
 	namespace := server.Namespace(t)

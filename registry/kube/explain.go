@@ -19,8 +19,8 @@ func (c *Controller) Explain(ctx context.Context, hostname registry.Hostname, na
 	return out, err
 }
 
-// inspect calls look when everything that was queued before has been handled, on
-// the goroutine that handles events.
+// inspect calls look on the goroutine that handles events, after all events queued earlier have
+// been handled.
 func (c *Controller) inspect(ctx context.Context, look func(*engine)) error {
 	c.publisher.Enqueue(event{inspect: look})
 	return c.Flush(ctx)
@@ -48,7 +48,7 @@ func (e *engine) explain(hostname registry.Hostname, k objectKey) explanation {
 	return out
 }
 
-// explanation is one that is being made.
+// explanation is an explanation under construction.
 type explanation registry.PodExplanation
 
 func refusal(format string, args ...any) explanation {
@@ -59,7 +59,7 @@ func (x *explanation) add(format string, args ...any) {
 	x.Reasons = append(x.Reasons, fmt.Sprintf(format, args...))
 }
 
-// hostOf returns the host of a name, or nil.
+// hostOf returns the host of a host name, or nil.
 func (e *engine) hostOf(hostname registry.Hostname) *host {
 	for _, s := range e.spaces {
 		for _, h := range s.hosts {
@@ -71,7 +71,7 @@ func (e *engine) hostOf(hostname registry.Hostname) *host {
 	return nil
 }
 
-// unwatched says that a service exists in a namespace that is not watched.
+// unwatched explains that a service exists in a namespace that is not watched.
 func (e *engine) unwatched(hostname registry.Hostname) string {
 	for _, s := range e.spaces {
 		for name := range s.deferredServices {
@@ -83,8 +83,7 @@ func (e *engine) unwatched(hostname registry.Hostname) string {
 	return ""
 }
 
-// explainSlices looks for a pod in the slices of a service, and reports whether
-// one lists it.
+// explainSlices looks for a pod in the slices of a service, and reports whether a slice lists it.
 func (e *engine) explainSlices(h *host, k objectKey, out *explanation) bool {
 	listed := false
 	for _, n := range h.slices {
@@ -127,7 +126,7 @@ func (e *engine) explainEndpoint(h *host, n *sliceNode, i int, out *explanation)
 	}
 }
 
-// explainUnlisted says why the controller of EndpointSlices may leave out a pod.
+// explainUnlisted explains why the EndpointSlice controller may have left out a pod.
 func (e *engine) explainUnlisted(h *host, p *podEntry, out *explanation) {
 	out.add("none of the %d slices of the service lists it", len(h.slices))
 	switch {

@@ -84,7 +84,7 @@ func TestExplain(t *testing.T) {
 	}
 }
 
-// Verify has to find what is wrong.
+// Verify must find defects.
 func TestVerifyFindsDifferences(t *testing.T) {
 	t.Parallel()
 	k := kube.New(nil, xdsupdate.Discard{}, kube.Options{})

@@ -10,10 +10,10 @@ func (c *Controller) Put(object any) { c.publisher.Enqueue(eventOf(object)) }
 // Remove queues the absence of an object, as a watch does.
 func (c *Controller) Remove(object any) { c.publisher.Enqueue(gone(eventOf(object))) }
 
-// Convert does with an object what happens before it is queued.
+// Convert applies the conversion before queueing to an object.
 func Convert(object any) any { return eventOf(object).object }
 
-// Trim drops of an object of a list what is not read.
+// Trim clears the unused fields of an object in a list.
 func Trim(object any) { trimObject(object) }
 
 // Corrupt makes the registry show a service without endpoints.

@@ -28,8 +28,8 @@ func newClient(t *testing.T, of config) kubernetes.Interface {
 	return client
 }
 
-// The API server is killed and started again, twice, while everything changes: the
-// state stays meanwhile, and nothing is lost or doubled.
+// The API server is killed and restarted, twice, while everything changes: the state stays
+// meanwhile, and no event is lost or duplicated.
 func TestServerRestartsUnderLoad(t *testing.T) {
 	tier.OnlyFull(t, "faults of an API server")
 	server := kubetest.Start(t)
@@ -42,7 +42,8 @@ func TestServerRestartsUnderLoad(t *testing.T) {
 		// The load is random: how many services there are is, too.
 		s.await("half of the services", func() bool { return len(s.kube.Services()) >= loadServices/2 })
 		server.Stop()
-		// A kind has an error when its watch has ended: what came before has been received.
+		// A kind has an error when its watch has ended, and then all earlier events have been
+		// received.
 		s.await("the errors of all kinds", func() bool { return len(s.kube.Errors()) == 5 })
 		if err := s.kube.Flush(t.Context()); err != nil {
 			t.Fatal(err)
@@ -63,7 +64,7 @@ func TestServerRestartsUnderLoad(t *testing.T) {
 	s.await("the end of the errors", func() bool { return len(s.kube.Errors()) == 0 })
 }
 
-// Watches are cut, and connections refused for a while, as everything changes on
+// Watches are interrupted, and connections rejected for a while, while everything changes on
 // another path.
 func TestCutWatchesUnderLoad(t *testing.T) {
 	server := apiserver.Server(t)
@@ -86,8 +87,8 @@ func TestCutWatchesUnderLoad(t *testing.T) {
 	s.equalsAnew(ledger, server)
 }
 
-// What the registry has not seen is compacted away in etcd: its watches end with
-// "too old resource version", and it lists anew, as everything changes.
+// Revisions that the registry has not seen are compacted in etcd: its watches end with "too old
+// resource version", and it relists, while everything changes.
 func TestCompactionUnderLoad(t *testing.T) {
 	tier.OnlyFull(t, "faults of an API server")
 	// Without its cache the server reads changes from etcd.
@@ -142,7 +143,7 @@ func TestSlowServer(t *testing.T) {
 	}
 }
 
-// A server that holds up what it sends delays changes, and loses none.
+// A server that delays its responses delays changes, but loses none.
 func TestServerThatHangs(t *testing.T) {
 	server := apiserver.Server(t)
 	front := server.Front(t)

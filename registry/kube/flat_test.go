@@ -9,8 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// A change costs what it changes: as many allocations in a large cluster as in a
-// small one, and as many for one endpoint of many as for one of few.
+// The cost of a change does not depend on the size of the cluster: it makes as many allocations in
+// a large cluster as in a small one, and as many for one endpoint of many as for one of few.
 func TestChangesAreFlat(t *testing.T) {
 	cluster := func(services int) *kube.Controller {
 		k := kube.New(nil, xdsupdate.Discard{}, kube.Options{ClusterID: "c"})
@@ -30,7 +30,7 @@ func TestChangesAreFlat(t *testing.T) {
 		{"a label of a pod", podChanges(small, 7), podChanges(large, 7), 40},
 		{"one endpoint of a slice of a hundred", sliceChanges(small, 7), wideChanges(wide), 30},
 	} {
-		// The tree of a map may have one level more, of which the change copies a node.
+		// The tree of a map may have one more level, and the change copies one node of each level.
 		few, many := test.small(), test.large()
 		if many > few+4 || many > test.limit {
 			t.Errorf("%s: %.0f allocations in the small case, %.0f in the large one, want at most %.0f", test.name, few, many, test.limit)

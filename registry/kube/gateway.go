@@ -10,13 +10,13 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// mayBeGateway reports whether a service is a gateway between networks if it has
-// addresses outside.
+// mayBeGateway reports whether a service is a gateway between networks if it has external
+// addresses.
 func (e *engine) mayBeGateway(h *host) bool {
 	return h.object.labels[topo.Network] != "" || len(e.mesh.gateways[h.hostname]) > 0
 }
 
-// computeGateways makes the list of gateways again.
+// computeGateways recomputes the list of gateways.
 func (e *engine) computeGateways() {
 	var out []registry.NetworkGateway
 	for h := range e.gatewayHosts {
@@ -32,8 +32,8 @@ func (e *engine) computeGateways() {
 	}
 }
 
-// gatewaysOf returns the gateways that a service is: each of its ports that lead
-// to a network, on each of its addresses outside the cluster.
+// gatewaysOf returns the gateways of a service: one for each of its gateway ports and each of its
+// external addresses.
 func (e *engine) gatewaysOf(h *host) []registry.NetworkGateway {
 	var out []registry.NetworkGateway
 	attributes := &h.view.service.Attributes
@@ -55,9 +55,8 @@ func nodePort(ports map[uint32]uint32, port uint32) uint32 {
 	return port
 }
 
-// gatewayPorts returns the ports of a service that lead to a network, as the labels
-// of the service say, or else the mesh. Of a label those ports count that the
-// service has.
+// gatewayPorts returns the gateway ports of a service, according to the labels of the service, or
+// else the mesh. Ports in a label are used only if the service has them.
 func (e *engine) gatewayPorts(h *host) []registry.NetworkGateway {
 	s := h.view.service
 	network := s.Attributes.Labels[topo.Network]

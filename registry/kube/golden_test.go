@@ -10,8 +10,8 @@ import (
 	"os"
 )
 
-// record is an object of a recording without what is empty: fields that are absent
-// and fields that are empty mean the same.
+// record is an object of a recording without empty fields, because absent and empty fields mean the
+// same.
 type record map[string]any
 
 // text returns the record in one form, so that equal records have equal texts.
@@ -62,8 +62,8 @@ func (r record) with(field string, v any) record {
 	return out
 }
 
-// plain returns any value in the form of a record: maps, lists, strings, numbers
-// and booleans, without what is empty in maps.
+// plain converts any value to the form of a record: maps without empty values, lists, strings,
+// numbers and booleans.
 func plain(v any) any {
 	data, err := json.Marshal(v)
 	if err != nil {
@@ -144,7 +144,7 @@ func loadGolden(file string) ([]record, error) {
 	return steps, nil
 }
 
-// resolve replaces positions in tables by what is there.
+// resolve replaces positions in tables by the values there.
 func resolve(tables map[string][]any, field string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:

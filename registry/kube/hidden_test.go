@@ -13,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// A service that is exported to nobody comes and goes unheard; becoming one, and
-// becoming visible, is an update.
+// Handlers are not notified of adds and deletes of a service that is exported to no namespace.
+// Hiding a service, and exporting it again, is an update.
 func TestHiddenServiceIsNotHeardOf(t *testing.T) {
 	t.Parallel()
 	k := kube.New(nil, xdsupdate.Discard{})
@@ -52,8 +52,8 @@ func TestHiddenServiceIsNotHeardOf(t *testing.T) {
 	}
 }
 
-// A service that becomes exported to nobody goes for the updater with its endpoints,
-// of which nothing more is reported.
+// For the updater, a service that becomes exported to no namespace is deleted with its endpoints.
+// Its endpoints are not reported afterwards.
 func TestHiddenServiceIsNotReported(t *testing.T) {
 	t.Parallel()
 	updater := &recorder{index: xdsupdate.NewEndpointIndex()}
@@ -101,7 +101,7 @@ func TestProxyUpdateForAddress(t *testing.T) {
 		}
 		want := []string{address}
 		if before && address == "10.1.0.1" {
-			want = nil // nothing has changed
+			want = nil // without a change
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", address, diff)

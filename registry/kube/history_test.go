@@ -11,10 +11,11 @@ import (
 type history struct {
 	*rand.Rand
 	discovery bool
-	// clusters are the names of the clusters; connected says whether the second one is.
+	// clusters are the names of the clusters; connected reports whether the second one is
+	// connected.
 	clusters  []string
 	connected bool
-	// slices are those that were applied last in each cluster.
+	// slices are the slices that were last applied in each cluster.
 	slices map[string][]object
 }
 
@@ -62,7 +63,7 @@ func (h *history) relabelStep(cluster string) step {
 
 const serviceName = "kubernetes.io/service-name"
 
-// proxies are those of pods that may exist, and others that say what they are.
+// proxies returns proxies of pods that may exist, and proxies that describe their own workload.
 func (h *history) proxies() []proxySpec {
 	return []proxySpec{
 		{Pod: "p1", IP: "10.0.0.1", Namespace: "ns1", Cluster: "cluster-1"},
@@ -217,7 +218,7 @@ func (h *history) service(meta, out object) {
 	}
 }
 
-// owner makes a pod one of a workload, with the labels by which its name is found.
+// owner makes a pod part of a workload, with the labels that determine the workload's name.
 func (h *history) owner(meta, labels object) {
 	meta["generateName"] = pick(h, "x-", "x-", "x-", "")
 	meta["ownerReferences"] = []any{object{

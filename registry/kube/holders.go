@@ -4,12 +4,12 @@ package kube
 
 import "github.com/pilotkit/pilotkit/registry"
 
-// holders are the pods and slices that have an address. It is immutable.
+// holders are the pods and slices at an address. It is immutable.
 type holders struct {
-	// pods are the usable ones.
+	// pods are the usable pods.
 	pods list[*podNode]
-	// slices are those with an endpoint that is shown under the address, or would be
-	// if no other one of its service were, once for each such endpoint.
+	// slices are the slices with endpoints at the address, once for each endpoint. An endpoint
+	// counts even if another endpoint of its service is used in its place.
 	slices list[*sliceNode]
 }
 
@@ -21,7 +21,7 @@ func (e *engine) setHolders(address string, p holders) {
 	}
 }
 
-// locatePod makes a pod be found by the addresses under which it is now.
+// locatePod updates the index of a pod by its addresses.
 func (e *engine) locatePod(n *podNode, old, curr []string) {
 	for _, a := range old {
 		p, _ := e.holders.Get(a)
@@ -35,8 +35,8 @@ func (e *engine) locatePod(n *podNode, old, curr []string) {
 	}
 }
 
-// locateEndpoint makes a slice be found by the addresses of an endpoint that takes
-// the place of another one; either may be nil.
+// locateEndpoint updates the index of a slice when an endpoint of it is replaced; either endpoint
+// may be nil.
 func (e *engine) locateEndpoint(n *sliceNode, old, curr *registry.Endpoint) {
 	if old != nil {
 		for _, a := range old.Addresses {

@@ -10,53 +10,54 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// host is the place of a service in the engine. It exists as long as the service
-// does, or a slice is of it.
+// host has the state of a service in the engine. It exists as long as the service exists, or a
+// slice belongs to it.
 type host struct {
 	objectKey
 	hostname registry.Hostname
-	object   *service // nil: no such service
+	object   *service // nil if the service does not exist
 	slices   []*sliceNode
-	// view is what readers see; nil if there is no service.
+	// view is the published view; nil if there is no service.
 	view *hostView
 
-	// foreign are the endpoints of workloads.
+	// foreign are the endpoints of workloads of other registries.
 	foreign map[registry.WorkloadKey][]*registry.Endpoint
-	// indexed is the label of the selector by which the service is found; the zero
-	// pair if it has no selector.
+	// indexed is the label of the selector under which the service is indexed, the zero pair if it
+	// has no selector.
 	indexed labelPair
-	// work is what is changing; nil unless the host is part of the batch.
+	// work is the change in progress, nil unless the host is part of the batch.
 	work *hostWork
 }
 
 // hostWork is the part of a host in a batch.
 type hostWork struct {
-	// before is the view that readers know.
+	// before is the published view.
 	before *hostView
-	// rebuild: the model has to be made again. rework: the endpoints of all slices,
-	// as they depend on the service. reselect: those of workloads.
+	// rebuild is set if the model has to be recomputed, rework if the endpoints of all slices have
+	// to be, because they depend on the service, and reselect if the endpoints of workloads have to
+	// be.
 	rebuild, rework, reselect bool
-	// touched are the keys that may have another endpoint.
+	// touched are the keys whose endpoint may change.
 	touched []touched
-	// contested are those of them that were touched when several slices had the address.
+	// contested are the keys that were touched while several slices had the address.
 	contested map[memberKey]struct{}
-	// added and removed are endpoints that enter and leave the list: those of workloads
-	// first, then what became of touched. changes are made of them.
+	// added and removed are the endpoints that enter and leave the list: first the endpoints of
+	// workloads, then the results for touched. changes is computed from them.
 	added, removed []*registry.Endpoint
 	changes        []xdsupdate.EndpointChange
 }
 
-// needsRework reports whether the endpoints of all slices have to be made again.
+// needsRework reports whether the endpoints of all slices have to be recomputed.
 func (w *hostWork) needsRework() bool { return w != nil && w.rework }
 
-// hostView is what readers see of a service. It is immutable.
+// hostView is a service as published to readers. It is immutable.
 type hostView struct {
 	object    *service
 	service   *registry.Service
 	endpoints publish.Endpoints
 }
 
-// host returns the place of a service, a new one if there is none.
+// host returns the host of a service; it creates one if there is none.
 func (e *engine) host(k objectKey) *host {
 	s := e.space(k.namespace)
 	h := s.hosts[k.name]
@@ -67,17 +68,17 @@ func (e *engine) host(k objectKey) *host {
 	return h
 }
 
-// dropHost forgets a host that has neither a service nor slices.
+// dropHost drops a host that has neither a service nor slices.
 func (e *engine) dropHost(h *host) {
 	if h.object == nil && len(h.slices) == 0 && h.work == nil {
 		delete(e.space(h.namespace).hosts, h.name)
 	}
 }
 
-// reported: the updater knows the endpoints of the service.
+// reported reports whether the endpoints of the service are reported to the updater.
 func (h *host) reported() bool { return h.object != nil && !h.object.hidden() }
 
-// putService takes the state of a service; nil if it does not exist.
+// putService sets the current state of a service; nil if it does not exist.
 func (e *engine) putService(k objectKey, s *service) {
 	h := e.host(k)
 	old := h.object
@@ -98,7 +99,7 @@ func (e *engine) putService(k objectKey, s *service) {
 	setMember(e.nodeHosts, h, s != nil && s.nodePorts())
 }
 
-// dependency is what the endpoints of slices depend on.
+// dependency has the attributes of a service that the endpoints of slices depend on.
 type dependency struct{ reported, sessions, dualStack bool }
 
 func dependencies(s *service) dependency {
@@ -116,7 +117,7 @@ func setMember(set map[*host]struct{}, h *host, is bool) {
 	}
 }
 
-// completeEndpoints computes the next list of endpoints and the changes that lead to it.
+// completeEndpoints computes the next list of endpoints and the changes from the last one.
 func (e *engine) completeEndpoints(h *host) publish.Endpoints {
 	w := h.work
 	var list publish.Endpoints

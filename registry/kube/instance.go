@@ -8,7 +8,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// shown returns the state of a pod if handlers see it, nil otherwise.
+// shown returns the pod if handlers see it, nil otherwise.
 func shown(s *podEntry) *podEntry {
 	if s == nil || !s.Value.usable() {
 		return nil
@@ -27,7 +27,7 @@ func (e *engine) workloadEndpoint(s *podEntry) registry.Endpoint {
 	}
 }
 
-// instanceOf returns a pod as handlers see it; nil if they do not.
+// instanceOf returns a pod as handlers see it, nil if they do not see it.
 func (e *engine) instanceOf(s *podEntry) *registry.WorkloadInstance {
 	if shown(s) == nil {
 		return nil
@@ -39,8 +39,7 @@ func (e *engine) instanceOf(s *podEntry) *registry.WorkloadInstance {
 	}
 }
 
-// sameInstance reports whether handlers see no difference between two states of a
-// pod, both of which they see.
+// sameInstance reports whether two states of a pod, both visible to handlers, look equal to them.
 func (e *engine) sameInstance(a, b *podEntry) bool {
 	p, q := e.workloadEndpoint(a), e.workloadEndpoint(b)
 	s, t := a.Value.template, b.Value.template

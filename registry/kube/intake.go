@@ -6,27 +6,25 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// event is something that happens to the registry.
+// event is one entry of the registry's queue.
 type event struct {
-	// key and object are the present state of an object: a *service, *slice, *pod,
-	// *node or *namespace, nil of its type if it is gone; or a *Mesh, or a
-	// *registry.WorkloadInstance of another registry, of which deleted says whether
-	// it is gone.
+	// key and object are the current state of an object. It is a *service, *slice, *pod, *node or
+	// *namespace, which is a typed nil if the object is deleted; or a *Mesh; or a
+	// *registry.WorkloadInstance of another registry, for which deleted reports the deletion.
 	key     objectKey
 	object  any
 	deleted bool
-	// inspect is called when what came before has been handled.
+	// inspect is called after all earlier events have been handled.
 	inspect func(*engine)
-	// relist has all objects of a kind; what is not among them is gone.
+	// relist has all objects of a kind; missing ones are deleted.
 	relist *relist
 }
 
-// WorkloadInstanceHandler takes a WorkloadEntry of this cluster from the registry
-// that has it, for example as the handler in its AppendWorkloadHandler: services
-// select it by its labels. For EventDelete only the key of the workload counts. Pods,
-// and the workloads of other clusters, are ignored: they are endpoints in their own
-// clusters. No workload that was taken is ever announced to the workload handlers of
-// this registry. The instance must not be modified any more.
+// WorkloadInstanceHandler receives a WorkloadEntry of this cluster from its registry, for example
+// as the handler in that registry's AppendWorkloadHandler: services select it by its labels. For
+// EventDelete only the key of the workload is used. Pods, and workloads of other clusters, are
+// ignored, because they are endpoints in their own clusters. Received workloads are never announced
+// to the workload handlers of this registry. The instance must not be modified afterwards.
 func (c *Controller) WorkloadInstanceHandler(w *registry.WorkloadInstance, e registry.Event) {
 	deleted := e == registry.EventDelete
 	if w == nil || w.Endpoint == nil && !deleted || w.Kind == registry.Pod || w.Cluster != c.options.ClusterID {
@@ -35,12 +33,12 @@ func (c *Controller) WorkloadInstanceHandler(w *registry.WorkloadInstance, e reg
 	c.publisher.Enqueue(event{object: w, deleted: deleted})
 }
 
-// UpdateMesh replaces the state of the mesh. What does not differ is not reported.
+// UpdateMesh replaces the state of the mesh. Only resulting differences are reported.
 func (c *Controller) UpdateMesh(m Mesh) { c.publisher.Enqueue(event{object: &m}) }
 
-// handle makes one batch of everything that is waiting.
+// handle handles all pending events as one batch.
 func (c *Controller) handle(events []event) {
-	// What is inspected is the state after the batch.
+	// Inspections see the state after the batch.
 	for _, ev := range events {
 		if ev.inspect != nil {
 			defer ev.inspect(c.engine)

@@ -2,11 +2,11 @@
 
 package kube
 
-// list is a short immutable list, in which an element may be several times. There
-// are very many lists, nearly all of one element, which needs no slice.
+// list is a short immutable list, which may contain an element several times. Most of the very many
+// lists have one element, which needs no slice.
 type list[T comparable] struct {
 	first T    // the zero value if the list is empty
-	more  *[]T // nil if there is at most one
+	more  *[]T // nil if there is at most one element
 }
 
 func (l list[T]) empty() bool {
@@ -26,8 +26,8 @@ func (l list[T]) all(yield func(T) bool) {
 	}
 }
 
-// with returns the list with one element more. Call it once for a list: the results of
-// two calls may have the same memory.
+// with returns the list with v appended. Call it only once for a list, because the results of two
+// calls may share memory.
 func (l list[T]) with(v T) list[T] {
 	switch {
 	case l.empty():
@@ -40,7 +40,8 @@ func (l list[T]) with(v T) list[T] {
 	}
 }
 
-// without returns the list with v once less; if v is not there, the list itself.
+// without returns the list with one occurrence of v removed. If v is not in the list, it returns
+// the list itself.
 func (l list[T]) without(v T) list[T] {
 	switch {
 	case l.first != v && l.more == nil:

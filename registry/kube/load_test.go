@@ -156,8 +156,7 @@ func (l *load) deletePod(ctx context.Context, name string) error {
 	return ignoreNotFound(pods.Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: new(int64)}))
 }
 
-// putSlice writes a slice with some addresses, of which the first three are named
-// pods.
+// putSlice writes a slice with some addresses. The first three addresses belong to named pods.
 func (l *load) putSlice(ctx context.Context, service string, addresses []int) error {
 	s := shopSlice(l.namespace)
 	s.Name, s.Labels = service, map[string]string{discoveryv1.LabelServiceName: service}
@@ -180,8 +179,8 @@ func ignoreNotFound(err error) error {
 	return err
 }
 
-// ledger follows what handlers are notified of, and reports what cannot be: an add
-// of what there is, an update or a delete of what there is not.
+// ledger follows the events of handlers, and reports impossible ones: an add of an existing object,
+// an update or a delete of a missing one.
 type ledger struct {
 	t  *testing.T
 	mu sync.Mutex
@@ -225,7 +224,7 @@ func (l *ledger) state() map[string]string {
 	return out
 }
 
-// shown returns what the registry shows and what it has reported.
+// shown returns the content and the reports of the registry.
 func (s *scene) shown() map[string][]string {
 	out := map[string][]string{}
 	for _, service := range s.kube.Services() {
@@ -245,8 +244,8 @@ func (s *scene) shown() map[string][]string {
 	return out
 }
 
-// equalsAnew waits until the registry shows and has reported what another one does
-// that reads the same server anew, and nothing else.
+// equalsAnew waits until the content and the reports of the registry equal those of a new registry
+// that reads the same server.
 func (s *scene) equalsAnew(l *ledger, server config) {
 	s.Helper()
 	fresh := newScene(s.T, restConfig(server.Config()))

@@ -52,7 +52,7 @@ func TestManyObjects(t *testing.T) {
 		t.Errorf("%d endpoints, want %d of each of %d services", endpoints, podsEach, services)
 	}
 
-	// Everything is listed anew, of which one change is seen.
+	// The relist has all objects, but only one of them has changed.
 	s.recorder.take()
 	front.Refuse(true)
 	server.Restart(t)

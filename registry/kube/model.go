@@ -18,8 +18,8 @@ func (e *engine) hostnameOf(k objectKey) registry.Hostname {
 	return registry.Hostname(k.name + "." + k.namespace + ".svc." + e.options.DomainSuffix)
 }
 
-// modelOf returns a service as the registry shows it, from the object, its
-// namespace, the nodes and the mesh as they are now.
+// modelOf returns a service in the registry's model, computed from the object, its namespace, and
+// the current nodes and mesh.
 func (e *engine) modelOf(s *service) *registry.Service {
 	cluster := e.options.ClusterID
 	addresses := s.addresses
@@ -55,14 +55,14 @@ func (e *engine) modelOf(s *service) *registry.Service {
 	return out
 }
 
-// alias reports whether the service is another name for a host.
+// alias reports whether the service is another name of a host.
 func (s *service) alias() bool {
 	return s.kind == corev1.ServiceTypeExternalName && s.externalName != ""
 }
 
 func (s *service) resolution() registry.Resolution {
 	switch {
-	case s.headless: // also as another name, as in Istio 1.30
+	case s.headless: // even if it is an alias, as in Istio 1.30
 		return registry.Passthrough
 	case s.alias():
 		return registry.Alias
@@ -71,8 +71,8 @@ func (s *service) resolution() registry.Resolution {
 	}
 }
 
-// accounts returns the identities that the annotations name, verbatim or by the
-// name of a service account.
+// accounts returns the identities in the annotations, given verbatim or as the name of a service
+// account.
 func (s *service) accounts(trustDomain string) []string {
 	var out []string
 	if v := s.annotations[annotationIdentities]; v != "" {
@@ -91,8 +91,7 @@ func identity(trustDomain, namespace, account string) string {
 	return "spiffe://" + trustDomain + "/ns/" + namespace + "/sa/" + account
 }
 
-// exportTo returns the values of the annotation, sorted and without repetitions;
-// they are not checked.
+// exportTo returns the values of the annotation, sorted, without duplicates and without validation.
 func (s *service) exportTo() []registry.Visibility {
 	var out []registry.Visibility
 	for v := range strings.SplitSeq(s.annotations[annotationExportTo], ",") {
@@ -104,14 +103,14 @@ func (s *service) exportTo() []registry.Visibility {
 	return slices.Compact(out)
 }
 
-// hidden reports whether the service is exported to nobody.
+// hidden reports whether the service is exported to no namespace.
 func (s *service) hidden() bool {
 	return slices.Contains(s.exportTo(), registry.VisibilityNone)
 }
 
-// distribution returns the preference for near endpoints: that of the spec, else
-// that of the annotation of the service, else of the namespace. An annotation of
-// the service that is not understood prefers nothing.
+// distribution returns the preference for near endpoints: that of the spec, or else of the
+// service's annotation, or else of the namespace's. An invalid annotation of the service means no
+// preference.
 func (s *service) distribution(n *namespace) registry.TrafficDistribution {
 	if d, ok := distributionOf(s.trafficDistribution); ok {
 		return d
@@ -138,8 +137,8 @@ func distributionOf(v string) (registry.TrafficDistribution, bool) {
 	}
 }
 
-// sessions reports whether clients stay with an endpoint, which is therefore
-// drained instead of dropped.
+// sessions reports whether the service has sticky sessions. Its endpoints are drained instead of
+// dropped.
 func (s *service) sessions() bool {
 	return s.labels[labelSessionCookie] != "" || s.labels[labelSessionHeader] != ""
 }
@@ -147,8 +146,8 @@ func (s *service) sessions() bool {
 // dualStack reports whether the service has several addresses.
 func (s *service) dualStack() bool { return len(s.addresses) > 1 }
 
-// nodePorts reports whether the service is reached through ports of nodes. As in
-// Istio the annotation, which selects the nodes, says so.
+// nodePorts reports whether clients reach the service through ports of nodes. As in Istio, that
+// depends on the annotation that selects the nodes.
 func (s *service) nodePorts() bool {
 	_, annotated := s.annotations[annotationNodes]
 	return s.kind == corev1.ServiceTypeNodePort && annotated
@@ -162,8 +161,8 @@ func (s *service) portMap() map[uint32]uint32 {
 	return out
 }
 
-// selectsNode reports whether the annotation selects a node: an empty one selects
-// all of them, one that is not JSON none.
+// selectsNode reports whether the annotation selects a node. An empty annotation selects all nodes,
+// an annotation that is not JSON none.
 func (s *service) selectsNode(n *node) bool {
 	text := s.annotations[annotationNodes]
 	if text == "" {
@@ -176,8 +175,7 @@ func (s *service) selectsNode(n *node) bool {
 	return registry.Labels(selector).SubsetOf(n.labels)
 }
 
-// nodeAddresses returns the external addresses of the nodes that a service
-// selects, sorted.
+// nodeAddresses returns the external addresses of the nodes that a service selects, sorted.
 func (e *engine) nodeAddresses(s *service) []string {
 	var out []string
 	for _, n := range e.nodes {
@@ -189,16 +187,14 @@ func (e *engine) nodeAddresses(s *service) []string {
 	return slices.Compact(out)
 }
 
-// sameTargets reports whether ports lead to the same target ports, which the
-// model does not show.
+// sameTargets reports whether ports have the same target ports, which are not part of the model.
 func sameTargets(a, b *service) bool {
 	return slices.EqualFunc(a.ports, b.ports, func(p, q servicePort) bool {
 		return p.number == q.number && p.target == q.target && p.targetName == q.targetName && p.transport == q.transport
 	})
 }
 
-// sameService reports whether two states of a service are the same for everything
-// that is made of them.
+// sameService reports whether two states of a service have the same results.
 func sameService(a, b *service) bool {
 	return a.objectKey == b.objectKey && a.created.Equal(b.created) && a.kind == b.kind && a.headless == b.headless &&
 		a.externalName == b.externalName && a.nodeLocal == b.nodeLocal && a.publishNotReady == b.publishNotReady &&

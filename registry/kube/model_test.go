@@ -16,10 +16,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// TestRandomHistories plays random histories of objects with few names and
-// addresses. After each change what the registry shows and reports equals a
-// computation from the objects that exist; at the end a registry that sees only
-// these, in another order, shows the same.
+// TestRandomHistories plays random histories of objects with few names and addresses. After each
+// change the content and the reports of the registry equal a computation from the current objects.
+// At the end a new registry, which receives only these objects in another order, has the same
+// content.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	for _, seed := range histories.Seeds(t, 16) {
@@ -72,7 +72,7 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// workloadsAreRight compares what workload handlers know with what they should.
+// workloadsAreRight compares the workloads that handlers have received with the expected ones.
 func (c *comparison) workloadsAreRight() {
 	for _, w := range c.workloads {
 		c.notify(w)
@@ -80,8 +80,8 @@ func (c *comparison) workloadsAreRight() {
 	c.compareToldPods()
 }
 
-// sameAnew compares a registry with another one that sees what exists, and nothing
-// of what was, in an arbitrary order.
+// sameAnew compares a registry with a new one, which receives only the current objects in an
+// arbitrary order.
 func sameAnew(t *testing.T, sys *system) {
 	t.Helper()
 	for range 3 {

@@ -4,7 +4,7 @@ package kube
 
 import "github.com/pilotkit/pilotkit/configstore"
 
-// The labels and annotations of Kubernetes and Istio that mean something here.
+// The labels and annotations of Kubernetes and Istio that the registry reads.
 const (
 	labelServiceName     = "kubernetes.io/service-name"
 	labelMultiCluster    = "multicluster.kubernetes.io/service-name"
@@ -24,9 +24,8 @@ const (
 	annotationTraffic    = "networking.istio.io/traffic-distribution"
 	annotationNodes      = "traffic.istio.io/nodeSelector"
 
-	// annotationRedirection says that a node proxy has taken over the traffic of a pod.
-	// As in Istio 1.30 it is the only annotation of a pod of which a proxy, or an
-	// endpoint, gets anything.
+	// annotationRedirection reports that a node proxy has taken over the traffic of a pod. As in
+	// Istio 1.30 it is the only annotation of a pod that affects proxies or endpoints.
 	annotationRedirection = "ambient.istio.io/redirection"
 
 	headless = "None"
@@ -36,13 +35,12 @@ const (
 	gatewayHBONEPort = 15008
 )
 
-// DNSName returns the kind under which the DNS names of a host are named in push
-// requests: a change of the endpoints of a headless service whose ports are all
-// HTTP changes the names that a proxy resolves, and nothing else.
+// DNSName returns the kind of a host's DNS names in push requests. A change of the endpoints of a
+// headless service whose ports are all HTTP affects only the names that a proxy resolves.
 func DNSName() configstore.GroupVersionKind { return configstore.GroupVersionKind{Kind: "DNSName"} }
 
-// ReasonHeadlessEndpoint and ReasonNetworks are reasons of pushes that only a
-// Kubernetes registry has, with the texts of Istio.
+// ReasonHeadlessEndpoint and ReasonNetworks are push reasons that only a Kubernetes registry has,
+// with the texts of Istio.
 const (
 	ReasonHeadlessEndpoint = "headlessendpoint"
 	ReasonNetworks         = "networks"

@@ -9,13 +9,13 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// node is what the registry keeps of a Node. It is immutable.
+// node has the fields of a Node that the registry keeps. It is immutable.
 type node struct {
 	name string
-	// locality is "region/zone/subzone", or "" if none of them is known.
+	// locality is "region/zone/subzone", or "" if all parts are unknown.
 	locality string
 	labels   registry.Labels
-	// address is the first external one.
+	// address is the first external address.
 	address string
 }
 
@@ -45,7 +45,7 @@ func firstOf(labels map[string]string, keys ...string) string {
 	return ""
 }
 
-// namespace is what the registry keeps of a Namespace. It is immutable.
+// namespace has the fields of a Namespace that the registry keeps. It is immutable.
 type namespace struct {
 	name                string
 	labels              registry.Labels

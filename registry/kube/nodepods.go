@@ -2,10 +2,10 @@
 
 package kube
 
-// nodePods is a node and the pods on it, known or not.
+// nodePods is a node and the pods on it. The Node object may be missing.
 type nodePods struct {
 	name   string
-	object *node // nil: not known
+	object *node // nil if the object is missing
 	pods   []*podNode
 }
 
@@ -73,7 +73,7 @@ func (e *engine) applyNode(name string, o *node) {
 	e.dropNode(n)
 }
 
-// externalChange reports whether the address of a node port service may differ.
+// externalChange reports whether the address of a node port service may change.
 func externalChange(a, b *node) bool {
 	if a == nil || b == nil {
 		return (a == nil || a.address == "") != (b == nil || b.address == "")

@@ -10,7 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// The functions of this file write what the library has in the form of recordings.
+// The functions of this file convert the results of the library to the form of recordings.
 
 // viewed has the views of endpoints, which are immutable.
 var viewed sync.Map

@@ -18,74 +18,70 @@ import (
 
 // Options configure a Controller. The zero value works.
 type Options struct {
-	// ClusterID is the cluster that is read: that of the shard, of the endpoints and
-	// of the proxies. The default is the empty name.
+	// ClusterID is the cluster of the shard, of the endpoints and of the proxies. The default is
+	// the empty name.
 	ClusterID registry.ClusterID
 
-	// DomainSuffix ends the host names of services: "name.namespace.svc.suffix". The
+	// DomainSuffix is the suffix of the host names of services: "name.namespace.svc.suffix". The
 	// default is "cluster.local".
 	DomainSuffix string
 
-	// SystemNamespace is the namespace whose label topology.istio.io/network is the
-	// network of the cluster. The default is "istio-system".
+	// SystemNamespace is the namespace whose label topology.istio.io/network is the network of the
+	// cluster. The default is "istio-system".
 	SystemNamespace string
 
-	// Mesh is the initial state of the mesh; UpdateMesh replaces it. The zero value
-	// has the trust domain "cluster.local", watches all namespaces and knows no
-	// networks.
+	// Mesh is the initial state of the mesh; UpdateMesh replaces it. The zero value has the trust
+	// domain "cluster.local", watches all namespaces and has no networks.
 	Mesh Mesh
 
-	// DualStack: an endpoint of a pod with several addresses has all of them, if its
-	// service has several addresses, too, and so has the workload that handlers get.
-	// The default is the first address only.
+	// DualStack gives an endpoint all addresses of its pod, if its service has several addresses,
+	// too, and gives handlers the workload with all addresses. By default they have only the first
+	// address.
 	DualStack bool
 
-	// FindProxiesByAddress: a proxy whose ID names no pod that exists is looked up by
-	// its addresses. The default is to trust only its ID, and else its own labels and
-	// ports.
+	// FindProxiesByAddress looks up a proxy by its addresses if its ID does not name an existing
+	// pod. By default only the ID is trusted, and otherwise the proxy's own labels and ports are
+	// used.
 	FindProxiesByAddress bool
 
-	// Optional are kinds of objects that the API server may refuse, as SourceError.Kind
-	// names them: one that it forbids, or does not know, counts as listed, without
-	// objects. The default is none: HasSynced waits until everything may be read, so that
-	// a program that starts before its rights do does not take an empty mesh for the whole.
+	// Optional are the kinds of objects, with the names in SourceError.Kind, that the API server
+	// may reject. A kind that it forbids, or does not know, counts as listed, without objects. By
+	// default HasSynced waits until all kinds may be read. Therefore a host that starts before it
+	// is granted access does not mistake an empty mesh for the complete one.
 	Optional []string
 
-	// MaxBackoff is the longest time between two attempts to reach the API server; the
-	// first follow faster, and each is late by up to half of its time, by chance. The
-	// default is 5 seconds.
+	// MaxBackoff is the maximum backoff of requests to the API server, before a jitter of up to
+	// half of it. The default is 5 seconds.
 	MaxBackoff time.Duration
 
-	// Logger gets what an operator can fix, and an error for each function of the program
-	// that panicked, with the stack. The default is nil: nothing is logged. Nothing goes to
-	// klog, but for client-go's traces of lists that take longer than ten seconds, in a
-	// program that has set the verbosity of klog to 2 or more.
+	// Logger receives problems that an operator can fix, and an error for each panic of a function
+	// of the host, with the stack. Nil discards. klog is not used, with one exception: client-go's
+	// traces of lists that take longer than ten seconds, in a host that has set the verbosity of
+	// klog to 2 or more.
 	Logger *slog.Logger
 }
 
-// Mesh is what a registry needs to know of the mesh.
+// Mesh is the part of the mesh's configuration that a registry needs.
 type Mesh struct {
 	// TrustDomain is the first part of every identity. Empty means "cluster.local".
 	TrustDomain string
 
-	// DiscoverySelectors say which namespaces are watched: those whose labels one of
-	// them matches. None at all means every namespace, known or not. A selector that
-	// is not valid matches nothing.
+	// DiscoverySelectors select the watched namespaces by their labels; one match is enough.
+	// Without selectors every namespace is watched, even if its object is missing. An invalid
+	// selector matches nothing.
 	DiscoverySelectors []metav1.LabelSelector
 
-	// Networks are those that are not named by labels, in any order.
+	// Networks are the networks that are not defined by labels, in any order.
 	Networks []Network
 }
 
-// Network is a part of the mesh whose addresses the others reach through gateways
-// only.
+// Network is a part of the mesh. Other networks reach its addresses only through gateways.
 type Network struct {
 	// Name is unique.
 	Name string
-	// Registries are clusters, and Ranges are addresses, that are part of the network.
-	// Of several ranges that contain an address the smallest one counts, of equal ones
-	// that of the first network by name; likewise the first of several networks that
-	// claim a cluster.
+	// Registries are the clusters, and Ranges the addresses, of the network. Of several ranges that
+	// contain an address the smallest one wins, of equal ones that of the first network by name. Of
+	// several networks with the same cluster the first one wins, too.
 	Registries []registry.ClusterID
 	Ranges     []netip.Prefix
 	// Gateways are services of the clusters in Registries.
@@ -115,15 +111,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// mesh is a Mesh as one cluster uses it.
+// mesh is a Mesh, prepared for one cluster.
 type mesh struct {
 	trustDomain string
-	selectors   []labels.Selector // nil: every namespace
-	// network is that of the cluster by Mesh.Networks; "" if none claims it.
+	selectors   []labels.Selector // nil selects every namespace
+	// network is the cluster's network according to Mesh.Networks, "" if none has the cluster.
 	network string
-	// ranges are sorted: of those that contain an address the first counts.
+	// ranges are sorted: of the ranges that contain an address, the first wins.
 	ranges []networkRange
-	// gateways are the ports of services that are gateways.
+	// gateways are the gateway ports of services.
 	gateways map[registry.Hostname][]registry.NetworkGateway
 }
 
@@ -169,8 +165,7 @@ func (m *mesh) addNetwork(n Network, cluster registry.ClusterID) {
 	}
 }
 
-// selects reports whether a namespace is watched; labels are nil if it is not
-// known.
+// selects reports whether a namespace is watched. Labels are nil if its object is missing.
 func (m *mesh) selects(known bool, namespaceLabels registry.Labels) bool {
 	if m.selectors == nil {
 		return true
@@ -180,7 +175,7 @@ func (m *mesh) selects(known bool, namespaceLabels registry.Labels) bool {
 	})
 }
 
-// networkAt returns the network of an address by the ranges; "" if none has it.
+// networkAt returns the network of an address according to the ranges, "" if no range contains it.
 func (m *mesh) networkAt(address string) string {
 	if len(m.ranges) == 0 {
 		return ""

@@ -67,7 +67,7 @@ func (w *world) put(object any) {
 	}
 }
 
-// narrow leaves only what is in the namespaces that are watched.
+// narrow keeps only the objects in watched namespaces.
 func (w *world) narrow() {
 	w.allServices, w.allSlices, w.allPods = w.services, w.slices, w.pods
 	w.services, w.slices, w.pods = map[string]*corev1.Service{}, map[string]*discoveryv1.EndpointSlice{}, map[string]*corev1.Pod{}

@@ -50,8 +50,8 @@ func (w *world) endpoints(s *corev1.Service) []modelEndpoint {
 	return w.listed(s)
 }
 
-// latent returns the endpoints that are shown of no service: those of hidden ones, and
-// those in slices of services that do not exist.
+// latent returns the endpoints that are not shown: the endpoints of hidden services, and the
+// endpoints in slices of missing services.
 func (w *world) latent() map[indexKey][]modelEndpoint {
 	out := map[indexKey][]modelEndpoint{}
 	add := func(s *corev1.Service) {

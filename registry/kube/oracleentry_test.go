@@ -14,14 +14,13 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// What ServiceEntries have of pods is a function of both as they are now: a static
-// one has an endpoint of each usable pod of its namespace, in any cluster that is
-// connected, that its selector matches. This is what the recording may have late (rows
-// K10, K11, K16, K25 to K27), so that it is computed here. Endpoints of
-// WorkloadEntries are the concern of the ServiceEntry registry's own tests.
+// The endpoints of ServiceEntries from pods are a function of the current entries and pods: a
+// static entry has an endpoint for each usable pod of its namespace, in any connected cluster, that
+// its selector matches. They are computed here, because the recording may have them late (rows K10,
+// K11, K16, K25 to K27). Endpoints of WorkloadEntries are tested with the ServiceEntry registry.
 
-// podFields are compared of an endpoint of a pod. The others are those of the
-// ServiceEntry's port.
+// podFields returns the compared fields of an endpoint of a pod. The other fields belong to the
+// port of the ServiceEntry.
 func podFields(r record) string {
 	return words(r, "addresses", "clusterID", "serviceAccount", "locality", "network", "nodeName", "workloadName", "tlsMode")
 }

@@ -77,7 +77,7 @@ func isUsable(p *corev1.Pod) bool {
 	return isReady && !over && p.DeletionTimestamp == nil && p.Status.PodIP != ""
 }
 
-// attributes returns what a record has of a pod; nil for none.
+// attributes returns the fields of a pod in a record, nil for a nil pod.
 func (w *world) attributes(p *corev1.Pod, address string) map[string]any {
 	if p == nil {
 		network := w.network(nil, address)
@@ -146,8 +146,8 @@ func workload(p *corev1.Pod) string {
 	return name
 }
 
-// scheduled returns the name of the CronJob of a job: what is before the time, of 8
-// to 10 digits, at the end; "" if there is none.
+// scheduled returns the name of the CronJob of a job, which precedes the time of 8 to 10 digits at
+// the end; "" if there is none.
 func scheduled(job string) string {
 	i := strings.LastIndex(job, "-")
 	if i <= 0 {

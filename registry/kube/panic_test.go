@@ -17,7 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// explosive is an updater of which every call panics, after it was noted.
+// explosive is an updater that records each call and then panics.
 type explosive struct {
 	xdsupdate.Discard
 	calls []string
@@ -86,8 +86,7 @@ func TestRunTwice(t *testing.T) {
 	k.Run(make(chan struct{}))
 }
 
-// Proxies are pushed for the annotation by which their traffic is redirected, and for
-// no other.
+// Only the annotation that redirects the traffic of a pod pushes to proxies.
 func TestProxyUpdateForRedirection(t *testing.T) {
 	t.Parallel()
 	updater := &recorder{index: xdsupdate.NewEndpointIndex()}

@@ -10,19 +10,17 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// past is what is known of former moments: what the recording may still show.
-//
-// The rows of DECISIONS.md have one cause in common: the recorded registry looks at
-// the endpoints of a slice when the slice changes, and at few other times. So what
-// another object's change does to an endpoint may be missing from the recording until
-// the slice changes (rows K1, K3, K6 to K13, K16, K19, K20, K54, K58, K61). Such an
-// endpoint is tainted; what is recorded of it must then be something that was right
-// once. An endpoint that is not tainted must be as recorded.
+// past has the earlier states that the recording may still show. The rows of DECISIONS.md have one
+// cause in common: the recorded registry reads the endpoints of a slice when the slice changes, and
+// at few other times. Therefore the effect of another object's change on an endpoint may be missing
+// from the recording until the slice changes (rows K1, K3, K6 to K13, K16, K19, K20, K54, K58,
+// K61). Such an endpoint is tainted, and its recording must be a state that was right at some time.
+// An endpoint that is not tainted must equal the recording.
 type past struct {
 	tainted map[indexKey]map[string]bool
-	// looked are endpoints of which the slice has changed since they were tainted.
+	// looked are the endpoints whose slice has changed since they were tainted.
 	looked map[indexKey]map[string]bool
-	// endpoints has the texts of what was right once, by host and key.
+	// endpoints has the texts of all states that were right at some time, by host and key.
 	endpoints map[indexKey]map[string]set
 	services  map[string]set
 	gateways  set
@@ -30,8 +28,8 @@ type past struct {
 	// namespaces that were deleted while selectors were set (rows K42, K43).
 	deleted  set
 	selector bool
-	// changedInStep and changedByOthers are services ("cluster host") that changed in
-	// the step, and those that changed because of another object.
+	// changedInStep are the services ("cluster host") that changed in the step, changedByOthers
+	// those that changed because of another object.
 	changedInStep, changedByOthers set
 	// accounts: hosts that were tainted once, whose accounts the index may remember.
 	accounts set
@@ -43,8 +41,8 @@ type past struct {
 	// ranges: mesh networks have had ranges. freeNetwork: the network of an address
 	// may be recorded otherwise.
 	ranges, freeNetwork bool
-	// doubtful: there was a moment of which that is so, and what was looked at then may
-	// be recorded otherwise for as long as it is not looked at again.
+	// doubtful is set if freeNetwork was set at some time. Objects that were read then may be
+	// recorded otherwise until they are read again.
 	doubtful bool
 	// nodeAddresses are the external addresses that nodes have had.
 	nodeAddresses set
@@ -59,7 +57,7 @@ func newPast() past {
 	}
 }
 
-// learn notes what a moment changed.
+// learn records the changes of a document.
 func (p *past) learn(before, after map[string]*world, was, is rightState, st *step) {
 	p.together = p.together || st != nil && st.Together
 	changedSlices := set{}
@@ -221,8 +219,8 @@ func (p *past) learnEndpoints(k indexKey, was, is map[string]modelEndpoint, chan
 	}
 }
 
-// learnLatent: of what is not shown the recording has seen something at some time, and
-// may show that when the service comes or becomes visible (rows K3, K8, K17, K18).
+// learnLatent records hidden endpoints. The recording has read them at some time, and may show that
+// state when the service is created or becomes visible (rows K3, K8, K17, K18).
 func (p *past) learnLatent(w *world) {
 	for k, endpoints := range w.latent() {
 		for _, e := range endpoints {
@@ -233,7 +231,7 @@ func (p *past) learnLatent(w *world) {
 	}
 }
 
-// wasRight notes that an endpoint is right at a moment.
+// wasRight records that the state of an endpoint is right at present.
 func (p *past) wasRight(k indexKey, key string, e modelEndpoint) {
 	if p.endpoints[k] == nil {
 		p.endpoints[k] = map[string]set{}

@@ -21,8 +21,8 @@ type play struct {
 	sys *system
 }
 
-// decision is a row of DECISIONS.md where the registry differs from Istio's on
-// purpose: by its number and what it decides.
+// decision is a row of DECISIONS.md, a deliberate difference from Istio's registry: its number and
+// the decision.
 type decision struct {
 	row  string
 	is   string
@@ -132,9 +132,8 @@ func hostOf(service string) string {
 	return service + ".ns.svc.cluster.local"
 }
 
-// endpoints returns what the updater knows of a service: of each endpoint the
-// addresses and some fields, as in recordings. A service is given by its name in
-// the namespace ns, or by its host.
+// endpoints returns the updater's endpoints of a service: for each endpoint the addresses and some
+// fields, as in recordings. A service is given by its name in the namespace ns, or by its host.
 func (p *play) endpoints(service string, fields ...string) []string {
 	var out []string
 	for k, all := range p.sys.viewIndex() {
@@ -199,8 +198,7 @@ func (p *play) notified(fields ...string) []string {
 	return out
 }
 
-// calls returns the calls of the updater in the last step, without those of some
-// other name.
+// calls returns the calls of the updater in the last step, except calls with some other name.
 func (p *play) calls(name string) []string {
 	var out []string
 	for _, c := range p.sys.recorder.take() {
@@ -234,7 +232,7 @@ func (p *play) gateways() []string {
 	return out
 }
 
-// targets returns what a proxy is an instance of.
+// targets returns the instances of a proxy.
 func (p *play) targets(spec proxySpec) []string {
 	var out []string
 	for _, i := range p.sys.registry.GetProxyServiceInstances(p.sys.viewProxy(spec)) {
@@ -267,8 +265,8 @@ func (p *play) equal(what string, got, want any) {
 	}
 }
 
-// The functions below write objects of the namespace ns. Each has what is usual;
-// more are parts of the object that are put over it.
+// The functions below write objects of the namespace ns with usual fields. Further arguments are
+// parts that are merged into the object.
 
 func newObject(base string, more ...string) string {
 	var out map[string]any
@@ -286,7 +284,7 @@ func newObject(base string, more ...string) string {
 	return string(data) + "\n---\n"
 }
 
-// putOver puts the entries of part over those of base; null removes one.
+// putOver merges the entries of part into base; null removes an entry.
 func putOver(base, part map[string]any) map[string]any {
 	if base == nil {
 		base = map[string]any{}

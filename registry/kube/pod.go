@@ -15,15 +15,15 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// pod is what the registry reads of a Pod. It is immutable.
+// pod has the fields of a Pod that the registry reads. It is immutable.
 type pod struct {
 	objectKey
 	podFacts
 	node string
 }
 
-// podFacts are what is kept of a Pod as it is. There are very many: what is alike
-// in many of them is in the template.
+// podFacts are the fields of a Pod that are kept unchanged. Because there are very many pods, the
+// template has the fields that many of them share.
 type podFacts struct {
 	template  *podTemplate
 	addresses []string
@@ -34,16 +34,16 @@ type podFacts struct {
 type podFlags uint8
 
 const (
-	// usable: the pod is ready, has not ended, is not being deleted, and has an address.
-	// A phase that is unknown or not given is no end, as in Kubernetes' own endpoints.
+	// usable means that the pod is ready, has not ended, is not being deleted, and has an address.
+	// A pod whose phase is unknown or missing has not ended, as for Kubernetes' own endpoints.
 	usable podFlags = 1 << iota
 	hostNetwork
 )
 
-// canonical returns one copy of equal texts.
+// canonical returns one shared copy of equal texts.
 func canonical(s string) string { return unique.Make(s).Value() }
 
-// convertPod returns what is read of a Pod.
+// convertPod returns the fields that are read of a Pod.
 func convertPod(p *corev1.Pod) *pod {
 	out := &pod{objectKey: objectKey{canonical(p.Namespace), p.Name}, node: canonical(p.Spec.NodeName)}
 	out.template, out.addresses, out.created = templateOf(p), addressesOf(p), p.CreationTimestamp.Unix()
@@ -67,8 +67,8 @@ func templateOf(p *corev1.Pod) *podTemplate {
 	return out
 }
 
-// namedPorts returns the ports with names that the containers declare. An init
-// container that is restarted runs beside the others.
+// namedPorts returns the named ports of the containers, including init containers with a restart
+// policy, because these run as long as the other containers.
 func namedPorts(p *corev1.Pod) []registry.WorkloadPort {
 	var out []registry.WorkloadPort
 	add := func(c *corev1.Container) {
@@ -122,12 +122,12 @@ func samePod(a, b *pod) bool {
 		slices.Equal(a.addresses, b.addresses) && sameTemplate(a.template, b.template)
 }
 
-// cronJob is the name of a job that a CronJob made: its own with the time.
+// cronJob matches the name of a job that a CronJob created: the CronJob's name with a time.
 var cronJob = regexp.MustCompile(`^(.+)-\d{8,10}$`)
 
-// workloadName returns the name of what a pod is one of, by Istio's rules: that of
-// the controller, and of the controller of that where its name shows it; without a
-// controller it is the pod's own.
+// workloadName returns the name of a pod's workload by Istio's rules: the name of the pod's
+// controller, or of the controller's own controller if the name implies one. Without a controller
+// it is the pod's own name.
 func workloadName(p *corev1.Pod) string {
 	if name := p.Labels[labelWorkloadName]; name != "" {
 		return name

@@ -11,32 +11,30 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// podEntry is a pod with what is computed of it. It is the entry of the map of
-// pods itself, as there are very many. It is immutable once it was published, but
-// for the node, which only the engine uses.
+// podEntry is a pod with its computed attributes. It is itself the entry of the map of pods, to
+// save memory, because there are very many. It is immutable after publication, except for the
+// podNode, which only the engine uses.
 type podEntry = pmap.Entry[objectKey, podValue]
 
 type podValue struct {
 	podFacts
-	// attributes are what the endpoints of the pod have in common. They are computed
+	// attributes are the attributes that the endpoints of the pod have in common. They are computed
 	// before the entry is published.
 	attributes *registry.EndpointAttributes
 	podNode    *podNode
 }
 
-// podNode is the place of a pod in the engine. It exists as long as the pod does,
-// or a slice names it.
+// podNode has the state of a pod in the engine. It exists as long as the pod exists, or a slice
+// references it.
 type podNode struct {
-	// entry is never nil; without a template the pod does not exist. Readers look at
-	// its key, which is always the same.
+	// entry is never nil; an entry without a template means that the pod does not exist. Readers
+	// use its key, which never changes.
 	entry atomic.Pointer[podEntry]
-	// before is the entry that readers and handlers know, as long as the pod is part
-	// of the batch; nil if they know none.
+	// before is the published entry while the pod is part of the batch; nil if there is none.
 	before *podEntry
-	// slices are those with an endpoint whose target is the pod, once for each such
-	// endpoint.
+	// slices are the slices with endpoints whose target is the pod, once for each such endpoint.
 	slices list[*sliceNode]
-	// node is where the pod runs, and position its place there.
+	// node is the node of the pod, and position the pod's index there.
 	node     *nodePods
 	position int32
 	dirty    bool
@@ -60,12 +58,12 @@ func (n *podNode) nodeName() string {
 	return n.node.name
 }
 
-// read returns what was read of the pod, which exists.
+// read returns the fields that were read of the pod, which must exist.
 func (n *podNode) read() *pod {
 	return &pod{objectKey: n.key(), podFacts: n.pod().Value.podFacts, node: n.nodeName()}
 }
 
-// podNode returns the place of a pod, a new one if there is none.
+// podNode returns the node of a pod; it creates one if there is none.
 func (e *engine) podNode(k objectKey) *podNode {
 	if s := e.pods.Entry(k); s != nil {
 		return s.Value.podNode
@@ -79,14 +77,14 @@ func (e *engine) podNode(k objectKey) *podNode {
 	return n
 }
 
-// drop forgets an absent pod that no slice names.
+// drop drops an absent pod that no slice references.
 func (e *engine) drop(n *podNode) {
 	if n.pod() == nil && n.slices.empty() {
 		delete(e.absent, n.key())
 	}
 }
 
-// putPod takes a pod as it is now; nil if it does not exist.
+// putPod sets the current state of a pod; nil if it does not exist.
 func (e *engine) putPod(k objectKey, p *pod) {
 	n := e.podNode(k)
 	old := n.pod()
@@ -100,7 +98,8 @@ func (e *engine) putPod(k objectKey, p *pod) {
 		n.entry.Store(&podEntry{Key: k})
 		e.absent[k] = n
 	} else {
-		// Acquired before the old one is released, so that an equal template stays.
+		// Acquire the new template before the old one is released, so that an equal template is
+		// kept.
 		entry := &podEntry{Key: n.key(), Value: podValue{podFacts: p.podFacts, podNode: n}}
 		entry.Value.template = e.templates.acquire(p.template)
 		delete(e.absent, k)
@@ -116,8 +115,7 @@ func (e *engine) putPod(k objectKey, p *pod) {
 	}
 }
 
-// computePod computes the attributes of a pod, and makes the batch look at what
-// depends on it.
+// computePod computes the attributes of a pod, and marks the parts that depend on it.
 func (e *engine) computePod(n *podNode) {
 	if n.pod() != nil && !e.describePod(n) {
 		return
@@ -136,8 +134,8 @@ func (e *engine) computePod(n *podNode) {
 	e.rebuildAt(n.key().namespace, lookupAddresses(now))
 }
 
-// describePod gives a pod its attributes, those that it had if they are equal. It
-// reports whether it is another one than readers know.
+// describePod sets the attributes of a pod, and keeps the old ones if they are equal. It reports
+// whether the pod differs from the published one.
 func (e *engine) describePod(n *podNode) bool {
 	attributes := e.attributesOf(n)
 	if b := n.before; b != nil && b.Value.attributes.Equal(attributes) {
@@ -148,7 +146,7 @@ func (e *engine) describePod(n *podNode) bool {
 		s.Value.attributes = attributes
 	case s.Value.attributes == attributes:
 		return false
-	default: // the same object, but for example its node is in another zone
+	default: // the same object, but its node is in another zone, for example
 		next := *s
 		next.Value.attributes = attributes
 		n.entry.Store(&next)
@@ -157,8 +155,8 @@ func (e *engine) describePod(n *podNode) bool {
 	return true
 }
 
-// rebuildAt makes the batch look at the slices of a namespace with endpoints at
-// some addresses, as those without a target have the identity of the pod there.
+// rebuildAt marks the slices of a namespace with endpoints at some addresses, because endpoints
+// without a target have the identity of the pod there.
 func (e *engine) rebuildAt(namespace string, addresses []string) {
 	for _, a := range addresses {
 		p, _ := e.holders.Get(a)
@@ -170,7 +168,8 @@ func (e *engine) rebuildAt(namespace string, addresses []string) {
 	}
 }
 
-// lookupAddresses returns the addresses under which a pod is found: those of a usable one.
+// lookupAddresses returns the addresses under which a pod is indexed. A pod that is not usable has
+// none.
 func lookupAddresses(s *podEntry) []string {
 	if s == nil || !s.Value.usable() {
 		return nil
@@ -178,7 +177,7 @@ func lookupAddresses(s *podEntry) []string {
 	return s.Value.addresses
 }
 
-// sameForEndpoints reports whether endpoints would be the same.
+// sameForEndpoints reports whether both pods give the same endpoints.
 func sameForEndpoints(a, b *podEntry) bool {
 	if a == nil || b == nil {
 		return a == b

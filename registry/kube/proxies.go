@@ -11,18 +11,18 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// GetProxyServiceInstances implements registry.ServiceDiscovery. A proxy is, in
+// GetProxyServiceInstances implements registry.ServiceDiscovery. The workload of a proxy is, in
 // this order:
 //
-//   - the workload of another registry that has one of its addresses, in its own
+//   - the workload of another registry that has one of the proxy's addresses, in the proxy's own
 //     namespace if that is known;
-//   - the pod that its ID names, or with Options.FindProxiesByAddress the one that has
-//     one of its addresses: an instance of the services that select the pod, or else of
-//     those with an endpoint at one of the proxy's addresses;
-//   - what it says of itself: its labels, and the ports that it declares.
+//   - the pod that the proxy's ID names, or with Options.FindProxiesByAddress the pod with one of the
+//     proxy's addresses. It is an instance of the services that select the pod, or else of the
+//     services with an endpoint at one of the proxy's addresses;
+//   - the workload that the proxy claims to be, with its labels and declared ports.
 //
-// Of the ports of a service that lead to one target port with one protocol only
-// the first gives an instance.
+// If several ports of a service have one target port and one protocol, only the first gives an
+// instance.
 func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
 	if proxy.ClusterID != "" && c.options.ClusterID != "" && proxy.ClusterID != c.options.ClusterID {
 		return nil
@@ -50,8 +50,8 @@ func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry
 	}, declaredPorts(proxy))
 }
 
-// GetProxyWorkloadLabels implements registry.ServiceDiscovery. Only pods have
-// labels here; their topology is that of the node as it is now.
+// GetProxyWorkloadLabels implements registry.ServiceDiscovery. Only pods have labels here. The
+// topology labels follow the current state of the node.
 func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
 	if proxy.ClusterID != "" && c.options.ClusterID != "" && proxy.ClusterID != c.options.ClusterID {
 		return nil
@@ -103,8 +103,8 @@ func (c *Controller) podOf(s *state, proxy *registry.Proxy) *podEntry {
 	})
 }
 
-// podKeyOf returns the pod that a proxy's ID names: "name.namespace", or that as
-// the third part of "type~ip~name.namespace~domain". A name may contain dots.
+// podKeyOf returns the pod that a proxy's ID names: "name.namespace", alone or as the third part of
+// "type~ip~name.namespace~domain". A name may contain dots.
 func podKeyOf(id string) (objectKey, bool) {
 	if parts := strings.Split(id, "~"); len(parts) == 4 {
 		id = parts[2]
@@ -116,8 +116,8 @@ func podKeyOf(id string) (objectKey, bool) {
 	return objectKey{namespace: id[i+1:], name: id[:i]}, true
 }
 
-// workloadOf returns the workload of another registry that a proxy is, or nil: of
-// several the one of its name, then the first by registry.CompareWorkloads.
+// workloadOf returns the proxy's workload in another registry, or nil. Of several workloads it
+// returns the one with the proxy's name, or else the first by registry.CompareWorkloads.
 func (s *state) workloadOf(proxy *registry.Proxy) *registry.WorkloadInstance {
 	var found []*registry.WorkloadInstance
 	for _, a := range proxy.IPAddresses {
@@ -186,8 +186,8 @@ func podEndpoint(p *podEntry, proxy *registry.Proxy) *registry.Endpoint {
 	}
 }
 
-// selectedInstances returns the instances of services that a workload is, on each
-// target port once; what portOf does not find is left out.
+// selectedInstances returns the instances of a workload that services select, once for each target
+// port. Ports that portOf does not find are omitted.
 func selectedInstances(hosts []*hostView, workload *registry.Endpoint, portOf func(servicePort) (uint32, bool)) []*registry.ServiceInstance {
 	type target struct {
 		port     uint32
@@ -211,10 +211,10 @@ func selectedInstances(hosts []*hostView, workload *registry.Endpoint, portOf fu
 	return out
 }
 
-// portOf returns the port of a pod that a service port leads to.
+// portOf returns the target port of a service port in a pod.
 func (t *podTemplate) portOf(sp servicePort) (uint32, bool) { return namedPort(sp, t.ports) }
 
-// declaredPorts looks up the ports that a proxy says that its workload has.
+// declaredPorts returns a lookup in the ports that a proxy declares for its workload.
 func declaredPorts(proxy *registry.Proxy) func(servicePort) (uint32, bool) {
 	return func(sp servicePort) (uint32, bool) { return namedPort(sp, proxy.WorkloadPorts) }
 }
@@ -231,8 +231,8 @@ func namedPort(sp servicePort, ports []registry.WorkloadPort) (uint32, bool) {
 	return 0, false
 }
 
-// instancesAt returns the instances of services of a namespace that have an
-// endpoint in a slice at one of the addresses of a proxy.
+// instancesAt returns the instances of the services of a namespace that have an endpoint of a slice
+// at one of the addresses of a proxy.
 func (s *state) instancesAt(proxy *registry.Proxy, namespace string) []*registry.ServiceInstance {
 	var hosts []registry.Hostname
 	for _, a := range proxy.IPAddresses {

@@ -6,8 +6,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Services implements registry.ServiceDiscovery. The slice is made once after each
-// change.
+// Services implements registry.ServiceDiscovery. The slice is built once after each change.
 func (c *Controller) Services() []*registry.Service { return c.publisher.State().services.List() }
 
 // ServiceSnapshot implements registry.ServiceSnapshotter.
@@ -18,8 +17,8 @@ func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
 	return c.publisher.State().services.Get(hostname)
 }
 
-// InstancesByPort implements registry.ServiceDiscovery. An endpoint on a port name
-// that the service lacks gives no instance.
+// InstancesByPort implements registry.ServiceDiscovery. An endpoint with a port name that the
+// service lacks gives no instance.
 func (c *Controller) InstancesByPort(service *registry.Service, servicePort uint32) []*registry.ServiceInstance {
 	if service == nil {
 		return nil
@@ -41,9 +40,9 @@ func (c *Controller) InstancesByPort(service *registry.Service, servicePort uint
 // NetworkGateways implements registry.ServiceDiscovery.
 func (c *Controller) NetworkGateways() []registry.NetworkGateway { return c.publisher.State().gateways }
 
-// NetworkOf returns the network of an address of a workload in this cluster: that
-// of its label, else of the cluster, else of the range that the address is in; ""
-// if there is none. The answers change with the mesh and the system namespace.
+// NetworkOf returns the network of an address of a workload in this cluster: that of its label, or
+// else of the cluster, or else of the range that contains the address; "" if there is none. The
+// result depends on the mesh and the system namespace.
 func (c *Controller) NetworkOf(address string, labels registry.Labels) string {
 	s := c.publisher.State()
 	e := engine{mesh: s.mesh, network: s.network}

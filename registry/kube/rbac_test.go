@@ -17,7 +17,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry/kube"
 )
 
-// allow makes a user allowed to read some kinds, besides what it may read already.
+// allow grants a user read access to further kinds.
 func allow(t *testing.T, client kubernetes.Interface, user string, kinds ...string) {
 	t.Helper()
 	name := user + "-" + strings.Join(kinds, "-")
@@ -70,8 +70,8 @@ func TestForbiddenAtStart(t *testing.T) {
 
 var allKinds = []string{"namespaces", "nodes", "services", "pods", "endpointslices"}
 
-// An optional kind that the API server forbids hurts no other: HasSynced does not wait
-// for it, Errors names it, and what needs no object of it is shown. When it becomes
+// An optional kind that the API server forbids does not affect other kinds: HasSynced does not wait
+// for it, Errors names it, and results that need no object of the kind are shown. When it becomes
 // allowed it is read.
 func TestForbiddenKind(t *testing.T) {
 	server := apiserver.Server(t)
@@ -92,7 +92,7 @@ func TestForbiddenKind(t *testing.T) {
 			s.fill(t.Context(), admin, namespace)
 			s.await("HasSynced", s.kube.HasSynced)
 			s.awaitAddresses(namespace, withAccount(want, namespace)...)
-			s.await("one error", func() bool { // It takes a moment until the other rights count.
+			s.await("one error", func() bool { // the new permissions take effect with a delay
 				errs := s.kube.Errors()
 				return len(errs) == 1 && errs[0].Kind == kind && strings.Contains(errs[0].Error(), "forbidden")
 			})

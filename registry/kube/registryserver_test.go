@@ -23,16 +23,16 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// suiteSpaces are the namespaces of the suite, and one for the mark. They differ
-// from those of other tests in a label, by which the registry discovers them.
+// suiteSpaces are the namespaces of the suite, and one for the mark. They have a label that other
+// tests do not use, and the registry discovers them by it.
 func suiteSpaces() []string {
 	return []string{"retail", "money", "churn", "one", "two", "abroad", "market", "zoo", markSpace}
 }
 
 const markSpace = "mark"
 
-// TestInstanceOnServer runs the suite of registries on one that reads a real API
-// server, to which the suite's services are written.
+// TestInstanceOnServer runs the conformance suite on a registry that reads a real API server. The
+// suite writes its services to that server.
 func TestInstanceOnServer(t *testing.T) {
 	tier.OnlyFull(t, "the promises of registries, over an API server")
 	server := apiserver.Server(t)
@@ -54,8 +54,7 @@ func TestInstanceOnServer(t *testing.T) {
 	})
 }
 
-// newServerSubject returns a registry that runs, and that the server has nothing
-// for.
+// newServerSubject returns a running registry. The server has no objects for it.
 func newServerSubject(tb testing.TB, client kubernetes.Interface) registrytest.Subject {
 	tb.Helper()
 	progress := make(chan struct{}, 1)
@@ -88,14 +87,14 @@ type serverWriter struct {
 	progress chan struct{}
 
 	mu sync.Mutex
-	// pods are those that were written and stay as they are.
+	// pods are the existing pods, which never change.
 	pods map[string]bool
-	// writes counts the changes that the server has accepted, and mark those that
-	// were awaited.
+	// writes is the number of changes that the server has accepted, mark the number that catchUp
+	// has awaited.
 	writes, mark int
 }
 
-// check reports what went wrong, unless the test is over.
+// check reports an error, unless the test is over.
 func (w *serverWriter) check(err error) {
 	if err != nil && w.ctx.Err() == nil {
 		w.tb.Error(err)
@@ -178,8 +177,8 @@ func (w *serverWriter) removeOne(object runtime.Object) error {
 	return nil
 }
 
-// catchUp writes a mark of each kind and waits until the registry shows all three:
-// what was written of a kind before it is seen before it.
+// catchUp writes a mark of each kind and waits until the registry shows all three. Earlier writes
+// of a kind are visible before the mark of the kind.
 func (w *serverWriter) catchUp() {
 	for {
 		w.mu.Lock()

@@ -34,7 +34,7 @@ func TestInstance(t *testing.T) {
 type writer interface {
 	put(objects ...runtime.Object)
 	remove(objects ...runtime.Object)
-	// catchUp returns when what was written is seen, and handlers were notified of it.
+	// catchUp returns when all writes are visible, and handlers were notified of them.
 	catchUp()
 }
 
@@ -63,12 +63,12 @@ type renamed struct {
 	writer writer
 
 	mu sync.Mutex
-	// named has what the suite chose for each of the cluster's services.
+	// named has the suite's choices for each of the cluster's services.
 	named  map[registry.Hostname]chosen
 	clones map[*registry.Service]*registry.Service
 }
 
-// chosen is what a cluster decides by itself.
+// chosen are the fields that a cluster determines itself.
 type chosen struct {
 	hostname registry.Hostname
 	created  time.Time
@@ -142,7 +142,7 @@ func (r *renamed) instances(all []*registry.ServiceInstance) []*registry.Service
 	out := make([]*registry.ServiceInstance, len(all))
 	for i, instance := range all {
 		ep := *instance.Endpoint
-		ep.ServicePort = instance.ServicePort.Number // by which the suite sorts
+		ep.ServicePort = instance.ServicePort.Number // the suite sorts by it
 		out[i] = &registry.ServiceInstance{Service: r.clone(instance.Service), ServicePort: instance.ServicePort, Endpoint: &ep}
 	}
 	slices.SortStableFunc(out, func(a, b *registry.ServiceInstance) int { return registry.CompareEndpoints(a.Endpoint, b.Endpoint) })

@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// What a complete list lacks is gone, also in namespaces that the mesh does not select
-// at the time; what other kinds have stays.
+// Objects that are missing in a complete list are deleted, also in namespaces that the mesh does
+// not select at the time. Objects of other kinds stay.
 func TestRelist(t *testing.T) {
 	t.Parallel()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: "http://127.0.0.1:1"})
@@ -33,7 +33,7 @@ func TestRelist(t *testing.T) {
 				return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "ns", Labels: map[string]string{"watch": watch}}}
 			}
 			shown := func() (services, endpoints, pods int) {
-				k.Relist("namespaces", namespace("yes")) // to see what there is
+				k.Relist("namespaces", namespace("yes")) // to show the content
 				k.Drain()
 				for _, s := range k.Services() {
 					services++

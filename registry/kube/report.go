@@ -10,13 +10,13 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// ReportTo makes the registry report to another updater: first, in one batch,
-// everything that the registry shows, as SvcUpdate and EDSUpdate; then what changes. A
-// nil updater is xdsupdate.Discard. ReportTo asks for no push. It returns when the first
-// has happened, with an error as Flush does; handlers and the updater must not call it.
+// ReportTo makes the registry report to another updater. It first reports the complete content of
+// the registry in one batch, as SvcUpdate and EDSUpdate, and then all changes. It requests no push.
+// A nil updater is xdsupdate.Discard. ReportTo returns after the first batch, or with an error as
+// Flush does. Handlers and the updater must not call it.
 //
-// A registry that New made with xdsupdate.Discard can so be filled before it takes the
-// place of another one, which reports until then.
+// With ReportTo, a registry can be filled with xdsupdate.Discard as its updater before it replaces
+// another registry, which continues to report until then.
 func (c *Controller) ReportTo(ctx context.Context, updater xdsupdate.XDSUpdater) error {
 	c.publisher.Enqueue(event{inspect: func(*engine) {
 		c.publisher.SetUpdater(updater)
@@ -26,7 +26,7 @@ func (c *Controller) ReportTo(ctx context.Context, updater xdsupdate.XDSUpdater)
 	return c.Flush(ctx)
 }
 
-// everything returns the change from nothing to what the updater is to know of a state.
+// everything returns a state as a change from the empty state, for the updater.
 func (s *state) everything() *publish.Change {
 	c := &publish.Change{}
 	for _, service := range s.services.List() {

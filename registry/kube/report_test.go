@@ -27,8 +27,8 @@ func (c countedDeltas) EDSDeltaUpdate(shard xdsupdate.ShardKey, host registry.Ho
 	c.deltaRecorder.EDSDeltaUpdate(shard, host, namespace, changes)
 }
 
-// A registry that reports to another updater ends where one does that has reported to
-// it from the start, and reports nothing to the former one any more.
+// A registry that changes its updater ends in the same state as one that has reported to that
+// updater from the start, and it reports nothing more to the former updater.
 func TestReportTo(t *testing.T) {
 	t.Parallel()
 	for name, deltas := range map[string]bool{"lists": false, "deltas": true} {
@@ -53,7 +53,7 @@ func TestReportTo(t *testing.T) {
 			if deltas {
 				updater = countedDeltas{deltaRecorder{next}, &changes}
 			}
-			k.Put(readyPod("ns", "p1", "10.1.0.1")) // what waits is reported first, to the former one
+			k.Put(readyPod("ns", "p1", "10.1.0.1")) // pending events are reported first, to the former updater
 			if err := k.ReportTo(t.Context(), updater); err != nil {
 				t.Fatal(err)
 			}

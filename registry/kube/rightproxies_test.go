@@ -11,11 +11,11 @@ import (
 // What proxies should get, computed from the objects that exist before and after a
 // document.
 
-// proxyUpdatesAreRight compares the proxies that were pushed with the pods that came,
-// or have another address, other labels, or another annotation of those that count.
+// proxyUpdatesAreRight compares the pushed proxies with the pods that were added, or whose address,
+// labels or relevant annotations changed.
 func (c *comparison) proxyUpdatesAreRight(st *step, before map[string]*world, calls []call) {
 	if st == nil || st.Lifecycle != nil || st.Together {
-		return // registries that start anew, and batches of which only the end is known
+		return // registries that restart, and batches with an unknown intermediate state
 	}
 	want, got := set{}, set{}
 	for cluster, w := range c.worlds {
@@ -34,7 +34,7 @@ func (c *comparison) proxyUpdatesAreRight(st *step, before map[string]*world, ca
 			got[string(k.cluster)+" "+k.ip] = true
 		}
 	}
-	if c.sys.entries == nil && !maps.Equal(got, want) { // which push those of pods that entries select
+	if c.sys.entries == nil && !maps.Equal(got, want) { // they also push proxies of pods that entries select
 		c.report("ProxyUpdate: got %v, want %v", got.sorted(), want.sorted())
 	}
 	for text := range want {
@@ -52,7 +52,7 @@ func proxyChanged(former, p *corev1.Pod) bool {
 		!maps.Equal(former.Labels, p.Labels) || former.Annotations[redirection] != p.Annotations[redirection]
 }
 
-// proxiesAreRight compares what each proxy of the scenario is with what it should be.
+// proxiesAreRight compares the instances of each proxy of the scenario with the expected ones.
 func (c *comparison) proxiesAreRight() {
 	for _, spec := range c.sys.scenario.Proxies {
 		proxy := c.sys.viewProxy(spec)

@@ -108,8 +108,8 @@ func (p *past) unwatchedHost(host string) bool {
 	return p.selector && len(parts) > 1 && p.deleted[parts[1]]
 }
 
-// staleService: what a service has from its namespace or the mesh (rows K12, K44)
-// the recording may have as it was.
+// staleService: the recording may have an earlier state of the fields that a service gets from its
+// namespace or the mesh (rows K12, K44).
 func (p *past) staleService(got, recorded record) bool {
 	for _, field := range []string{"serviceAccounts", "trafficDistribution"} {
 		got, recorded = got.with(field, nil), recorded.with(field, nil)
@@ -117,9 +117,8 @@ func (p *past) staleService(got, recorded record) bool {
 	return got.text() == recorded.text()
 }
 
-// serviceRows removes what rows say is recorded otherwise: addresses of node port
-// services (row K37) and of other clusters (row K29), empty items of exportTo (row
-// K45).
+// serviceRows removes the fields that are recorded differently according to rows: addresses of node
+// port services (row K37) and of other clusters (row K29), empty items of exportTo (row K45).
 func (c *comparison) serviceRows(r record) record {
 	if r == nil {
 		return nil
@@ -236,10 +235,10 @@ func (c *comparison) replaced(cluster string) bool {
 	return false
 }
 
-// workload: what handlers were notified of a pod by the change of a node, of the mesh or
-// of a namespace, or when it became unready, is not recorded (rows K10, K11, K12,
-// K16, K42). That they know what is right is compared elsewhere, with what should be;
-// the recording must be of something that was right once.
+// workload: the recording lacks notifications of handlers about a pod when a node, the mesh or a
+// namespace changes, or when the pod becomes unready (rows K10, K11, K12, K16, K42). Another
+// comparison checks that handlers have the expected state. Here the recording must be a state that
+// was right at some time.
 func (p *past) workload(k string, recorded record) bool {
 	return strings.HasPrefix(k, "Kubernetes/") && (recorded == nil || p.workloads[k][recorded.text()] || p.freeNetwork)
 }

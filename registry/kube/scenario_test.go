@@ -102,9 +102,9 @@ func loadScenario(path string) (*scenario, error) {
 type document struct {
 	objectRef
 	text []byte
-	// object is the object of Kubernetes; nil for those of Istio.
+	// object is the Kubernetes object, nil for Istio objects.
 	object runtime.Object
-	// created says whether the document has a creation time.
+	// created reports whether the document has a creation time.
 	created bool
 }
 

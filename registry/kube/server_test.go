@@ -201,8 +201,8 @@ func behindFront(t *testing.T) (s *scene, front *kubetest.Front, direct kubernet
 	return s, front, direct, namespace
 }
 
-// What happened while the connection was cut shows after the relist, and what did
-// not change is not reported again.
+// Changes during the interruption of the connection are visible after the relist, and unchanged
+// objects are not reported again.
 func TestCutConnection(t *testing.T) {
 	s, front, direct, namespace := behindFront(t)
 	ctx := t.Context()

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// objectKey names an object of some kind.
+// objectKey identifies an object of a kind.
 type objectKey struct{ namespace, name string }
 
 func (k objectKey) compare(l objectKey) int {
@@ -22,21 +22,21 @@ func (k objectKey) compare(l objectKey) int {
 	return strings.Compare(k.name, l.name)
 }
 
-// service is what the registry keeps of a Service. It is immutable.
+// service has the fields of a Service that the registry keeps. It is immutable.
 type service struct {
 	objectKey
 	created     time.Time
 	version     string
 	labels      registry.Labels
-	annotations map[string]string // only those that mean something
+	annotations map[string]string // only annotations that the registry reads
 	kind        corev1.ServiceType
 	selector    registry.Labels
 	ports       []servicePort
-	// addresses are those inside the cluster; none for a headless service.
+	// addresses are the addresses inside the cluster, none for a headless service.
 	addresses    []string
 	headless     bool
 	externalName string
-	// external are the addresses outside, but for those of nodes.
+	// external are the external addresses, except for addresses of nodes.
 	external            []string
 	nodeLocal           bool
 	publishNotReady     bool
@@ -49,13 +49,13 @@ type servicePort struct {
 	protocol registry.Protocol
 	// transport is TCP, UDP or SCTP.
 	transport string
-	// target is the number of the target port, or 0 if targetName is its name.
+	// target is the number of the target port, or 0 if the port has a targetName.
 	target     uint32
 	targetName string
 	nodePort   uint32
 }
 
-// convertService returns what is kept of a Service.
+// convertService returns the fields that are kept of a Service.
 func convertService(s *corev1.Service) *service {
 	out := &service{
 		objectKey: objectKey{canonical(s.Namespace), s.Name},
@@ -94,7 +94,7 @@ func convertServicePort(p *corev1.ServicePort) servicePort {
 	return out
 }
 
-// transport returns the name of a transport protocol, of which TCP is the default.
+// transport returns the name of a transport protocol. The default is TCP.
 func transport(p corev1.Protocol) string {
 	if p == "" {
 		return string(corev1.ProtocolTCP)
@@ -102,8 +102,8 @@ func transport(p corev1.Protocol) string {
 	return string(p)
 }
 
-// externalAddresses are those of the load balancer, where an address hides a host
-// name, and the external ones of any type.
+// externalAddresses returns the addresses of the load balancer and the external IPs of any type.
+// For an ingress of the load balancer with an address, the host name is ignored.
 func externalAddresses(s *corev1.Service) []string {
 	var out []string
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer {
@@ -119,7 +119,7 @@ func externalAddresses(s *corev1.Service) []string {
 	return append(out, s.Spec.ExternalIPs...)
 }
 
-// keep returns the entries of some keys; nil if there are none.
+// keep returns the entries of some keys, nil if there are none.
 func keep(all map[string]string, keys ...string) map[string]string {
 	var out map[string]string
 	for _, k := range keys {

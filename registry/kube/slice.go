@@ -12,16 +12,16 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// slice is what the registry reads of an EndpointSlice. It is immutable.
+// slice has the fields of an EndpointSlice that the registry reads. It is immutable.
 type slice struct {
 	objectKey
-	// service is the name of the service in the slice's namespace; "" if it is of
-	// none, or of a kind that does not count.
+	// service is the name of the service in the slice's namespace, "" if the slice belongs to no
+	// service, or is of a kind that is ignored.
 	service string
-	// ports have different names: of those with one name the first counts.
+	// ports have distinct names: of several ports with one name the first is kept.
 	ports []slicePort
-	// endpoints are sorted by address, so that two states of a slice are compared in
-	// one pass, in whatever order the API server has them.
+	// endpoints are sorted by address, so that two states of a slice can be compared in one pass,
+	// independent of the order in the API server.
 	endpoints []sliceEndpoint
 }
 
@@ -33,16 +33,15 @@ type slicePort struct {
 // sliceEndpoint is one address of one endpoint of a slice.
 type sliceEndpoint struct {
 	address string
-	// pod is the target; the zero key if the endpoint has none that is a pod.
+	// pod is the target, the zero key if the endpoint has no target that is a pod.
 	pod objectKey
-	// position is the place in the object.
+	// position is the index in the object.
 	position   int32
 	conditions conditions
 }
 
-// conditions are those of an endpoint, with the defaults of Kubernetes: an
-// endpoint is ready unless it says otherwise, serving if it is ready, and not
-// terminating.
+// conditions are the conditions of an endpoint, with the defaults of Kubernetes: an endpoint is
+// ready unless the condition is false, serving if it is ready, and not terminating.
 type conditions uint8
 
 const (
@@ -51,8 +50,8 @@ const (
 	terminating
 )
 
-// convertSlice returns what is kept of an EndpointSlice. Slices of host names, and
-// those of imported multi-cluster services, are of no service.
+// convertSlice returns the fields that are kept of an EndpointSlice. Slices of host names, and
+// slices of imported multi-cluster services, belong to no service.
 func convertSlice(s *discoveryv1.EndpointSlice) *slice {
 	out := &slice{objectKey: objectKey{canonical(s.Namespace), s.Name}}
 	if _, imported := s.Labels[labelMultiCluster]; imported || s.AddressType == discoveryv1.AddressTypeFQDN {

@@ -8,18 +8,17 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// sliceNode is a slice in the engine. One that moves to another service is another
-// node.
+// sliceNode has the state of a slice in the engine. A slice that moves to another service gets
+// another sliceNode.
 type sliceNode struct {
 	name string
-	// host is what the slice is of; nil if it is of no service. It never changes.
+	// host is the service of the slice, nil if it belongs to no service. It never changes.
 	host      *host
 	ports     []slicePort
 	endpoints []listedEndpoint
-	// built are the endpoints that the slice contributes to the host, unless another
-	// one with the same key counts instead: those of the first listed endpoint on each
-	// port, then of the second, and so on. A listed endpoint has one on each port, or
-	// none at all: then they are nil.
+	// built are the slice's endpoints for the host, ordered by listed endpoint and then by port. A
+	// listed endpoint has an endpoint on each port, or none at all: then its elements are nil. The
+	// host uses an endpoint unless another one with the same key wins.
 	built []*registry.Endpoint
 	dirty bool
 }
@@ -27,14 +26,14 @@ type sliceNode struct {
 // listedEndpoint is one address of one endpoint of a slice.
 type listedEndpoint struct {
 	address string
-	// target is nil if the endpoint names no pod.
+	// target is nil if the endpoint references no pod.
 	target     *podNode
 	conditions conditions
-	// stale: the endpoints that are built are not of these conditions and ports.
+	// stale is set if the built endpoints belong to other conditions or ports.
 	stale bool
 }
 
-// names reports whether a pod is the target; the zero key stands for none.
+// names reports whether a pod is the target; the zero key means no target.
 func (l *listedEndpoint) names(pod objectKey) bool {
 	if l.target == nil {
 		return pod.name == ""
@@ -42,7 +41,7 @@ func (l *listedEndpoint) names(pod objectKey) bool {
 	return l.target.key() == pod
 }
 
-// service returns the name of the service that the slice is of; "" if it is of none.
+// service returns the name of the service that the slice belongs to, "" if there is none.
 func (n *sliceNode) service() string {
 	if n.host == nil {
 		return ""
@@ -50,7 +49,7 @@ func (n *sliceNode) service() string {
 	return n.host.name
 }
 
-// read returns what was read of the slice, which is in a namespace.
+// read returns the fields that were read of the slice, which is in a namespace.
 func (n *sliceNode) read(namespace string) *slice {
 	out := &slice{objectKey: objectKey{namespace, n.name}, service: n.service(), ports: n.ports}
 	for i := range n.endpoints {
@@ -64,10 +63,10 @@ func (n *sliceNode) read(namespace string) *slice {
 	return out
 }
 
-// of returns the range of built that is of one listed endpoint.
+// of returns the range of built for one listed endpoint.
 func (n *sliceNode) of(i int) (from, to int) { return i * len(n.ports), (i + 1) * len(n.ports) }
 
-// putSlice takes a slice as it is now; nil if it does not exist.
+// putSlice sets the current state of a slice; nil if it does not exist.
 func (e *engine) putSlice(k objectKey, s *slice) {
 	space := e.space(k.namespace)
 	n := space.slices[k.name]
@@ -92,7 +91,7 @@ func (e *engine) putSlice(k objectKey, s *slice) {
 	}
 }
 
-// dropSlice takes a slice, of which nothing remains, away from its host.
+// dropSlice removes a deleted slice from its host.
 func (e *engine) dropSlice(n *sliceNode) {
 	if n.host == nil {
 		return
@@ -102,8 +101,9 @@ func (e *engine) dropSlice(n *sliceNode) {
 	e.batch.forget = append(e.batch.forget, n.host)
 }
 
-// list makes a slice list what s does. Both are sorted, so one pass finds what is
-// listed still, and keeps what was built of it; the rest leaves the host at once.
+// list replaces the listed endpoints of a slice by those of s. Because both are sorted, one pass
+// finds the endpoints that are still listed, and keeps the endpoints built from them. The others
+// are removed from the host at once.
 func (e *engine) list(n *sliceNode, s *slice) {
 	samePorts := slices.Equal(n.ports, s.ports)
 	if samePorts && slices.EqualFunc(n.endpoints, s.endpoints, func(l listedEndpoint, ep sliceEndpoint) bool {
@@ -151,7 +151,7 @@ func (e *engine) newListed(n *sliceNode, ep *sliceEndpoint) listedEndpoint {
 	return out
 }
 
-// unlist undoes newListed, and takes away what was built.
+// unlist reverts newListed, and removes the built endpoints.
 func (e *engine) unlist(n *sliceNode, i int) {
 	e.setBuilt(n, i, nil)
 	if t := n.endpoints[i].target; t != nil {
@@ -160,15 +160,15 @@ func (e *engine) unlist(n *sliceNode, i int) {
 	}
 }
 
-// clearSlice takes away everything that was built.
+// clearSlice removes all built endpoints.
 func (e *engine) clearSlice(n *sliceNode) {
 	for i := range n.endpoints {
 		e.setBuilt(n, i, nil)
 	}
 }
 
-// setBuilt puts endpoints, one for each port, in the place of those that were built
-// of a listed endpoint; nil if it has none.
+// setBuilt replaces the endpoints built from a listed endpoint. There is one for each port; nil
+// means none.
 func (e *engine) setBuilt(n *sliceNode, i int, next []*registry.Endpoint) {
 	from, to := n.of(i)
 	built := n.built[from:to]

@@ -21,25 +21,25 @@ import (
 	"github.com/pilotkit/pilotkit/registry/kube/internal/reach"
 )
 
-// source is one kind of objects of the API server, which a reflector of client-go
-// lists and watches. It keeps no objects: what arrives is converted and queued.
+// source lists and watches one kind of objects through a reflector of client-go. It keeps no
+// objects, but converts and queues them.
 type source struct {
 	kind string
-	// example has the type of the objects.
+	// example is an object of the kind.
 	example runtime.Object
 	client  cache.ListerWatcher
-	// known returns the objects that the registry has, as the events of their absence.
+	// known returns the objects in the registry, as delete events.
 	known func(*engine) []event
 	queue func(event)
-	// optional: what the server does not give counts as empty.
+	// optional treats a kind that the server rejects as empty.
 	optional   bool
 	maxBackoff time.Duration
-	// answered is closed when a complete list was queued, or counts as empty.
+	// answered is closed when a complete list was queued, or the kind counts as empty.
 	answered chan struct{}
 	once     sync.Once
-	// listed: a complete list was queued.
+	// listed is set when a complete list was queued.
 	listed atomic.Bool
-	// requests knows how the last request ended.
+	// requests has the result of the last request.
 	requests *reach.Watcher
 }
 
@@ -49,7 +49,7 @@ type relist struct {
 	known   func(*engine) []event
 }
 
-// apply makes the engine have what is in the list, and nothing else of the kind.
+// apply replaces all objects of the kind in the engine by the list.
 func (r *relist) apply(e *engine) {
 	listed := make(map[objectKey]struct{}, len(r.objects))
 	for _, o := range r.objects {
@@ -67,7 +67,7 @@ func (s *source) run(ctx context.Context) {
 	reach.Reflect(ctx, "kube."+s.kind, s.client, s.example, s, s.maxBackoff)
 }
 
-// hasAnswered reports whether all objects of the kind were queued once, or it counts as
+// hasAnswered reports whether all objects of the kind were queued once, or the kind counts as
 // empty.
 func (s *source) hasAnswered() bool {
 	select {
@@ -110,8 +110,8 @@ func (s *source) Replace(objects []any, _ string) error {
 // Resync implements cache.ReflectorStore.
 func (s *source) Resync() error { return nil }
 
-// Transformer implements cache.TransformingStore: what the reflector collects for
-// a list has only what conversions read.
+// Transformer implements cache.TransformingStore. It trims the objects that the reflector collects
+// for a list to the fields that the conversions read.
 func (s *source) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) {
 		trimObject(object)
@@ -119,7 +119,7 @@ func (s *source) Transformer() cache.TransformFunc {
 	}
 }
 
-// gone returns the event of the absence of an object.
+// gone returns the delete event of an object.
 func gone(e event) event {
 	switch e.object.(type) {
 	case *service:
@@ -136,7 +136,7 @@ func gone(e event) event {
 	return e
 }
 
-// eventOf returns the event of the present state of an object of any kind.
+// eventOf returns the event for the current state of an object of any kind.
 func eventOf(object any) event {
 	switch o := object.(type) {
 	case *corev1.Service:
@@ -158,7 +158,7 @@ func eventOf(object any) event {
 	panic("kube: an object of an unknown kind")
 }
 
-// trimObject drops what eventOf does not read, which is most of an object.
+// trimObject clears the fields that eventOf does not read, which are most of an object.
 func trimObject(object any) {
 	switch o := object.(type) {
 	case *corev1.Service:
@@ -198,7 +198,7 @@ func trimContainers(all []corev1.Container) []corev1.Container {
 	return out
 }
 
-// The objects that the engine has of each kind, as the events of their absence.
+// The functions below return the objects of each kind in the engine, as delete events.
 
 func knownServices(e *engine) []event {
 	return e.known(func(s *space, add func(name string)) {
@@ -269,8 +269,7 @@ func (e *engine) known(names func(*space, func(name string)), absence any) []eve
 
 const notFailed = "status.phase!=Failed"
 
-// newSources returns the kinds that are read. Pods that have failed are left out
-// by the server: they never come back.
+// newSources returns the sources. The server omits failed pods, because these never recover.
 func (c *Controller) newSources(client kubernetes.Interface) []*source {
 	core, discovery := client.CoreV1(), client.DiscoveryV1()
 	return []*source{
@@ -298,8 +297,8 @@ func newSource[L runtime.Object](
 	return s
 }
 
-// SourceError says why a kind of objects cannot be read at present. What was read
-// of it before stays.
+// SourceError reports that a kind of objects cannot be read at present. The objects that were read
+// before stay.
 type SourceError struct {
 	// Kind is the resource, for example "endpointslices".
 	Kind string
@@ -312,11 +311,10 @@ func (e SourceError) Error() string { return "list " + e.Kind + ": " + e.Err.Err
 // Unwrap returns Err.
 func (e SourceError) Unwrap() error { return e.Err }
 
-// Errors returns the kinds of objects that cannot be read at present, because the
-// API server is not reached or refuses; none if all is well. They are tried again.
-// An API server that refuses, or takes no connection, shows at once; one that does
-// not answer, or breaks connections, within seconds, although client-go has not
-// given up on the request.
+// Errors returns the kinds of objects that cannot be read at present, because the API server is
+// unreachable or rejects the request; none if all can be read. They are retried. A rejected request
+// or connection shows at once. A server that does not respond, or drops connections, shows within
+// seconds, even while client-go still waits for the request.
 func (c *Controller) Errors() []SourceError {
 	var out []SourceError
 	for _, s := range c.sources {

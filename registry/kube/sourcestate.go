@@ -6,8 +6,8 @@ import "github.com/pilotkit/pilotkit/configstore"
 
 var _ configstore.SourceStater = (*Controller)(nil)
 
-// SourceState implements configstore.SourceStater, by Errors: it is stale while there are any, and
-// fresh otherwise, once it has synced.
+// SourceState implements configstore.SourceStater by Errors. The state is stale while there are
+// any, and otherwise fresh, once the registry has synced.
 func (c *Controller) SourceState() configstore.SourceState {
 	s, errs := configstore.SourceState{Synced: c.HasSynced()}, c.Errors()
 	if len(errs) > 0 || s.Synced {

@@ -9,20 +9,20 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// state is everything that readers see. It is immutable: a batch makes another
-// one, which shares what did not change.
+// state is the published state. It is immutable: a batch creates another one, which shares the
+// unchanged parts.
 type state struct {
 	services *registry.ServiceSet
 	hosts    pmap.Map[registry.Hostname, *hostView]
 	pods     pmap.Map[objectKey, podValue]
-	// holders and workloadsAt find usable pods, slices, and workloads of other
-	// registries by an address.
+	// holders and workloadsAt find usable pods, slices, and workloads of other registries by an
+	// address.
 	holders     pmap.Map[string, holders]
 	workloadsAt pmap.Map[string, []*registry.WorkloadInstance]
 	// selectors finds services by a label of their selectors.
 	selectors pmap.Map[labelPair, []*host]
 	gateways  []registry.NetworkGateway
-	// mesh and network decide the networks of addresses.
+	// mesh and network determine the networks of addresses.
 	mesh    *mesh
 	network string
 }
@@ -47,7 +47,7 @@ func modelsChanged(hosts []*host) bool {
 	return false
 }
 
-// changedServices yields the host names whose service is another one, with it.
+// changedServices yields the host names whose service changed, with the new service.
 func changedServices(hosts []*host) iter.Seq2[registry.Hostname, []*registry.Service] {
 	return func(yield func(registry.Hostname, []*registry.Service) bool) {
 		for _, h := range hosts {

@@ -18,9 +18,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// TestStrangeObjects gives a registry objects with anything in any field, also what no
-// API server admits. Nothing panics, queries have answers, and in the end it shows what
-// one shows that sees only the objects that are left.
+// TestStrangeObjects gives a registry objects with arbitrary values in any field, even values that
+// no API server accepts. Nothing panics, and queries return. In the end the content equals that of
+// a registry that receives only the remaining objects.
 func TestStrangeObjects(t *testing.T) {
 	t.Parallel()
 	for _, seed := range histories.Seeds(t, 20) {
@@ -52,7 +52,7 @@ func TestStrangeObjects(t *testing.T) {
 	}
 }
 
-// askAnything asks what a server asks; only that there is an answer matters.
+// askAnything makes the queries of a server, and ignores the results.
 func askAnything(k *kube.Controller) {
 	for _, s := range k.Services() {
 		k.InstancesByPort(s, 0)
@@ -66,7 +66,7 @@ func askAnything(k *kube.Controller) {
 
 type strangeness struct{ *rand.Rand }
 
-// change puts or removes an object of some kind, and keeps what is left.
+// change adds or removes an object of some kind, and updates the remaining objects in left.
 func (r strangeness) change(k *kube.Controller, left map[string]runtime.Object) {
 	kind := []string{"Service", "EndpointSlice", "Pod", "Node", "Namespace"}[r.IntN(5)]
 	o := emptyObject(kind)
@@ -89,7 +89,7 @@ func (r strangeness) change(k *kube.Controller, left map[string]runtime.Object) 
 	left[key] = o
 }
 
-// fill sets some fields of a value, to what other fields may mean something by.
+// fill sets some fields of a value, to values that other fields may reference.
 func (r strangeness) fill(v reflect.Value, depth int) {
 	texts := []string{
 		"", "a", "b", "ns1", "10.0.0.1", "fd00::1", "::ffff:10.0.0.1", "no address", "/", "///", ",", "{}", "null", "None", "~", "~,.",

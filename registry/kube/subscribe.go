@@ -13,9 +13,9 @@ func (c *Controller) AppendServiceHandler(handler registry.ServiceHandler) {
 	c.SubscribeServices(handler)
 }
 
-// AppendWorkloadHandler implements registry.Controller. Handlers are notified of
-// the pods that are ready, have not ended, and are not being deleted. They
-// never see the workloads of others.
+// AppendWorkloadHandler implements registry.Controller. Handlers are notified of the pods that are
+// ready, have not ended, and are not being deleted. They never see the workloads of other
+// registries.
 func (c *Controller) AppendWorkloadHandler(handler func(*registry.WorkloadInstance, registry.Event)) {
 	c.SubscribeWorkloads(handler)
 }
@@ -23,22 +23,21 @@ func (c *Controller) AppendWorkloadHandler(handler func(*registry.WorkloadInstan
 // AppendNetworkGatewayHandler implements registry.ServiceDiscovery.
 func (c *Controller) AppendNetworkGatewayHandler(handler func()) { c.SubscribeNetworkGateways(handler) }
 
-// SubscribeServices is like AppendServiceHandler, but returns a cancel function:
-// once cancel has returned no further change is handed to the handler; one that is
-// being handled may still be in progress. cancel may be called many times, from
-// anywhere.
+// SubscribeServices is like AppendServiceHandler, but returns a cancel function. After cancel has
+// returned, the handler gets no further change; a call in progress may still run. cancel may be
+// called many times, from any goroutine.
 func (c *Controller) SubscribeServices(handler registry.ServiceHandler) (cancel func()) {
 	return c.publisher.SubscribeServices(handler)
 }
 
-// SubscribeWorkloads is like AppendWorkloadHandler, but returns a cancel function,
-// as SubscribeServices does.
+// SubscribeWorkloads is like AppendWorkloadHandler, but returns a cancel function, as
+// SubscribeServices does.
 func (c *Controller) SubscribeWorkloads(handler registry.WorkloadHandler) (cancel func()) {
 	return c.publisher.SubscribeWorkloads(handler)
 }
 
-// SubscribeNetworkGateways is like AppendNetworkGatewayHandler, but returns a
-// cancel function, as SubscribeServices does.
+// SubscribeNetworkGateways is like AppendNetworkGatewayHandler, but returns a cancel function, as
+// SubscribeServices does.
 func (c *Controller) SubscribeNetworkGateways(handler func()) (cancel func()) {
 	return c.publisher.SubscribeNetworkGateways(handler)
 }

@@ -28,7 +28,7 @@ type system struct {
 	// entries is the ServiceEntry registry, or nil.
 	entries  *serviceentry.Controller
 	networks []kube.Network
-	// objects counts those that were created.
+	// objects is the number of created objects.
 	objects int
 
 	workloads    []workloadCall
@@ -133,7 +133,7 @@ func (sys *system) mesh(c *cluster) kube.Mesh {
 	return m
 }
 
-// makeKube makes a registry of a cluster, filled with what the API server has.
+// makeKube creates a registry of a cluster, filled with the objects of the API server.
 func (sys *system) makeKube(c *cluster, updater xdsupdate.XDSUpdater) *kube.Controller {
 	o := sys.scenario.Options
 	k := kube.New(nil, updater, kube.Options{
@@ -209,7 +209,7 @@ func (sys *system) watchEntries(c *cluster, from *serviceentry.Controller) {
 // disconnect removes the registries of a cluster.
 func (sys *system) disconnect(c *cluster) {
 	former := c.kube
-	defer former.Drain() // what it had is taken back
+	defer former.Drain() // removes its content
 	sys.registry.DeleteRegistryIfCurrent(former)
 	if c.remote != nil {
 		sys.registry.DeleteRegistryIfCurrent(c.remote)
@@ -222,13 +222,13 @@ func (sys *system) disconnect(c *cluster) {
 	sys.pushCluster()
 }
 
-// restarted: the handlers of a cluster's registry are going to be those of another
-// one, and start anew.
+// restarted prepares the handlers of a cluster for another registry: they start with an empty
+// state.
 func (sys *system) restarted(c *cluster) {
 	sys.workloads = append(sys.workloads, workloadCall{registry: "Kubernetes/" + string(c.id)})
 }
 
-// pushCluster is what a program does when a cluster has come or gone.
+// pushCluster requests the push that a host makes when a cluster was added or removed.
 func (sys *system) pushCluster() {
 	sys.updater.ConfigUpdate(&xdsupdate.PushRequest{
 		Full: true, Forced: true, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonCluster: 1},
@@ -245,7 +245,7 @@ func (sys *system) replace(c *cluster) {
 		c.kube = k
 		return k
 	})
-	former.Drain() // what it had is taken back
+	former.Drain() // removes its content
 	for _, from := range []*serviceentry.Controller{remote, sys.entries} {
 		if from != nil && from.Cluster() == c.id {
 			from.AppendWorkloadHandler(c.kube.WorkloadInstanceHandler)
@@ -255,8 +255,8 @@ func (sys *system) replace(c *cluster) {
 	sys.pushCluster()
 }
 
-// catchUp lets everything finish that a change set off. What one registry's
-// handlers do may concern another one, hence several rounds.
+// catchUp completes all effects of a change. Handlers of one registry may affect another one, so it
+// makes several rounds.
 func (sys *system) catchUp() {
 	for range 4 {
 		for _, c := range sys.clusters {

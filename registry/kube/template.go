@@ -12,28 +12,28 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// podTemplate is what the pods of a workload have in common. It is immutable, but
-// for what only the templates use.
+// podTemplate has the fields that the pods of a workload have in common. It is immutable, except
+// for the fields that only templates uses.
 type podTemplate struct {
-	// labels are those of the object.
+	// labels are the labels of the object.
 	labels            registry.Labels
 	account, workload string
-	// hostname and subdomain are those of the spec; the first counts only if the
-	// second is set, and is then "" for the name of the pod.
+	// hostname and subdomain are those fields of the spec. The hostname is set only if the
+	// subdomain is, and is then "" for the name of the pod.
 	hostname, subdomain string
-	// redirection is the annotation by that name, which proxies are pushed for.
+	// redirection is the value of annotationRedirection. A change of it pushes to proxies.
 	redirection string
-	// ports are the named ones of the containers.
+	// ports are the named ports of the containers.
 	ports []registry.WorkloadPort
 
 	hash  uint64
 	users int
-	// next has the same hash.
+	// next is the next template with the same hash.
 	next *podTemplate
 }
 
-// portMap returns the TCP ports by name, for handlers of workloads; the first of a
-// name counts.
+// portMap returns the TCP ports by name, for workload handlers. Of several ports with one name the
+// first is used.
 func (t *podTemplate) portMap() map[string]uint32 {
 	var out map[string]uint32
 	for _, port := range t.ports {
@@ -56,8 +56,8 @@ func sameTemplate(a, b *podTemplate) bool {
 		slices.Equal(a.ports, b.ports) && maps.Equal(a.labels, b.labels)
 }
 
-// templates keep one copy of equal templates, and count its users. What has no
-// user is dropped.
+// templates keeps one copy of equal templates, and counts its users. A template without users is
+// dropped.
 type templates struct {
 	seed   maphash.Seed
 	byHash map[uint64]*podTemplate
@@ -67,16 +67,16 @@ func newTemplates() templates {
 	return templates{maphash.MakeSeed(), map[uint64]*podTemplate{}}
 }
 
-// hashOf returns a hash of what mostly tells templates apart.
+// hashOf returns a hash of the fields that distinguish most templates.
 func (t *templates) hashOf(p *podTemplate) uint64 {
 	sum := maphash.String(t.seed, p.workload)
 	for k, v := range p.labels {
-		sum += maphash.String(t.seed, k) ^ 3*maphash.String(t.seed, v) // in any order
+		sum += maphash.String(t.seed, k) ^ 3*maphash.String(t.seed, v) // independent of the order
 	}
 	return sum
 }
 
-// acquire returns the copy of a template, which has one more user.
+// acquire returns the shared copy of a template, with one more user.
 func (t *templates) acquire(p *podTemplate) *podTemplate {
 	hash := t.hashOf(p)
 	first := t.byHash[hash]
@@ -92,7 +92,7 @@ func (t *templates) acquire(p *podTemplate) *podTemplate {
 	return &kept
 }
 
-// release takes back what acquire has returned.
+// release releases a template that acquire returned.
 func (t *templates) release(p *podTemplate) {
 	if p.users--; p.users > 0 {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry/kube"
 )
 
-// What is dropped of an object of a list is nothing that the registry reads: it gets the
-// same of it as of one that a watch shows.
+// Trimming an object of a list removes no field that the registry reads: the result equals that of
+// the same object in a watch.
 func TestTrimmedObjects(t *testing.T) {
 	t.Parallel()
 	h := &history{Rand: rand.New(rand.NewPCG(1, 0))}

@@ -11,18 +11,17 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Verify computes what the registry shows from scratch, from the objects that it
-// has, and returns how that differs from what it shows: nothing, unless there is a
-// defect. It costs as much as the first sync, on the goroutine that handles events.
-// The error is that of ctx, or that Run has ended. Handlers and the updater must
-// not call it.
+// Verify recomputes the content of the registry from its objects, and returns the differences from
+// the published content. Unless there is a bug, there are none. It costs as much as the first sync,
+// on the goroutine that handles events. The error is that of ctx, or reports that Run has ended.
+// Handlers and the updater must not call it.
 func (c *Controller) Verify(ctx context.Context) ([]string, error) {
 	var out []string
 	err := c.inspect(ctx, func(e *engine) { out = e.differences(e.fromScratch()) })
 	return out, err
 }
 
-// fromScratch returns an engine that has seen nothing but what exists now.
+// fromScratch returns an engine that has processed only the current objects.
 func (e *engine) fromScratch() *engine {
 	o := *e.options
 	out := newEngine(&o)
@@ -72,8 +71,7 @@ func (e *engine) copyObjects(s *space) {
 	}
 }
 
-// differences returns how an engine differs from one that was computed from
-// scratch.
+// differences returns the differences between an engine and one that was recomputed from scratch.
 func (e *engine) differences(right *engine) []string {
 	var out []string
 	seen := map[registry.Hostname]bool{}

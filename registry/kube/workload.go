@@ -8,11 +8,11 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// applyWorkload takes a workload of another registry.
+// applyWorkload applies a workload of another registry.
 func (e *engine) applyWorkload(w *registry.WorkloadInstance, deleted bool) {
 	k := w.Key()
 	old := e.workloads[k]
-	// As in Istio a workload without labels is selected by nothing.
+	// As in Istio, no service selects a workload without labels.
 	if deleted || w.Namespace == "" || len(w.Endpoint.Attributes().Labels) == 0 {
 		w = nil
 	}
@@ -62,15 +62,15 @@ func (e *engine) forgetWorkload(k registry.WorkloadKey, w *registry.WorkloadInst
 	}
 }
 
-// reselectFor makes the batch look at the services that select a workload.
+// reselectFor marks the services that select a workload.
 func (e *engine) reselectFor(w *registry.WorkloadInstance) {
 	for _, h := range e.selecting(w.Namespace, w.Endpoint.Attributes().Labels) {
 		e.batch.touch(h).reselect = true
 	}
 }
 
-// indexSelector makes a service be found by one label of its selector: by that by
-// which the fewest others are found, since many services may share the others.
+// indexSelector indexes a service under one label of its selector: the one with the fewest
+// services, because many services may share the others.
 func (e *engine) indexSelector(h *host) {
 	was := h.indexed
 	if h.object != nil && was != (labelPair{}) && h.object.selector[was.key] == was.value {
@@ -99,8 +99,8 @@ func (e *engine) indexSelector(h *host) {
 	e.selectors.Set(h.indexed, append(slices.Clip(list), h))
 }
 
-// candidatesOf returns the workloads that have a label of a service's selector: of
-// the labels that which the fewest have.
+// candidatesOf returns the workloads with one label of a service's selector: the label with the
+// fewest workloads.
 func (e *engine) candidatesOf(s *service) map[registry.WorkloadKey]*registry.WorkloadInstance {
 	var out map[registry.WorkloadKey]*registry.WorkloadInstance
 	first := true
@@ -112,7 +112,7 @@ func (e *engine) candidatesOf(s *service) map[registry.WorkloadKey]*registry.Wor
 	return out
 }
 
-// selecting returns the hosts whose services select labels, in no order.
+// selecting returns the hosts whose services select labels, in unspecified order.
 func (e *engine) selecting(namespace string, labels registry.Labels) []*host {
 	var out []*host
 	for key, value := range labels {
@@ -126,8 +126,7 @@ func (e *engine) selecting(namespace string, labels registry.Labels) []*host {
 	return out
 }
 
-// buildForeign makes the endpoints of workloads that a service selects as they
-// should be now.
+// buildForeign rebuilds the endpoints of the workloads that a service selects.
 func (e *engine) buildForeign(h *host) {
 	next := map[registry.WorkloadKey][]*registry.Endpoint{}
 	if s := h.object; h.reported() && s.resolution() == registry.ClientSideLB {
@@ -162,11 +161,11 @@ func (e *engine) buildForeign(h *host) {
 	}
 }
 
-// workloadEndpoints returns the endpoints of a workload for the ports of a
-// service that selects it, by Istio's rules: a numeric target port gives way to the
-// workload's port of the service port's name; a named one is looked up, and leaves
-// the endpoint out if the workload lacks it; without a target port it is the
-// service port's number.
+// workloadEndpoints returns the endpoints of a workload for the ports of a service that selects it,
+// by Istio's rules. The port is the workload's port with the service port's name, if there is one,
+// instead of a numeric target port. A named target port is looked up in the workload; if the
+// workload lacks it, the endpoint is omitted. Without a target port it is the service port's
+// number.
 func workloadEndpoints(s *service, w *registry.WorkloadInstance) []*registry.Endpoint {
 	var out []*registry.Endpoint
 	for _, p := range s.ports {

@@ -14,9 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// TestPushReadsARegistryBetweenChanges: several goroutines change a registry, and
-// whatever a push captures of the registry and of the endpoint index belongs
-// together.
+// TestPushReadsARegistryBetweenChanges: while several goroutines change a registry, the snapshots
+// of the registry and of the endpoint index in a push match.
 func TestPushReadsARegistryBetweenChanges(t *testing.T) {
 	const host, namespace = "a.example.com", "ns"
 	var r *memory.Registry
@@ -65,8 +64,8 @@ func TestPushReadsARegistryBetweenChanges(t *testing.T) {
 	}
 }
 
-// TestHandlersCanFlush: handlers run after the batch, so that one of them may wait
-// for a push of what it was called for.
+// TestHandlersCanFlush: handlers run after the batch, so a handler may wait for the push of the
+// change that it was called for.
 func TestHandlersCanFlush(t *testing.T) {
 	var names []string
 	p := xdsupdate.NewPusher(func(req *xdsupdate.PushRequest) { names = append(names, req.Keys()[0].Name) })

@@ -67,8 +67,7 @@ func BenchmarkSetEndpointsOfOne(b *testing.B) {
 	})
 }
 
-// BenchmarkSetEndpointsUnchanged hands over the n endpoints that are there, which
-// is what a program that polls does.
+// BenchmarkSetEndpointsUnchanged sets the n existing endpoints again, as a host that polls does.
 func BenchmarkSetEndpointsUnchanged(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		b.Helper()
@@ -98,8 +97,8 @@ func BenchmarkSetService(b *testing.B) {
 	})
 }
 
-// BenchmarkReplace hands over n services with three endpoints each, made anew, of which
-// one endpoint has changed, which is what a program that lists a catalogue does.
+// BenchmarkReplace sets n newly allocated services with three endpoints each. One endpoint has
+// changed, as in a host that lists a catalogue.
 func BenchmarkReplace(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		b.Helper()
@@ -116,7 +115,7 @@ func BenchmarkReplace(b *testing.B) {
 	})
 }
 
-// BenchmarkServices lists n services of which none has changed.
+// BenchmarkServices lists n unchanged services.
 func BenchmarkServices(b *testing.B) {
 	sizes(b, func(b *testing.B, n int) {
 		b.Helper()

@@ -10,17 +10,17 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Definition is a service with all its endpoints, none of which is fine.
+// Definition is a service with all its endpoints. There may be none.
 type Definition struct {
 	Service   *registry.Service
 	Endpoints []*registry.Endpoint
 }
 
-// Check returns nil if Set and Replace take the definition, else an *InvalidError, of
-// the first field that they refuse: what SetService refuses, and an endpoint that is
-// nil, has no address, has an address that is neither an IP address nor the path of a
-// unix socket while no proxy resolves names for the service, has a port out of range,
-// or serves no port of the service.
+// Check returns nil if Set and Replace accept the definition. Otherwise it returns an *InvalidError
+// for the first invalid field. A field is invalid if SetService rejects it. An endpoint is invalid
+// if it is nil, has no address, has a port out of range, or serves no port of the service. Its
+// address must be an IP address or the path of a unix socket, unless proxies resolve names for the
+// service.
 func (d Definition) Check() error {
 	if d.Service == nil {
 		return &InvalidError{Reason: "no service"}
@@ -36,8 +36,8 @@ func (d Definition) Check() error {
 	return nil
 }
 
-// checkEndpoint returns which field of an endpoint cannot be used and why, or no
-// reason.
+// checkEndpoint returns the first invalid field of an endpoint and the reason; an empty reason if
+// the endpoint is valid.
 func checkEndpoint(s *registry.Service, e *registry.Endpoint) (field, reason string) {
 	if e == nil {
 		return "", "is nil"
@@ -61,8 +61,8 @@ func checkEndpoint(s *registry.Service, e *registry.Endpoint) (field, reason str
 	return "", ""
 }
 
-// checkAddress returns why an address cannot be used, or "". Only where proxies
-// balance over what they are sent it has to be one that they can connect to.
+// checkAddress returns the reason why an address is invalid, or "". Proxies must be able to connect
+// to the address itself only if they balance over the endpoints that they are sent.
 func checkAddress(s *registry.Service, address string) string {
 	if address == "" {
 		return "is empty"

@@ -8,24 +8,22 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Services returns all services in the order of registry.CompareServices. It
-// costs nothing if no service has changed since the last call.
+// Services returns all services in the order of registry.CompareServices. It costs nothing if no
+// service has changed since the last call.
 func (r *Registry) Services() []*registry.Service { return r.publisher.State().services.List() }
 
 // ServiceSnapshot implements registry.ServiceSnapshotter.
 func (r *Registry) ServiceSnapshot() *registry.ServiceSet { return r.publisher.State().services }
 
-// GetService returns the service of a host name, or nil. Of several, which have
-// different namespaces, it is the first by
-// registry.ComparePrecedence.
+// GetService returns the service of a host name, or nil. Of several services, in different
+// namespaces, it returns the first by registry.ComparePrecedence.
 func (r *Registry) GetService(hostname registry.Hostname) *registry.Service {
 	return r.publisher.State().services.Get(hostname)
 }
 
-// InstancesByPort returns the instances of a service, which is found by host name
-// and namespace, on the service port of a number, or on all ports for 0; sorted
-// by registry.CompareEndpoints. An endpoint whose port is not one of the
-// service's gives none.
+// InstancesByPort returns the instances of a service on the service port with a number, or on all
+// ports for 0, sorted by registry.CompareEndpoints. The service is looked up by host name and
+// namespace. An endpoint whose port is not a port of the service gives no instance.
 func (r *Registry) InstancesByPort(service *registry.Service, servicePort uint32) []*registry.ServiceInstance {
 	if service == nil {
 		return nil
@@ -43,8 +41,8 @@ func (r *Registry) InstancesByPort(service *registry.Service, servicePort uint32
 	return out
 }
 
-// instance returns an endpoint as an instance of the service port that it names,
-// by number or else by name, or nil.
+// instance returns an endpoint as an instance of the service port that it names, by number or else
+// by name. It returns nil if there is no such port.
 func instance(s *registry.Service, e *registry.Endpoint) *registry.ServiceInstance {
 	port := s.PortByName(e.ServicePortName)
 	if e.ServicePort != 0 {
@@ -56,9 +54,9 @@ func instance(s *registry.Service, e *registry.Endpoint) *registry.ServiceInstan
 	return &registry.ServiceInstance{Service: s, ServicePort: port, Endpoint: e}
 }
 
-// GetProxyServiceInstances returns the instances that the proxy itself is: those
-// of endpoints that have one of its addresses, of services of its namespace if
-// that is known. They are sorted by service and endpoint.
+// GetProxyServiceInstances returns the instances that run on the proxy's workload: the endpoints
+// with one of the proxy's addresses, of services of its namespace if that is known. They are sorted
+// by service and endpoint.
 func (r *Registry) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
 	s := r.publisher.State()
 	seen := map[serviceEndpoint]bool{}
@@ -84,10 +82,9 @@ func (r *Registry) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.S
 	return out
 }
 
-// GetProxyWorkloadLabels returns the labels of the workload that has one of the
-// proxy's addresses, or nil if there is none. Of several it is the first of the
-// proxy's own namespace, else the first of all, by
-// registry.CompareWorkloads.
+// GetProxyWorkloadLabels returns the labels of the workload with one of the proxy's addresses, nil
+// if there is none. Of several workloads it uses the first in the proxy's own namespace, or else
+// the first of all, by registry.CompareWorkloads.
 func (r *Registry) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
 	s := r.publisher.State()
 	var found []*registry.WorkloadInstance

@@ -13,13 +13,11 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// SetEndpoints replaces all endpoints of a service; none is fine. What is equal to
-// an endpoint that is there stays as it was, so that handing over an unchanged
-// list changes nothing. Of equal endpoints in the list one is kept. The slice
-// remains the caller's.
+// SetEndpoints replaces all endpoints of a service; the list may be empty. An existing endpoint
+// that is equal to one in the list is kept, so setting an unchanged list changes nothing. Of equal
+// endpoints in the list one is kept. The slice remains the caller's.
 //
-// The error is ErrUnknownService if there is no such service, ErrInvalid if an
-// endpoint is nil.
+// The error is ErrUnknownService if there is no such service, ErrInvalid if an endpoint is nil.
 func (r *Registry) SetEndpoints(hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) error {
 	k := serviceKey{hostname: hostname, namespace: namespace}
 	if slices.Contains(endpoints, nil) {
@@ -37,24 +35,24 @@ func (r *Registry) SetEndpoints(hostname registry.Hostname, namespace string, en
 	})
 }
 
-// AddEndpoint adds an endpoint to a service. If an equal one is there, it stays
-// instead. Errors as for SetEndpoints.
+// AddEndpoint adds an endpoint to a service. If an equal one exists, that one is kept instead. It
+// returns the errors of SetEndpoints.
 func (r *Registry) AddEndpoint(hostname registry.Hostname, namespace string, endpoint *registry.Endpoint) error {
 	return r.ChangeEndpoints(hostname, namespace, []xdsupdate.EndpointChange{{New: endpoint}})
 }
 
-// RemoveEndpoint removes the endpoint that is equal to the given one. Errors as
-// for ChangeEndpoints.
+// RemoveEndpoint removes the endpoint that is equal to the given one. It returns the errors of
+// ChangeEndpoints.
 func (r *Registry) RemoveEndpoint(hostname registry.Hostname, namespace string, endpoint *registry.Endpoint) error {
 	return r.ChangeEndpoints(hostname, namespace, []xdsupdate.EndpointChange{{Old: endpoint}})
 }
 
-// ChangeEndpoints makes several changes to the endpoints of a service in one step,
-// at the cost of what changes. Old is the endpoint that is there, or one equal to
-// it; nil adds. New takes its place; nil removes.
+// ChangeEndpoints makes several changes to the endpoints of a service in one step, at the cost of
+// the change. Old is an existing endpoint, or one equal to it; nil adds. New replaces it; nil
+// removes.
 //
-// Nothing is changed if there is an error: ErrUnknownService, ErrUnknownEndpoint
-// if an Old is not there, ErrInvalid if a change has neither Old nor New.
+// After an error the registry is unchanged. The errors are ErrUnknownService, ErrUnknownEndpoint if
+// an Old does not exist, ErrInvalid if a change has neither Old nor New.
 func (r *Registry) ChangeEndpoints(hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange) error {
 	k := serviceKey{hostname: hostname, namespace: namespace}
 	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
@@ -80,8 +78,8 @@ func (r *Registry) ChangeEndpoints(hostname registry.Hostname, namespace string,
 	})
 }
 
-// apply makes one change and returns it with the endpoints that are really gone
-// and there: Old and New are the same if nothing changed.
+// apply makes one change. It returns the change with the endpoints that were really removed and
+// added: Old and New are the same if nothing changed.
 func apply(list *publish.Editor, c xdsupdate.EndpointChange) (xdsupdate.EndpointChange, error) {
 	if c.Old != nil {
 		old, ok := find(list.Sorted(), c.Old)
@@ -112,7 +110,7 @@ func find(list publish.Endpoints, e *registry.Endpoint) (*registry.Endpoint, boo
 	if found, ok := list.Find(registry.CompareEndpoints, e); ok {
 		return found, true
 	}
-	// Equal ignores the order of addresses, on which the order of the list depends.
+	// Equal ignores the order of addresses, but the order of the list depends on it.
 	switch len(e.Addresses) {
 	case 0, 1:
 		return nil, false
@@ -129,7 +127,8 @@ func find(list publish.Endpoints, e *registry.Endpoint) (*registry.Endpoint, boo
 	return nil, false
 }
 
-// net removes what is both made and unmade in one list of changes.
+// net merges successive changes of one endpoint, and drops an endpoint that the list both adds and
+// removes.
 func net(changes []xdsupdate.EndpointChange) []xdsupdate.EndpointChange {
 	var out []xdsupdate.EndpointChange
 	for _, c := range changes {
@@ -146,7 +145,7 @@ func net(changes []xdsupdate.EndpointChange) []xdsupdate.EndpointChange {
 	return out
 }
 
-// withEndpoints returns the state with other endpoints of a service.
+// withEndpoints returns the state with the endpoints of a service replaced.
 func (s *state) withEndpoints(
 	service *registry.Service, endpoints publish.Endpoints, changes []xdsupdate.EndpointChange,
 ) (*state, *publish.Change, error) {
@@ -165,8 +164,9 @@ func (s *state) withEndpoints(
 	return next, c, nil
 }
 
-// difference returns the endpoints of a sorted list, which has no equal ones, that are
-// not in another list, and those of the other one that are not in it, once each.
+// difference compares a sorted list without equal endpoints to another list. It returns the
+// endpoints that are only in the first list, and the endpoints that are only in the second, once
+// each.
 func difference(old publish.Endpoints, list []*registry.Endpoint) (removed, added []*registry.Endpoint) {
 	if !slices.IsSortedFunc(list, registry.CompareEndpoints) {
 		list = slices.Clone(list)
@@ -202,9 +202,9 @@ func appendOnce(list []*registry.Endpoint, e *registry.Endpoint) []*registry.End
 	return append(list, e)
 }
 
-// withoutReordered leaves out what differs from an endpoint of the old list, or from
-// another added one, in the order of its addresses only: the order of lists depends on
-// that, Equal does not.
+// withoutReordered removes endpoints that differ from one in the old list, or from another added
+// one, only in the order of their addresses. Such endpoints are Equal, but have different positions
+// in the order of lists.
 func withoutReordered(old publish.Endpoints, removed, added []*registry.Endpoint) (stillRemoved, stillAdded []*registry.Endpoint) {
 	there := byAddresses(old.All())
 	stays := map[*registry.Endpoint]bool{}
@@ -222,7 +222,7 @@ func withoutReordered(old publish.Endpoints, removed, added []*registry.Endpoint
 
 func hasSeveral(e *registry.Endpoint) bool { return len(e.Addresses) > 1 }
 
-// byAddresses finds endpoints by their addresses, in whatever order.
+// byAddresses indexes endpoints by their addresses, ignoring the order of the addresses.
 func byAddresses(endpoints iter.Seq[*registry.Endpoint]) map[string][]*registry.Endpoint {
 	out := map[string][]*registry.Endpoint{}
 	for e := range endpoints {

@@ -11,28 +11,25 @@ import (
 
 // The errors of this package, always wrapped with the verb and the service.
 var (
-	// ErrInvalid: the service, endpoint or workload cannot be used as it is.
+	// ErrInvalid means that the service, endpoint or workload is invalid.
 	ErrInvalid = errors.New("invalid")
-	// ErrUnknownService: the registry has no service of that host name and
-	// namespace.
+	// ErrUnknownService means that the registry has no service of that host name and namespace.
 	ErrUnknownService = errors.New("unknown service")
-	// ErrUnknownEndpoint: the service has no such endpoint.
+	// ErrUnknownEndpoint means that the service has no such endpoint.
 	ErrUnknownEndpoint = errors.New("unknown endpoint")
-	// ErrUnknownWorkload: the registry has no workload of that key.
+	// ErrUnknownWorkload means that the registry has no workload with that key.
 	ErrUnknownWorkload = errors.New("unknown workload")
 )
 
-// InvalidError says which field of a service, or of its endpoints, cannot be used. It
-// matches ErrInvalid.
+// InvalidError names an invalid field of a service, or of its endpoints. It matches ErrInvalid.
 type InvalidError struct {
-	// Hostname and Namespace are those of the service.
+	// Hostname and Namespace identify the service.
 	Hostname  registry.Hostname
 	Namespace string
-	// Field is the path of the field in the service, such as "ports[1].number", or in
-	// the list of its endpoints, such as "endpoints[3].addresses[0]"; empty if there is
-	// no service.
+	// Field is the path of the field in the service, such as "ports[1].number", or in the list of
+	// its endpoints, such as "endpoints[3].addresses[0]"; empty if the service is missing.
 	Field string
-	// Reason says what is wrong with the field.
+	// Reason explains why the field is invalid.
 	Reason string
 }
 
@@ -51,11 +48,11 @@ func invalid(s *registry.Service, field, reason string) error {
 	return &InvalidError{Hostname: s.Hostname, Namespace: s.Attributes.Namespace, Field: field, Reason: reason}
 }
 
-// maxPort is the largest number of a port.
+// maxPort is the largest port number.
 const maxPort = 65535
 
-// checkService returns why a service cannot be kept, or nil. There are few ports, so
-// that each is compared with all others.
+// checkService returns an error if a service is invalid. It compares each port with all others,
+// because services have few ports.
 func checkService(s *registry.Service) error {
 	if s.Hostname == "" {
 		return invalid(s, "hostname", "is empty")
@@ -68,7 +65,8 @@ func checkService(s *registry.Service) error {
 	return nil
 }
 
-// checkPort returns which field of a port cannot be used and why, or no reason.
+// checkPort returns the first invalid field of a port and the reason; an empty reason if the port
+// is valid.
 func checkPort(ports []*registry.Port, i int) (field, reason string) {
 	p := ports[i]
 	switch {

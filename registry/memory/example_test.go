@@ -10,7 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// A registry is filled with what the program knows.
+// The host fills a registry.
 func Example() {
 	reg := memory.New(memory.Options{Cluster: "east"})
 	shop := &registry.Service{
@@ -34,7 +34,7 @@ func Example() {
 	// shop.example.com 10.0.0.2 8080
 }
 
-// A handler first gets what is there, then what changes.
+// A handler first gets the existing services, then the changes.
 func ExampleRegistry_SubscribeServices() {
 	reg := memory.New(memory.Options{})
 	set := func(hostname registry.Hostname, port uint32) {

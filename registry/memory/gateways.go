@@ -9,13 +9,13 @@ import (
 	"github.com/pilotkit/pilotkit/registry/internal/publish"
 )
 
-// SetNetworkGateways replaces the gateways of all networks. The slice remains the
-// caller's; repetitions are dropped.
+// SetNetworkGateways replaces the gateways of all networks. The slice remains the caller's;
+// duplicates are dropped.
 func (r *Registry) SetNetworkGateways(gateways []registry.NetworkGateway) {
 	sorted := slices.Clone(gateways)
 	slices.SortFunc(sorted, registry.CompareNetworkGateways)
 	sorted = slices.Compact(sorted)
-	// The edit below returns no error.
+	// The edit returns no error.
 	_ = r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
 		if slices.Equal(s.gateways, sorted) {
 			return s, nil, nil
@@ -26,6 +26,5 @@ func (r *Registry) SetNetworkGateways(gateways []registry.NetworkGateway) {
 	})
 }
 
-// NetworkGateways returns the gateways, in the order of
-// registry.CompareNetworkGateways.
+// NetworkGateways returns the gateways, in the order of registry.CompareNetworkGateways.
 func (r *Registry) NetworkGateways() []registry.NetworkGateway { return r.publisher.State().gateways }

@@ -12,9 +12,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// catalogue is a registry of a program's own, for a discovery system that has
-// records. What it embeds keeps the promises of package registry; all that is
-// left is to turn records into services and endpoints.
+// catalogue is a host's own registry, for a discovery system with records. The embedded registry
+// fulfills the contract of package registry; the host only converts records into services and
+// endpoints.
 type catalogue struct{ *memory.Registry }
 
 // record is one service of the discovery system.

@@ -12,10 +12,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Registry is a registry that the program fills. Create it with New.
+// Registry is a registry that the host fills. Create it with New.
 type Registry struct {
 	opts      Options
-	publisher *publish.Publisher[struct{}, state] // each change is a commit: there are no events
+	publisher *publish.Publisher[struct{}, state] // each change is a commit; the publisher has no event queue
 }
 
 var (
@@ -27,7 +27,7 @@ var (
 	_ configstore.Flusher         = (*Registry)(nil)
 )
 
-// New returns an empty registry. It starts nothing.
+// New returns an empty registry. It starts no goroutine.
 func New(opts ...Options) *Registry {
 	o := options.One("memory.New", opts)
 	if o.Provider == "" {
@@ -47,8 +47,8 @@ func (r *Registry) Provider() registry.ProviderID { return r.opts.Provider }
 // Cluster returns Options.Cluster.
 func (r *Registry) Cluster() registry.ClusterID { return r.opts.Cluster }
 
-// Run delivers until stop is closed; from then on neither the updater nor handlers
-// are called. A second call panics. The registry works without it.
+// Run delivers until stop is closed. After that neither the updater nor handlers are called. A
+// second call panics. The registry works without Run.
 func (r *Registry) Run(stop <-chan struct{}) { r.publisher.Run(stop) }
 
 // Drain implements configstore.Drainer.
@@ -57,8 +57,7 @@ func (r *Registry) Drain() { r.publisher.Drain() }
 // Flush implements configstore.Flusher.
 func (r *Registry) Flush(ctx context.Context) error { return r.publisher.Flush(ctx) }
 
-// HasSynced reports whether the program has filled in the initial state, by
-// Options.HasSynced.
+// HasSynced reports whether the host has set the initial state, by Options.HasSynced.
 func (r *Registry) HasSynced() bool { return r.opts.HasSynced == nil || r.opts.HasSynced() }
 
 // SubscribeServices implements registry.Subscriber.
@@ -76,18 +75,15 @@ func (r *Registry) SubscribeNetworkGateways(handler func()) (cancel func()) {
 	return r.publisher.SubscribeNetworkGateways(handler)
 }
 
-// AppendServiceHandler adds a handler of service changes. It first gets the
-// services that are there.
+// AppendServiceHandler adds a handler of service changes. It first gets the existing services.
 func (r *Registry) AppendServiceHandler(handler registry.ServiceHandler) {
 	r.SubscribeServices(handler)
 }
 
-// AppendWorkloadHandler adds a handler of workload changes. It first gets the
-// workloads that are there.
+// AppendWorkloadHandler adds a handler of workload changes. It first gets the existing workloads.
 func (r *Registry) AppendWorkloadHandler(handler func(*registry.WorkloadInstance, registry.Event)) {
 	r.SubscribeWorkloads(handler)
 }
 
-// AppendNetworkGatewayHandler adds a function that is called after the gateways
-// have changed.
+// AppendNetworkGatewayHandler adds a function that is called after each change of the gateways.
 func (r *Registry) AppendNetworkGatewayHandler(handler func()) { r.SubscribeNetworkGateways(handler) }

@@ -113,8 +113,8 @@ func addresses(r *memory.Registry, hostname registry.Hostname) []string {
 	return out
 }
 
-// TestEqualEndpointStays: what did not change keeps its identity, whatever the
-// order of its addresses.
+// TestEqualEndpointStays: unchanged endpoints keep their identity, independent of the order of
+// their addresses.
 func TestEqualEndpointStays(t *testing.T) {
 	r := memory.New(memory.Options{})
 	must(t, r.SetService(service("a.example.com", "ns", registry.ClientSideLB)))
@@ -199,7 +199,7 @@ func TestHasSynced(t *testing.T) {
 	}
 }
 
-// TestAfterRun: when Run has ended no handler is notified, and reads go on.
+// TestAfterRun: after Run has ended no handler is notified, and reads still work.
 func TestAfterRun(t *testing.T) {
 	r := memory.New(memory.Options{Cluster: "east"})
 	notified := 0
@@ -216,8 +216,8 @@ func TestAfterRun(t *testing.T) {
 	}
 }
 
-// TestIndexFollows: after random changes by several goroutines, beside readers, an
-// index fed by the updater's calls has what the registry has.
+// TestIndexFollows: after random changes by several goroutines, with concurrent readers, an index
+// fed by the updater's calls equals the registry.
 func TestIndexFollows(t *testing.T) {
 	for _, kind := range []string{"lists", "deltas"} {
 		t.Run(kind, func(t *testing.T) {

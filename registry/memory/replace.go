@@ -11,11 +11,11 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Set adds a service with its endpoints, or replaces that of the same host name and
-// namespace and all its endpoints, in one step: neither a reader nor a push has the one
-// without the other. Otherwise it is SetService and SetEndpoints.
+// Set adds a service with its endpoints, or replaces the service of the same host name and
+// namespace and all its endpoints, in one step: neither a reader nor a push has one without the
+// other. Apart from that it is equivalent to SetService and SetEndpoints.
 //
-// The error is an *InvalidError, by Definition.Check; then nothing has changed.
+// The error is an *InvalidError, by Definition.Check; then the registry is unchanged.
 func (r *Registry) Set(service *registry.Service, endpoints []*registry.Endpoint) error {
 	d := Definition{Service: service, Endpoints: endpoints}
 	if err := d.Check(); err != nil {
@@ -29,14 +29,13 @@ func (r *Registry) Set(service *registry.Service, endpoints []*registry.Endpoint
 	})
 }
 
-// Replace makes the registry have these services with these endpoints, and no others,
-// in one step, as Set does for one. What is equal to what is there is not reported, and
-// costs the comparison. Removals are reported first, in the order of Services, then
-// what is set, in the order given. Workloads and gateways stay. The slices remain the
-// caller's.
+// Replace makes these services with these endpoints the complete content of the registry, in one
+// step, as Set does for one service. Unchanged services and endpoints are not reported, and cost
+// the comparison. Removals are reported first, in the order of Services, then the other changes, in
+// the order given. Workloads and gateways are kept. The slices remain the caller's.
 //
-// The error is an *InvalidError, by Definition.Check or if a service is there twice;
-// then nothing has changed.
+// The error is an *InvalidError, by Definition.Check or for a duplicate service; then the registry
+// is unchanged.
 func (r *Registry) Replace(all []Definition) error {
 	completed := make([]Definition, len(all))
 	keys := make(map[serviceKey]struct{}, len(all))
@@ -65,25 +64,25 @@ func (r *Registry) Replace(all []Definition) error {
 	})
 }
 
-// draft is a state in the making, in which each service changes once at most.
+// draft builds a state. Each service changes at most once in it.
 type draft struct {
-	// state is what it is made from.
+	// state is the base of the draft.
 	state *state
-	// next is nil as long as it is equal to that. Its services are those of state, as
-	// they are replaced at once, by hosts.
+	// next is nil as long as nothing differs from the base. It has the services of the base until
+	// commit, which sets hosts in one pass.
 	next   *state
 	hosts  map[registry.Hostname][]*registry.Service
 	change publish.Change
 }
 
-// begin makes next.
+// begin creates next unless it exists.
 func (d *draft) begin() {
 	if d.next == nil {
 		d.next, d.hosts = d.state.clone(), map[registry.Hostname][]*registry.Service{}
 	}
 }
 
-// set puts a service and its endpoints in the place of those that are there.
+// set replaces a service and its endpoints.
 func (d *draft) set(def Definition) {
 	k := keyOf(def.Service)
 	reported := d.setService(k, d.state.service(k), def.Service)
@@ -103,8 +102,8 @@ func (d *draft) set(def Definition) {
 	}
 }
 
-// setService puts a service in the place of one that is there, or nil, and returns
-// whether anybody is to learn of it.
+// setService replaces old, which may be nil, by a service. It reports whether handlers are
+// notified.
 func (d *draft) setService(k serviceKey, old, service *registry.Service) (reported bool) {
 	if old != nil && same(old, service) {
 		return false
@@ -149,7 +148,7 @@ func (d *draft) push(k serviceKey, reason xdsupdate.TriggerReason) {
 	d.change.Pushes = append(d.change.Pushes, publish.Push{Reason: reason, Key: xdsupdate.ServiceKey(k.hostname, k.namespace)})
 }
 
-// commit returns what an edit of the publisher does.
+// commit returns the result of an edit of the publisher.
 func (d *draft) commit() (*state, *publish.Change, error) {
 	if d.next == nil {
 		return d.state, nil, nil

@@ -26,8 +26,8 @@ func definition(hostname registry.Hostname, resolution registry.Resolution, addr
 	return d
 }
 
-// TestReplace goes through what a list may change: each step is one batch, with the
-// calls of what differs.
+// TestReplace covers all changes of a list. Each step is one batch, with calls only for the
+// differences.
 func TestReplace(t *testing.T) {
 	u := &updater{index: xdsupdate.NewEndpointIndex()}
 	r := memory.New(memory.Options{Cluster: "east", Updater: u})
@@ -107,8 +107,7 @@ func sortedKeys(call string) string {
 	return call
 }
 
-// TestSetIsOneStep: handlers see the service with its endpoints, and so does whoever
-// reads within the updater.
+// TestSetIsOneStep: handlers, and reads within the updater, see the service with its endpoints.
 func TestSetIsOneStep(t *testing.T) {
 	u := &updater{index: xdsupdate.NewEndpointIndex()}
 	r := memory.New(memory.Options{Updater: u})
@@ -129,8 +128,8 @@ func TestSetIsOneStep(t *testing.T) {
 	}
 }
 
-// TestNoPushInBetween: no push captures a service without its endpoints, or those of
-// one state of the list with those of another.
+// TestNoPushInBetween: no push sees a service without its endpoints, or endpoints of two states of
+// the list.
 func TestNoPushInBetween(t *testing.T) {
 	var r *memory.Registry
 	var p *xdsupdate.Pusher
@@ -169,8 +168,8 @@ func TestNoPushInBetween(t *testing.T) {
 	}
 }
 
-// TestReplaceIsRecomputation: after any history of lists the registry, what the updater
-// has, and what handlers have heard are those of one that was given the last list alone.
+// TestReplaceIsRecomputation: after any history of lists the registry, the updater and the handlers
+// have the same state as after the last list alone.
 func TestReplaceIsRecomputation(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	u := &updater{index: xdsupdate.NewEndpointIndex()}

@@ -10,16 +10,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// SetService adds a service, or replaces that of the same host name and
-// namespace, whose endpoints it keeps. A service equal to the one that is there
-// is not reported.
+// SetService adds a service, or replaces the service of the same host name and namespace and keeps
+// its endpoints. A service equal to the existing one is not reported.
 //
-// A service without Attributes.Provider, Attributes.Name or DefaultAddress is
-// kept with the provider of the registry, its host name and
-// registry.UnspecifiedAddress; the caller's object is not modified.
+// A service without Attributes.Provider, Attributes.Name or DefaultAddress gets the provider of the
+// registry, its host name and registry.UnspecifiedAddress; the caller's object is not modified.
 //
-// The error is an *InvalidError if the service has no host name, a port number is out
-// of range, port names or numbers repeat, or one of several ports has no name.
+// The error is an *InvalidError if the service has no host name, a port number is out of range,
+// port names or numbers repeat, or one of several ports has no name.
 func (r *Registry) SetService(service *registry.Service) error {
 	if service == nil {
 		return fmt.Errorf("set service: %w: nil", ErrInvalid)
@@ -47,7 +45,7 @@ func (r *Registry) SetService(service *registry.Service) error {
 	})
 }
 
-// serviceChange returns the change of a service, in one piece.
+// serviceChange returns the change of one service.
 func serviceChange(prev, curr *registry.Service, event registry.Event) *publish.Change {
 	k := keyOf(curr)
 	c := &struct {
@@ -64,13 +62,13 @@ func serviceChange(prev, curr *registry.Service, event registry.Event) *publish.
 	return &c.Change
 }
 
-// same reports whether the services are equal in every field. Equal leaves out what
-// proxies do not see.
+// same reports whether the services are equal in every field, including the ones that Equal ignores
+// because proxies do not see them.
 func same(s, t *registry.Service) bool {
 	return s.Equal(t) && s.CreationTime.Equal(t.CreationTime) && s.ResourceVersion == t.ResourceVersion
 }
 
-// complete returns the service with the attributes that it lacks.
+// complete returns the service with defaults for missing attributes.
 func (r *Registry) complete(s *registry.Service) *registry.Service {
 	if s.Attributes.Provider != "" && s.Attributes.Name != "" && s.DefaultAddress != "" {
 		return s
@@ -88,8 +86,8 @@ func (r *Registry) complete(s *registry.Service) *registry.Service {
 	return &out
 }
 
-// RemoveService removes a service with its endpoints. The error is
-// ErrUnknownService if there is none.
+// RemoveService removes a service with its endpoints. The error is ErrUnknownService if there is
+// none.
 func (r *Registry) RemoveService(hostname registry.Hostname, namespace string) error {
 	k := serviceKey{hostname: hostname, namespace: namespace}
 	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {

@@ -31,19 +31,18 @@ type serviceEndpoint struct {
 	endpoint *registry.Endpoint
 }
 
-// state is everything that the registry knows. It is immutable: a change makes
-// another one, which shares what did not change.
+// state is the complete content of the registry. It is immutable: a change creates another state,
+// which shares the unchanged parts.
 type state struct {
 	services *registry.ServiceSet
-	// endpoints has those of each service that has any, in the order of
-	// registry.CompareEndpoints.
+	// endpoints has the endpoints of each service, in the order of registry.CompareEndpoints.
+	// Services without endpoints are not in it.
 	endpoints pmap.Map[serviceKey, cow.Sorted[*registry.Endpoint]]
-	// byAddress has the endpoints of an address, the order having no meaning.
+	// byAddress has the endpoints of an address, in unspecified order.
 	byAddress pmap.Map[string, []serviceEndpoint]
 
 	workloads pmap.Map[registry.WorkloadKey, *registry.WorkloadInstance]
-	// workloadsByAddress has the workloads of an address, the order having no
-	// meaning.
+	// workloadsByAddress has the workloads of an address, in unspecified order.
 	workloadsByAddress pmap.Map[string, []*registry.WorkloadInstance]
 
 	gateways []registry.NetworkGateway
@@ -59,13 +58,13 @@ func (s *state) sortedWorkloads() []*registry.WorkloadInstance {
 	return all
 }
 
-// clone returns a copy to be changed before it is published.
+// clone returns a copy that may be changed before it is published.
 func (s *state) clone() *state {
 	out := *s
 	return &out
 }
 
-// service returns the service of a key, or nil.
+// service returns the service with a key, or nil.
 func (s *state) service(k serviceKey) *registry.Service {
 	for _, service := range s.services.Host(k.hostname) {
 		if service.Attributes.Namespace == k.namespace {
@@ -81,14 +80,13 @@ func (s *state) endpointsOf(k serviceKey) cow.Sorted[*registry.Endpoint] {
 	return endpoints
 }
 
-// setService puts a service in the place of another one of its key, of which nil
-// is none; no service removes the other one.
+// setService replaces a service of a key by another one. A nil old adds, a nil service removes.
 func (s *state) setService(k serviceKey, old, service *registry.Service) {
 	s.services = s.services.With(k.hostname, replaced(s.services.Host(k.hostname), old, service)...)
 }
 
-// replaced returns the services of a host name with a service in the place of another
-// one; nil is none.
+// replaced returns the services of a host name with old replaced by service. A nil old adds, a nil
+// service removes.
 func replaced(others []*registry.Service, old, service *registry.Service) []*registry.Service {
 	services := make([]*registry.Service, 0, len(others)+1)
 	for _, other := range others {
@@ -103,7 +101,7 @@ func replaced(others []*registry.Service, old, service *registry.Service) []*reg
 	return services
 }
 
-// setEndpoints puts other endpoints in the place of a service's, to which changes lead.
+// setEndpoints replaces the endpoints of a service. The changes are the difference.
 func (s *state) setEndpoints(k serviceKey, endpoints publish.Endpoints, changes []xdsupdate.EndpointChange) {
 	for _, c := range changes {
 		if c.Old != nil {
@@ -120,7 +118,7 @@ func (s *state) setEndpoints(k serviceKey, endpoints publish.Endpoints, changes 
 	}
 }
 
-// dropEndpoints removes those of a service that goes.
+// dropEndpoints removes the endpoints of a removed service.
 func (s *state) dropEndpoints(k serviceKey) {
 	for e := range s.endpointsOf(k).All() {
 		s.unindex(k, e)
@@ -128,7 +126,7 @@ func (s *state) dropEndpoints(k serviceKey) {
 	s.endpoints = s.endpoints.Delete(k)
 }
 
-// index adds an endpoint to the addresses, unindex removes it.
+// index adds an endpoint to the index by address, unindex removes it.
 func (s *state) index(k serviceKey, e *registry.Endpoint) {
 	for _, a := range distinct(e.Addresses) {
 		endpoints, _ := s.byAddress.Get(a)
@@ -148,7 +146,7 @@ func (s *state) unindex(k serviceKey, e *registry.Endpoint) {
 	}
 }
 
-// distinct returns the values of a short list without repetitions.
+// distinct returns the values of a short list without duplicates.
 func distinct(values []string) []string {
 	for i, v := range values {
 		if slices.Contains(values[:i], v) {

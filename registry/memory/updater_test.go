@@ -15,8 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// updater feeds an endpoint index and writes down what it was called with. look, if set,
-// is called in the midst of each call.
+// updater feeds an endpoint index and records its calls. look, if set, is called during each call.
 type updater struct {
 	index *xdsupdate.EndpointIndex
 	calls []string
@@ -241,7 +240,7 @@ func TestDeltaIsTheChange(t *testing.T) {
 		{Old: endpoint("3.3.3.3"), New: two}, {New: endpoint("4.4.4.4")}, {Old: endpoint("4.4.4.4")}, {Old: one, New: endpoint("1.1.1.1")},
 	}))
 	want := []string{
-		"eds Memory/ ns/a.example.com [1.1.1.1 2.2.2.2 5.5.5.5] FullPush", // what comes first is complete
+		"eds Memory/ ns/a.example.com [1.1.1.1 2.2.2.2 5.5.5.5] FullPush", // the first list is complete
 		"delta ns/a.example.com [-2.2.2.2 +3.3.3.3] IncrementalPush",
 		"delta ns/a.example.com [3.3.3.3>2.2.2.2] IncrementalPush",
 	}
@@ -250,8 +249,8 @@ func TestDeltaIsTheChange(t *testing.T) {
 	}
 }
 
-// TestUpdaterSeesTheNewState: reads from within the updater show what it is called
-// with, and the updater knows before handlers do.
+// TestUpdaterSeesTheNewState: reads from within the updater show the change, and the updater is
+// notified before handlers.
 func TestUpdaterSeesTheNewState(t *testing.T) {
 	u := &updater{index: xdsupdate.NewEndpointIndex()}
 	r := memory.New(memory.Options{Updater: u})

@@ -12,12 +12,12 @@ import (
 	"github.com/pilotkit/pilotkit/registry/internal/publish"
 )
 
-// SetWorkload adds a workload, or replaces the one of the same key. Proxies that
-// have one of its addresses get its labels; other registries may select it.
+// SetWorkload adds a workload, or replaces the workload with the same key. Proxies with one of its
+// addresses get its labels; other registries may select it.
 //
-// The updater gets a ProxyUpdate for the workload's addresses if it is new, or if
-// its labels changed, and for an address that it did not have before. The error
-// is ErrInvalid if the workload or its endpoint is nil, or it has no name.
+// The updater gets a ProxyUpdate for the workload's addresses if the workload is new or its labels
+// changed, and for each address that the workload did not have before. The error is ErrInvalid if
+// the workload or its endpoint is nil, or if it has no name.
 func (r *Registry) SetWorkload(workload *registry.WorkloadInstance) error {
 	switch {
 	case workload == nil:
@@ -43,8 +43,7 @@ func (r *Registry) SetWorkload(workload *registry.WorkloadInstance) error {
 	})
 }
 
-// RemoveWorkload removes a workload. The error is ErrUnknownWorkload if there is
-// none.
+// RemoveWorkload removes a workload. The error is ErrUnknownWorkload if there is none.
 func (r *Registry) RemoveWorkload(key registry.WorkloadKey) error {
 	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
 		old, exists := s.workloads.Get(key)
@@ -83,8 +82,8 @@ func (s *state) removeWorkload(w *registry.WorkloadInstance) {
 	}
 }
 
-// proxiesToUpdate returns those that need a ProxyUpdate: a host name is not the
-// address of a proxy.
+// proxiesToUpdate returns the proxies that need a ProxyUpdate. It skips host names, because they
+// are not addresses of proxies.
 func (r *Registry) proxiesToUpdate(old, curr *registry.WorkloadInstance) []publish.Proxy {
 	var out []publish.Proxy
 	relabelled := old == nil || !old.Endpoint.Attributes().Labels.Equal(curr.Endpoint.Attributes().Labels)

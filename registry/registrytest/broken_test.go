@@ -142,7 +142,7 @@ func (b *broken) GetService(hostname registry.Hostname) *registry.Service {
 	return s
 }
 
-// prefers says which of two services of a host name a wrong GetService returns.
+// prefers selects the service that a wrong GetService returns, from two services of a host name.
 func (b *broken) prefers(s, t *registry.Service) bool {
 	switch b.fault {
 	case "the youngest wins":
@@ -264,7 +264,7 @@ func (b *broken) callAll(prev, curr *registry.Service, event registry.Event) {
 	}
 }
 
-// faulty returns a handler that does not get what it should.
+// faulty returns a handler that misses or falsifies events.
 func (b *broken) faulty(handler registry.ServiceHandler) registry.ServiceHandler {
 	replay := b.is("no replay") && len(b.Registry.Services()) > 0
 	return func(prev, curr *registry.Service, event registry.Event) {

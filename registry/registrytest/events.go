@@ -50,8 +50,7 @@ func eventChecks() []check {
 	}
 }
 
-// expectCalls demands these events, and that prev and curr are as the contract
-// says.
+// expectCalls requires these events, with prev and curr according to the contract.
 func (s *suite) expectCalls(r *recorder, want ...string) []call {
 	s.Helper()
 	calls := r.Take()
@@ -140,7 +139,7 @@ func eventsOrder(s *suite) {
 			"delete retail/shop.example.com", "delete money/bank.example.com")
 	}
 	if s.subject.CatchUp != nil {
-		// Changes that were still waiting may have been delivered as one.
+		// Pending changes may have been coalesced.
 		s.consistent(first.Take())
 		return
 	}
@@ -148,7 +147,7 @@ func eventsOrder(s *suite) {
 	s.expectCalls(second, want...)
 }
 
-// consistent demands that events fold to what the registry has.
+// consistent requires that the events add up to the registry's content.
 func (s *suite) consistent(calls []call) {
 	s.Helper()
 	known := map[string]*registry.Service{}
@@ -176,7 +175,7 @@ func (s *suite) consistent(calls []call) {
 	}
 }
 
-// eventsFresh looks at the registry from within handlers.
+// eventsFresh reads the registry within handlers.
 func eventsFresh(s *suite) {
 	s.reg.AppendServiceHandler(func(_, curr *registry.Service, event registry.Event) {
 		found := s.reg.GetService(curr.Hostname)
@@ -205,8 +204,8 @@ func isApart(s *suite) string {
 	return ""
 }
 
-// eventsWhole looks at the endpoints from within handlers and, at the same time, from
-// another goroutine, while a service changes with all its endpoints.
+// eventsWhole reads the endpoints within handlers and, at the same time, on another goroutine,
+// while a service changes with all its endpoints.
 func eventsWhole(s *suite) {
 	states := [2]fixture{shop(), shop().onPorts(81, 82).with("10.1.1.2", "10.1.1.3")}
 	s.reg.AppendServiceHandler(func(_, curr *registry.Service, event registry.Event) {
@@ -231,8 +230,8 @@ func eventsWhole(s *suite) {
 	s.remove(states[0])
 }
 
-// expectOneOf demands until stop is closed that each read of the endpoints of a service
-// has all those of one of its states.
+// expectOneOf requires, until stop is closed, that each read of the endpoints of a service has all
+// endpoints of one of its states.
 func (s *suite) expectOneOf(stop <-chan struct{}, states [2]fixture) {
 	want := [2][]string{states[0].describeEndpoints(0), states[1].describeEndpoints(0)}
 	for {

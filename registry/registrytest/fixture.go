@@ -12,17 +12,17 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// fixture is a service with its endpoints, as far as the suite looks at them.
+// fixture is a service with its endpoints, limited to the fields that the suite checks.
 type fixture struct {
 	hostname  registry.Hostname
 	namespace string
 	// age is subtracted from the creation time, in seconds.
 	age int
-	// object is the ObjectName, made of the host name if it is empty.
+	// object is the ObjectName; if it is empty, it is derived from the host name.
 	object string
 	// ports are the numbers of the service's ports.
 	ports []uint32
-	// addresses are those of the endpoints; each serves every port.
+	// addresses are the addresses of the endpoints. Each serves every port.
 	addresses []string
 }
 
@@ -78,7 +78,7 @@ func (f fixture) endpoints() []*registry.Endpoint {
 	return out
 }
 
-// describe returns what the suite looks at of a service.
+// describe returns the checked fields of a service.
 func describe(s *registry.Service) string {
 	if s == nil {
 		return "nil"
@@ -90,8 +90,7 @@ func describe(s *registry.Service) string {
 	return fmt.Sprintf("%s/%s [%s]", s.Attributes.Namespace, s.Hostname, strings.Join(ports, " "))
 }
 
-// describeEndpoints returns what the suite expects of the endpoints on a port (0:
-// all), in order.
+// describeEndpoints returns the expected endpoints on a port (0 for all ports), in order.
 func (f fixture) describeEndpoints(port uint32) []string {
 	endpoints := f.endpoints()
 	slices.SortFunc(endpoints, registry.CompareEndpoints)
@@ -116,7 +115,7 @@ func describeInstances(instances []*registry.ServiceInstance) []string {
 	return out
 }
 
-// byKey orders fixtures as Services orders services.
+// byKey sorts fixtures in the order of Services.
 func byKey(fixtures []fixture) []fixture {
 	out := slices.Clone(fixtures)
 	slices.SortFunc(out, func(f, g fixture) int { return registry.CompareServices(f.service(), g.service()) })

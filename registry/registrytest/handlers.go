@@ -108,8 +108,7 @@ func handlersCallBack(s *suite) {
 	s.expectKnown(other, "money/bank.example.com", "retail/shop.example.com")
 }
 
-// expectKnown demands that handlers received exactly these services, as adds, in any
-// order.
+// expectKnown requires that handlers received an Add for exactly these services, in any order.
 func (s *suite) expectKnown(r *recorder, want ...string) {
 	s.Helper()
 	var got []string
@@ -148,7 +147,7 @@ func handlersBlock(s *suite) {
 	s.Await(changed, "the end of the change")
 }
 
-// handlersOneAtATime has several goroutines change the registry.
+// handlersOneAtATime changes the registry on several goroutines.
 func handlersOneAtATime(s *suite) {
 	var running atomic.Int32
 	first, second := &recorder{}, &recorder{}
@@ -177,7 +176,7 @@ func handlersOneAtATime(s *suite) {
 	s.consistent(calls)
 }
 
-// churn changes services of its own and one that others change, too.
+// churn changes services of its own and one that other workers change, too.
 func churn(s *suite, worker int) {
 	own := fixture{
 		hostname: registry.Hostname([]string{"a", "b", "c", "d"}[worker] + ".example.com"), namespace: "churn",

@@ -19,8 +19,8 @@ func historyChecks() []check {
 	}
 }
 
-// history makes random changes, the same each time, to few services, so that
-// they often meet.
+// history makes random changes with a fixed seed. It uses few services, so that changes often
+// conflict.
 func history(s *suite) {
 	random := rand.New(rand.NewPCG(1, 2))
 	type key struct {
@@ -77,8 +77,7 @@ func randomFixture(random *rand.Rand) fixture {
 	return f
 }
 
-// expectRandomProxy compares the instances of a proxy with those that the
-// fixtures have.
+// expectRandomProxy compares the instances of a proxy with the fixtures.
 func (s *suite) expectRandomProxy(random *rand.Rand, fixtures []fixture) {
 	s.Helper()
 	address, namespace := "10.0.0.2", []string{"", "one", "two"}[random.IntN(3)]

@@ -101,7 +101,7 @@ func runStop(s *suite) {
 		}
 	}()
 	s.AwaitOpening(seen, func() { close(stop) }, "a handler call while Run works")
-	// A Run that does not block has had the time to return.
+	// Give a Run that does not block the time to return.
 	s.Idle()
 	select {
 	case <-done:

@@ -110,8 +110,8 @@ func readsGetService(s *suite) {
 	}
 }
 
-// readsGetServiceTie has services whose namespaces, object names and times of
-// registration each say something else.
+// readsGetServiceTie uses services whose namespaces, object names and times of registration each
+// suggest another order.
 func readsGetServiceTie(s *suite) {
 	first, second, third := shop(), shop(), shop()
 	first.namespace, first.object = "abroad", "c"
@@ -179,8 +179,8 @@ func readsRemove(s *suite) {
 	s.expectServices(bank().with("10.2.2.9"), shop())
 }
 
-// readsImmutable keeps results while the registry changes and compares them with
-// copies made at once.
+// readsImmutable keeps results while the registry changes and compares them with copies made at
+// once.
 func readsImmutable(s *suite) {
 	s.set(shop())
 	s.set(bank())

@@ -16,7 +16,7 @@ type call struct {
 // String returns the event and the service, as in "update retail/shop.example.com".
 func (c call) String() string { return c.Event.String() + " " + c.Curr.Key() }
 
-// recorder is a service handler that remembers its calls.
+// recorder is a service handler that records its calls.
 type recorder struct{ contract.Recording[call] }
 
 func (r *recorder) handle(prev, curr *registry.Service, event registry.Event) {

@@ -52,7 +52,7 @@ func noSnapshots(s *suite) string {
 	return ""
 }
 
-// expectSnapshot demands that a snapshot is what reads show.
+// expectSnapshot requires that the snapshot equals the results of reads.
 func (s *suite) expectSnapshot() *registry.ServiceSet {
 	s.Helper()
 	set := s.snapshotter().ServiceSnapshot()

@@ -11,17 +11,17 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// check proves one promise.
+// check tests one promise.
 type check = contract.Check[*suite]
 
-// suite is one check at work on one subject.
+// suite is the state of one check of one subject.
 type suite struct {
 	*contract.T
 	subject Subject
 	reg     registry.Instance
 }
 
-// setUp returns what makes the suite of a check.
+// setUp returns a function that creates the suite of a check.
 func setUp(factory Factory) func(*contract.T) *suite {
 	return func(t *contract.T) *suite { return newSuite(t, factory(t.TB)) }
 }
@@ -44,7 +44,7 @@ func (s *suite) catchUp() {
 	}
 }
 
-// set and remove change the registry and wait until that shows.
+// set and remove change the registry and wait until the change is visible.
 func (s *suite) set(f fixture) {
 	s.subject.Set(f.service(), f.endpoints())
 	s.catchUp()
@@ -55,8 +55,7 @@ func (s *suite) remove(f fixture) {
 	s.catchUp()
 }
 
-// expectServices demands exactly these services, in this order, with their
-// endpoints.
+// expectServices requires exactly these services, in this order, with their endpoints.
 func (s *suite) expectServices(want ...fixture) {
 	s.Helper()
 	services := s.reg.Services()
@@ -77,7 +76,7 @@ func (s *suite) expectServices(want ...fixture) {
 	}
 }
 
-// expectInstances demands exactly the endpoints of a service, on all ports.
+// expectInstances requires exactly the endpoints of a service, on all ports.
 func (s *suite) expectInstances(service *registry.Service, f fixture) {
 	s.Helper()
 	got := describeInstances(s.reg.InstancesByPort(service, 0))

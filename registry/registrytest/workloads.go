@@ -45,7 +45,7 @@ func noWorkloads(s *suite) string {
 	return ""
 }
 
-// machine is a workload as far as the suite looks at it.
+// machine returns a workload with the fields that the suite checks.
 func machine(name, address, app string) *registry.WorkloadInstance {
 	return &registry.WorkloadInstance{
 		Namespace: "retail", Name: name,
@@ -56,7 +56,7 @@ func machine(name, address, app string) *registry.WorkloadInstance {
 	}
 }
 
-// workloadRecorder remembers what a workload handler received.
+// workloadRecorder records the calls of a workload handler.
 type workloadRecorder struct{ contract.Recording[string] }
 
 func (r *workloadRecorder) handle(w *registry.WorkloadInstance, event registry.Event) {

@@ -18,28 +18,30 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// Options for New. The zero value works.
+// Options are the options of New. The zero value works.
 type Options struct {
-	// TrustDomains are those whose identities are accepted; nil: "cluster.local".
+	// TrustDomains are the trust domains whose identities are accepted. Nil means "cluster.local".
 	TrustDomains []string
-	// Token returns who has a token; an empty TrustDomain is the first of TrustDomains. An
-	// error refuses the client, which does not get its text: with the status Unavailable,
-	// DeadlineExceeded, Canceled, ResourceExhausted or Internal, which it may wrap, or a panic, the
-	// client is told to try again later, else that the token is not accepted. It is called
-	// for each call of Proxy and Identity of a client without certificate, on any goroutine:
-	// by an ads.Server also when that asks again who its proxies are (ReviewProxies), which
-	// ends the streams of tokens that are not accepted any more. It must be
-	// quick, and so remember what it has asked others. Nil: tokens are not accepted.
+	// Token returns the identity of a token. An empty TrustDomain means the first of TrustDomains.
+	// If Token returns an error, the client is rejected without the text of the error. If the
+	// error's status, which may be wrapped, is Unavailable, DeadlineExceeded, Canceled,
+	// ResourceExhausted or Internal, or if Token panics, the client is asked to retry later.
+	// Otherwise the client learns that the token is not accepted.
+	//
+	// Token is called for each call of Proxy and Identity by a client without a certificate, on
+	// any goroutine. An ads.Server also calls it when it reviews its proxies (ReviewProxies), which
+	// ends the streams of tokens that are not accepted any more. Token must be quick, so it should
+	// cache the results of remote calls. Nil rejects all tokens.
 	Token func(ctx context.Context, token string) (Identity, error)
-	// Services has the labels of workloads: what it knows of those of a proxy, in its
-	// namespace, takes the place of what the node says. With the discovery that ads.New has,
-	// that is what a nil ads.Options.Proxy does. Nil: labels are those that nodes say.
+	// Services has the labels of workloads. The labels of a proxy's workload, in the namespace of
+	// the proxy, replace the labels in the node. With the discovery that is given to ads.New, this
+	// is the behavior of a nil ads.Options.Proxy. With nil, proxies have the labels in their nodes.
 	Services registry.ServiceDiscovery
-	// Logger gets panics of Token, without what it panics with; nil discards.
+	// Logger receives panics of Token, without the value of the panic. Nil discards them.
 	Logger *slog.Logger
 }
 
-// Authenticator knows who clients are. Its methods may be called from any goroutine.
+// Authenticator authenticates clients. Its methods are safe for concurrent use.
 type Authenticator struct {
 	options Options
 	refused refusals
@@ -48,8 +50,8 @@ type Authenticator struct {
 
 const defaultTrustDomain = "cluster.local"
 
-// New returns an Authenticator. It panics if there are two Options, or if a trust domain
-// is none.
+// New returns an Authenticator. It panics if there are two Options, or if a trust domain is
+// invalid.
 func New(opts ...Options) *Authenticator {
 	o := options.One("authn.New", opts)
 	if o.TrustDomains = slices.Clone(o.TrustDomains); len(o.TrustDomains) == 0 {
@@ -66,8 +68,8 @@ func New(opts ...Options) *Authenticator {
 	return &Authenticator{options: o, refused: newRefusals()}
 }
 
-// Identity returns who has made the call whose context ctx is. An error is the status
-// that the call should end with.
+// Identity returns the identity of the caller of the RPC with the context ctx. An error is the
+// status that the RPC should end with.
 func (a *Authenticator) Identity(ctx context.Context) (Identity, error) {
 	info, overTLS := tlsOf(ctx)
 	var id Identity
@@ -87,7 +89,7 @@ func (a *Authenticator) Identity(ctx context.Context) (Identity, error) {
 	return id, nil
 }
 
-// tlsOf returns what is known of the peer of a call by TLS; not ok: it does not use it.
+// tlsOf returns the TLS state of the peer of an RPC, false if the connection does not use TLS.
 func tlsOf(ctx context.Context) (info credentials.TLSInfo, ok bool) {
 	if p, known := peer.FromContext(ctx); known {
 		info, ok = p.AuthInfo.(credentials.TLSInfo)
@@ -95,9 +97,9 @@ func tlsOf(ctx context.Context) (info credentials.TLSInfo, ok bool) {
 	return info, ok
 }
 
-// Proxy returns the proxy whose stream has the context and whose node says who it is:
-// what ads.ProxyOf returns, in the namespace of its identity. It is for
-// ads.Options.Proxy. An error is the status that the stream should end with.
+// Proxy authenticates the stream with the context ctx and returns the proxy: the result of
+// ads.ProxyOf, in the namespace of the client's identity. Use it as ads.Options.Proxy. An error is
+// the status that the stream should end with.
 func (a *Authenticator) Proxy(ctx context.Context, node *core.Node) (*registry.Proxy, error) {
 	id, err := a.Identity(ctx)
 	if err == nil {
@@ -116,14 +118,14 @@ func (a *Authenticator) Proxy(ctx context.Context, node *core.Node) (*registry.P
 	return proxy, nil
 }
 
-// checkClaims refuses a node that says that it is somebody else.
+// checkClaims rejects a node that claims another identity.
 func (a *Authenticator) checkClaims(node *core.Node, id Identity) error {
 	metadata := func(key string) string { return node.GetMetadata().GetFields()[key].GetStringValue() }
 	if claim := metadata("NAMESPACE"); claim != "" && claim != id.Namespace {
 		return a.refused.refuse(CauseNamespace, "the proxy claims the namespace %s (metadata NAMESPACE), but it is %s", quote(claim), id)
 	}
 	if parts := strings.Split(node.GetId(), "~"); len(parts) == 4 {
-		// The name of a workload may have dots, a namespace has none.
+		// The name of a workload may contain dots, a namespace does not.
 		if dot := strings.LastIndexByte(parts[2], '.'); dot >= 0 && parts[2][dot+1:] != id.Namespace {
 			return a.refused.refuse(CauseNamespace, "the proxy claims the namespace %s (node ID %s), but it is %s",
 				quote(parts[2][dot+1:]), quote(node.GetId()), id)

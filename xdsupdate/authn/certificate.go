@@ -4,7 +4,7 @@ package authn
 
 import "crypto/tls"
 
-// ofCertificate returns whom a client's certificate is of.
+// ofCertificate returns the identity in a client's certificate.
 func (a *Authenticator) ofCertificate(state tls.ConnectionState) (Identity, error) {
 	if len(state.VerifiedChains) == 0 {
 		return Identity{}, a.refused.refuse(CauseNoIdentity, "the client's certificate has not been verified: the server's tls.Config has to ask for that")

@@ -20,8 +20,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/csds"
 )
 
-// A control plane whose clients are who their certificates say, or, without one, who
-// their tokens say.
+// The clients of a control plane have the identities of their certificates, or, without a
+// certificate, of their tokens.
 func Example() {
 	dir := mounted() // where the certificate, its key and the authorities of clients are, and rotate
 	defer os.RemoveAll(dir)

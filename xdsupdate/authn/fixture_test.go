@@ -44,7 +44,7 @@ const (
 // spiffe returns the SPIFFE ID of the service account "web" of a namespace.
 func spiffe(namespace string) string { return "spiffe://example.org/ns/" + namespace + "/sa/web" }
 
-// files are those of a server, which a test rotates.
+// files are the files of a server, which a test rotates.
 type files struct {
 	t *testing.T
 	authn.Files
@@ -86,7 +86,7 @@ type plane struct {
 	log       *lockedBuffer
 }
 
-// planeOptions are those of a plane; the zero value is good.
+// planeOptions are the options of a plane. The zero value works.
 type planeOptions struct {
 	authn authn.Options
 	tls   authn.TLSOptions
@@ -232,7 +232,7 @@ func node(id string, metadata ...string) *core.Node {
 	return n
 }
 
-// in returns a node whose ID says that it is in a namespace.
+// in returns a node whose ID has a namespace.
 func in(namespace string) *core.Node {
 	return node("sidecar~10.0.0.1~web-1." + namespace + "~" + namespace + ".svc.cluster.local")
 }
@@ -256,7 +256,7 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// take returns what was logged since the last call.
+// take returns the log since the last call.
 func (b *lockedBuffer) take() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

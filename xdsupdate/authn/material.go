@@ -16,25 +16,25 @@ import (
 )
 
 // Material is the certificate of a server, with its key, and the authorities that issue the
-// certificates of its clients. Authorities may be nil if certificates are optional: then
-// clients are not asked for any.
+// certificates of its clients. Authorities may be nil if certificates are optional. Then the server
+// does not request certificates from clients.
 type Material struct {
 	Certificate tls.Certificate
 	Authorities *x509.CertPool
 }
 
-// Files are files of Material, in PEM: Certificate is a chain, the server's own first.
-// They may be symbolic links, as in mounted volumes of Kubernetes. Authorities may be empty
-// where Material.Authorities may be nil.
+// Files are the PEM files of Material. Certificate is a chain, beginning with the server's own
+// certificate. The files may be symbolic links, as in mounted volumes of Kubernetes. Authorities
+// may be empty if Material.Authorities may be nil.
 type Files struct{ Certificate, Key, Authorities string }
 
-// leaf returns the server's own certificate. Check has been called.
+// leaf returns the server's own certificate. The material must have passed check.
 func (m *Material) leaf() *x509.Certificate {
 	leaf, _ := x509.ParseCertificate(m.Certificate.Certificate[0])
 	return leaf
 }
 
-// check returns why material cannot be used.
+// check returns an error if the material cannot be used.
 func (m *Material) check(optional bool) error {
 	if m == nil || len(m.Certificate.Certificate) == 0 {
 		return errors.New("there is no certificate")
@@ -58,7 +58,7 @@ func (m *Material) check(optional bool) error {
 	return nil
 }
 
-// equal reports whether two materials are the same but for the key.
+// equal reports whether two materials are the same, ignoring the key.
 func (m *Material) equal(other *Material) bool {
 	return slices.EqualFunc(m.Certificate.Certificate, other.Certificate.Certificate, bytes.Equal) &&
 		(m.Authorities == nil) == (other.Authorities == nil) && (m.Authorities == nil || m.Authorities.Equal(other.Authorities))
@@ -105,8 +105,8 @@ func readFile(path string, limit int) ([]byte, error) {
 }
 
 // certificatesIn returns the certificates of a file, at least one. Unlike
-// x509.CertPool.AppendCertsFromPEM it leaves out none that is broken: a file may be read
-// while it is written.
+// x509.CertPool.AppendCertsFromPEM it does not skip a broken one, because the file may be in the
+// middle of a write.
 func certificatesIn(path string, text []byte) (out []*x509.Certificate, err error) {
 	blocks := bytes.Count(text, []byte("-----BEGIN "))
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {

@@ -23,8 +23,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestNoOtherNamespace: whatever a client claims, it gets what proxies of its certificate's
-// namespace get, or nothing.
+// TestNoOtherNamespace: a client with any claims gets the resources of its certificate's namespace,
+// or none.
 func TestNoOtherNamespace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startPlane(t, planeOptions{})
@@ -69,7 +69,7 @@ func claim(random *rand.Rand) *core.Node {
 	return node(id, metadata...)
 }
 
-// isHonest reports whether a node surely claims nothing but the service account web of
+// isHonest reports whether the claims of a node are certainly limited to the service account web of
 // a namespace.
 func isHonest(n *core.Node, namespace string) bool {
 	said := n.GetMetadata().GetFields()["NAMESPACE"].GetStringValue()
@@ -86,7 +86,7 @@ type client struct {
 	texts []string
 }
 
-// TestRefusals: each cause has its status, its text and its counter, and nothing is sent.
+// TestRefusals: each cause has its status, its text and its counter, and no response is sent.
 func TestRefusals(t *testing.T) {
 	for name, c := range map[string]client{
 		"another namespace by the ID": {
@@ -145,8 +145,8 @@ func (c client) test(t *testing.T) {
 	check(t, "proxies", len(p.Proxies()), 0)
 }
 
-// TestForeignAuthority: certificates of others are refused by TLS, and so are clients
-// without one unless that is optional.
+// TestForeignAuthority: TLS rejects certificates of other authorities, and clients without a
+// certificate unless certificates are optional.
 func TestForeignAuthority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startPlane(t, planeOptions{})
@@ -160,7 +160,7 @@ func TestForeignAuthority(t *testing.T) {
 	})
 }
 
-// TestAuthorityAsClient: an authority's own certificate is nobody's.
+// TestAuthorityAsClient: an authority's own certificate identifies no client.
 func TestAuthorityAsClient(t *testing.T) {
 	clients := authn.New(authn.Options{TrustDomains: []string{"example.org"}})
 	issuer := authority.New(t)
@@ -181,8 +181,8 @@ func TestAuthorityAsClient(t *testing.T) {
 	}
 }
 
-// TestLabels: labels are those that registries know for the workload in the proxy's
-// namespace, then those that the node says.
+// TestLabels: a proxy has the labels that registries have for the workload in the proxy's
+// namespace, or else the labels in its node.
 func TestLabels(t *testing.T) {
 	services := memory.New(memory.Options{})
 	for _, namespace := range []string{"a", "b"} {

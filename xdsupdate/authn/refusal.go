@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Cause is why a client is refused: see "Refusals" in the package comment.
+// Cause is the reason why a client is rejected: see "Refusals" in the package comment.
 type Cause string
 
 // The causes.
@@ -28,7 +28,7 @@ func causes() []Cause {
 	}
 }
 
-// code returns the status code that a client gets for the cause.
+// code returns the status code of a cause.
 func (c Cause) code() codes.Code {
 	switch c {
 	case CauseTrustDomain, CauseNamespace, CauseServiceAccount:
@@ -40,7 +40,7 @@ func (c Cause) code() codes.Code {
 	}
 }
 
-// refusals counts them. It is made by newRefusals and then has the same keys for good.
+// refusals counts refusals by cause. newRefusals creates all keys; the set of keys never changes.
 type refusals map[Cause]*atomic.Uint64
 
 func newRefusals() refusals {
@@ -51,14 +51,14 @@ func newRefusals() refusals {
 	return r
 }
 
-// refuse counts a refusal, and returns it as what the client is told.
+// refuse counts a refusal and returns the status for the client.
 func (r refusals) refuse(cause Cause, format string, args ...any) error {
 	r[cause].Inc()
 	return status.Errorf(cause.code(), format, args...)
 }
 
-// Refusals returns how many calls have been refused until now, for every Cause. It may be
-// called at any time; the map is the caller's.
+// Refusals returns the number of rejected calls by Cause. It may be called at any time; the map
+// belongs to the caller.
 func (a *Authenticator) Refusals() map[Cause]uint64 {
 	out := make(map[Cause]uint64, len(a.refused))
 	for cause, n := range a.refused {

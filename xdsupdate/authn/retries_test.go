@@ -24,7 +24,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/csds"
 )
 
-// counter counts refused streams.
+// counter counts rejected streams.
 type counter struct {
 	ads.NoObserver
 	refused, opened atomic.Uint64
@@ -79,7 +79,7 @@ func attempt(conn grpc.ClientConnInterface, node *core.Node) error {
 	return err
 }
 
-// TestManyClaims: the log is bounded whatever a client claims.
+// TestManyClaims: the size of the log is bounded for any claims of clients.
 func TestManyClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startPlane(t, planeOptions{})

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Identity is who a client is.
+// Identity is the identity of a client.
 type Identity struct {
 	TrustDomain, Namespace, ServiceAccount string
 }
@@ -18,8 +18,8 @@ func (i Identity) String() string {
 	return "spiffe://" + i.TrustDomain + "/ns/" + i.Namespace + "/sa/" + i.ServiceAccount
 }
 
-// The longest parts: of trust domains and IDs by the SPIFFE standard, of namespaces and
-// service accounts as in Kubernetes.
+// The SPIFFE standard limits the lengths of trust domains and IDs, Kubernetes the lengths of
+// namespaces and service accounts.
 const (
 	maxID          = 2048
 	maxTrustDomain = 255
@@ -27,10 +27,10 @@ const (
 	maxAccount     = 253
 )
 
-// ParseSPIFFEID reads a SPIFFE ID of the form that Identity.String returns, and nothing else:
-// what is parsed has the very same text again. It is as strict as the SPIFFE standard: no
-// upper case in the scheme and the trust domain, no escapes, ports, users, queries or fragments,
-// no segments that are empty, "." or "..". Namespaces are DNS labels.
+// ParseSPIFFEID parses a SPIFFE ID of exactly the form that Identity.String returns: a parsed ID
+// has the same text again. It is as strict as the SPIFFE standard: no upper case in the scheme and
+// the trust domain, no escapes, ports, users, queries or fragments, no segments that are empty, "."
+// or "..". Namespaces are DNS labels.
 func ParseSPIFFEID(text string) (Identity, error) {
 	if len(text) > maxID {
 		return Identity{}, fmt.Errorf("the SPIFFE ID has %d bytes, more than %d", len(text), maxID)
@@ -54,7 +54,7 @@ func parseSPIFFEID(text string) (Identity, error) {
 	return id, id.check()
 }
 
-// check returns what is wrong with the parts of an identity.
+// check returns an error that describes the first invalid part of an identity.
 func (i Identity) check() error {
 	switch {
 	case !consistsOf(i.TrustDomain, maxTrustDomain, isOfTrustDomain):
@@ -85,10 +85,10 @@ func isLower(c byte) bool         { return 'a' <= c && c <= 'z' || '0' <= c && c
 func isOfTrustDomain(c byte) bool { return isLower(c) || c == '.' || c == '-' || c == '_' }
 func isOfPath(c byte) bool        { return isOfTrustDomain(c) || 'A' <= c && c <= 'Z' }
 
-// maxQuoted is how much of what a client says is in a text.
+// maxQuoted is the maximum length of a quotation of a client's text.
 const maxQuoted = 200
 
-// quote returns what a client says for a text: quoted, and no more than its beginning.
+// quote quotes a client's text, truncated to maxQuoted bytes.
 func quote(s string) string {
 	if len(s) > maxQuoted {
 		return fmt.Sprintf("%q…", s[:maxQuoted])

@@ -67,8 +67,8 @@ func TestMalformedSPIFFEID(t *testing.T) {
 	}
 }
 
-// FuzzParseSPIFFEID: what is accepted is what a parser of URLs reads too, and has one
-// text alone.
+// FuzzParseSPIFFEID: a URL parser parses every accepted ID in the same way, and each ID has exactly
+// one text.
 func FuzzParseSPIFFEID(f *testing.F) {
 	f.Add("spiffe://example.org/ns/shop/sa/web")
 	for _, text := range malformed() {

@@ -18,23 +18,23 @@ import (
 	"github.com/pilotkit/pilotkit/internal/loglimit"
 )
 
-// TLSOptions for NewTLS. Either Files or Function is needed.
+// TLSOptions are the options of NewTLS. Exactly one of Files and Function must be set.
 type TLSOptions struct {
 	Files Files
-	// Function returns the material that Files would have. It is called by NewTLS, Reload and
-	// Run, one call at a time. An error, or a panic, keeps the last good material. What it
-	// returns must not change any more.
+	// Function returns the material instead of Files. It is called by NewTLS, Reload and Run, one
+	// call at a time. If it returns an error or panics, the last good material stays in use. The
+	// material must not be modified after it was returned.
 	Function func() (*Material, error)
-	// CertificateOptional lets clients connect without a certificate, for instance those that
-	// have a token. One that a client has is verified nevertheless.
+	// CertificateOptional lets clients connect without a certificate, for instance clients with a
+	// token. A client's certificate is verified nevertheless.
 	CertificateOptional bool
-	// Interval is the time after which Run reads the material again; 0: 10 seconds.
-	// Negative: only Reload does.
+	// Interval is the time after which Run reads the material again. 0 means 10 seconds. If it is
+	// negative, only Reload reads the material.
 	Interval time.Duration
-	// MaxBytes is the size of the largest file that is read. 0: 1 MiB; negative: no limit.
+	// MaxBytes is the maximum size of a file. 0 means 1 MiB, a negative value no limit.
 	MaxBytes int
-	// Logger gets what cannot be used, once for as long as it stays the same, and
-	// rotations; never any part of a key. Nil discards.
+	// Logger receives errors of the material, each once as long as it stays the same, and
+	// rotations. It never receives any part of a key. Nil discards.
 	Logger *slog.Logger
 }
 
@@ -43,15 +43,15 @@ const (
 	defaultMaxBytes = 1 << 20
 )
 
-// TLS has the certificate of a server and the authorities of its clients, and rotates
-// them. Its methods may be called from any goroutine.
+// TLS has the certificate of a server and the authorities of its clients, and rotates them. Its
+// methods are safe for concurrent use.
 type TLS struct {
 	options TLSOptions
 	config  atomic.Pointer[tls.Config]
 	running atomic.Bool
 	limiter loglimit.Limiter
 
-	// err is why the newest material is not used; nil: it is.
+	// err is the reason why the newest material is not used, nil if it is used.
 	err atomic.Error
 
 	// mu is held while material is read, which may take any time.
@@ -59,8 +59,8 @@ type TLS struct {
 	material *Material
 }
 
-// NewTLS reads the material, and returns an error if it cannot be used. It panics if
-// there are both Files and Function, or neither.
+// NewTLS reads the material, and returns an error if it cannot be used. It panics if both Files and
+// Function are set, or neither.
 func NewTLS(o TLSOptions) (*TLS, error) {
 	if (o.Function == nil) == (o.Files == Files{}) {
 		panic("authn.NewTLS: give it either Files or Function")
@@ -82,13 +82,13 @@ func NewTLS(o TLSOptions) (*TLS, error) {
 	return t, nil
 }
 
-// Credentials returns credentials for grpc.Creds, which follow rotations.
+// Credentials returns credentials for grpc.Creds. They follow rotations.
 func (t *TLS) Credentials() credentials.TransportCredentials {
 	return credentials.NewTLS(t.Config("h2"))
 }
 
-// Config returns a configuration for other servers, which follows rotations and speaks some
-// application protocols (ALPN): "h2" and "http/1.1" for an http.Server, for instance.
+// Config returns a configuration for other servers. It follows rotations. Protocols are the
+// application protocols (ALPN), for instance "h2" and "http/1.1" for an http.Server.
 func (t *TLS) Config(protocols ...string) *tls.Config {
 	protocols = slices.Clone(protocols)
 	return &tls.Config{
@@ -101,8 +101,8 @@ func (t *TLS) Config(protocols ...string) *tls.Config {
 	}
 }
 
-// Run reads the material again every TLSOptions.Interval. It returns when stop is closed,
-// and panics when it is called twice.
+// Run reads the material again every TLSOptions.Interval. It returns when stop is closed. A second
+// call panics.
 func (t *TLS) Run(stop <-chan struct{}) {
 	if t.running.Swap(true) {
 		panic("authn.TLS.Run: it was called before")
@@ -118,13 +118,13 @@ func (t *TLS) Run(stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-tick.C:
-			_ = t.Reload() // it is logged
+			_ = t.Reload() // Reload logs the error
 		}
 	}
 }
 
-// Reload reads the material again, now. It returns why that cannot be used; then the last
-// good one stays in force.
+// Reload reads the material immediately. It returns an error if the material cannot be used; then
+// the last good one stays in use.
 func (t *TLS) Reload() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -146,13 +146,13 @@ func (t *TLS) Reload() error {
 	return nil
 }
 
-// Err returns why the newest material is not used; nil: it is.
+// Err returns the reason why the newest material is not used, nil if it is used.
 func (t *TLS) Err() error { return t.err.Load() }
 
-// read returns material that can be used.
+// read reads the material and checks it.
 func (t *TLS) read() (material *Material, err error) {
 	if p := guard.Call(func() { material, err = t.options.Function() }); p != nil {
-		// Without the value: it may have a key.
+		// The value of the panic is not logged, because it may contain a key.
 		if t.limiter.Allow("panic", "function") {
 			t.log(func(l *slog.Logger) { l.Error("the function for certificates panicked", slog.String("stack", p.Stack)) })
 		}
@@ -164,10 +164,10 @@ func (t *TLS) read() (material *Material, err error) {
 	return material, material.check(t.options.CertificateOptional)
 }
 
-// log keeps what a logger panics with from the caller.
+// log calls the logger. It recovers panics of the logger's handler.
 func (t *TLS) log(record func(*slog.Logger)) { _ = guard.Call(func() { record(t.options.Logger) }) }
 
-// use puts material in force for connections that are made from now on.
+// use makes the material the one of all new connections.
 func (t *TLS) use(m *Material) {
 	t.material = m
 	config := &tls.Config{

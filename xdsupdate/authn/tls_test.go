@@ -28,8 +28,7 @@ import (
 // interval is how long Run needs to see a rotation.
 const interval = 10*time.Second + time.Millisecond
 
-// handshake makes a connection of its own and returns what the client knows of it when the
-// server has accepted it.
+// handshake opens a connection and returns the client's TLS state after the server has accepted it.
 func (p *plane) handshake(config *tls.Config) (tls.ConnectionState, error) {
 	p.t.Helper()
 	raw, err := p.listener.Dial(p.context())
@@ -41,8 +40,8 @@ func (p *plane) handshake(config *tls.Config) (tls.ConnectionState, error) {
 	if err := conn.HandshakeContext(p.context()); err != nil {
 		return tls.ConnectionState{}, err
 	}
-	// A server of TLS 1.3 says only then what it thinks of the client: its settings of
-	// HTTP/2, or an alert.
+	// With TLS 1.3 the client learns only from the server's first bytes whether it was accepted:
+	// they are its HTTP/2 settings, or an alert.
 	_, err = io.ReadFull(conn, make([]byte, 9))
 	return conn.ConnectionState(), err
 }
@@ -56,8 +55,8 @@ func (p *plane) serial(config *tls.Config) string {
 	return state.PeerCertificates[0].SerialNumber.String()
 }
 
-// TestRotation: the certificate of the server and the authority of its clients are
-// replaced. New connections have the new ones, the open one goes on.
+// TestRotation: the certificate of the server and the authority of its clients are replaced. New
+// connections use the new ones, the existing one continues.
 func TestRotation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startPlane(t, planeOptions{})
@@ -132,8 +131,8 @@ func TestNothingIsResumed(t *testing.T) {
 	}
 }
 
-// TestHalfRotation: what cannot be used leaves the last good state in force, for as long as
-// it stays, and is logged once, without a word of a key.
+// TestHalfRotation: unusable material keeps the last good material in use, as long as it persists,
+// and is logged once, without any part of a key.
 func TestHalfRotation(t *testing.T) {
 	const secret = "very-secret-text"
 	for name, c := range map[string]struct {
@@ -266,8 +265,8 @@ func TestVolume(t *testing.T) {
 	}
 }
 
-// TestFunction: material of the program rotates as files do, and what is wrong with it, a
-// panic included, keeps the last one.
+// TestFunction: material of the host's function rotates like files, and an error or a panic keeps
+// the last material.
 func TestFunction(t *testing.T) {
 	issuer := authority.New(t)
 	material := &authn.Material{Certificate: issuer.Pair(serverName), Authorities: issuer.Pool()}
@@ -340,7 +339,7 @@ func TestNothingToBeginWith(t *testing.T) {
 	}
 }
 
-// TestRunOnce: Run ends with stop, also when it reads nothing, and panics when it is called again.
+// TestRunOnce: Run ends with stop, even with a negative interval, and a second call panics.
 func TestRunOnce(t *testing.T) {
 	issuer := authority.New(t)
 	rotating, err := authn.NewTLS(authn.TLSOptions{Files: newFiles(t, issuer, issuer).Files, Interval: -1})

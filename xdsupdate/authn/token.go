@@ -15,10 +15,10 @@ import (
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
-// maxToken is the size of the longest token.
+// maxToken is the maximum length of a token, in bytes.
 const maxToken = 16 << 10
 
-// ofToken returns who has the token of a call. No text has any part of it.
+// ofToken returns the identity of the token of an RPC. Its errors contain no part of the token.
 func (a *Authenticator) ofToken(ctx context.Context, overTLS bool) (Identity, error) {
 	values := metadata.ValueFromIncomingContext(ctx, "authorization")
 	switch {
@@ -38,18 +38,19 @@ func (a *Authenticator) ofToken(ctx context.Context, overTLS bool) (Identity, er
 	return a.ask(ctx, token)
 }
 
-// bearer returns the token of a header (RFC 6750).
+// bearer returns the token of an authorization header (RFC 6750).
 func bearer(values []string) (token string, ok bool) {
 	scheme, token, _ := strings.Cut(values[0], " ")
 	return token, len(values) == 1 && strings.EqualFold(scheme, "Bearer") &&
 		consistsOf(token, maxToken, func(c byte) bool { return ' ' < c && c < 0x7f })
 }
 
-// ask asks the program who has a token.
+// ask calls the host's Token function.
 func (a *Authenticator) ask(ctx context.Context, token string) (id Identity, err error) {
 	panicked := guard.Call(func() { id, err = a.options.Token(ctx, token) })
 	if panicked != nil && a.limiter.Allow("panic", "token") {
-		// Without the value: it may have the token. A stack has addresses only.
+		// The value of the panic is not logged, because it may contain the token. The stack has
+		// addresses only.
 		_ = guard.Call(func() { a.options.Logger.Error("the Token function panicked", slog.String("stack", panicked.Stack)) })
 	}
 	switch {
@@ -67,7 +68,7 @@ func (a *Authenticator) ask(ctx context.Context, token string) (id Identity, err
 	return id, nil
 }
 
-// isTemporary reports whether an error says that the program could not find out.
+// isTemporary reports whether an error means that the host could not verify the token.
 func isTemporary(err error) bool {
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return true

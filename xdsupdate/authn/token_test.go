@@ -24,7 +24,7 @@ import (
 
 const token = "eyJhbGciOi.J9.very-secret"
 
-// bearer is what a client adds to its calls.
+// bearer holds the credentials that a client adds to its calls.
 type bearer struct {
 	header string
 	plain  bool
@@ -55,15 +55,15 @@ func (p *plane) withToken(header string, names ...string) *grpc.ClientConn {
 	return p.dialWith(credentials.NewTLS(config), grpc.WithPerRPCCredentials(bearer{header: header}))
 }
 
-// TestToken: a client without a certificate is who its token says, in its namespace alone;
-// one with a certificate is who that says.
+// TestToken: a client without a certificate has the identity of its token, in its namespace alone;
+// a client with a certificate has that of its certificate.
 func TestToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := startPlane(t, planeOptions{authn: authn.Options{Token: tokens}, tls: authn.TLSOptions{CertificateOptional: true}})
 		for name, c := range map[string]struct {
 			conn  *grpc.ClientConn
 			claim string
-			want  string // the namespace of what it gets
+			want  string // the namespace of the resources that the client gets
 			code  codes.Code
 			text  string
 		}{
@@ -110,7 +110,7 @@ func TestTokenWithoutTLS(t *testing.T) {
 	})
 }
 
-// TestTokenErrors: what a program answers, and panics with, stays with it.
+// TestTokenErrors: errors and panic values of the host's function are neither sent nor logged.
 func TestTokenErrors(t *testing.T) {
 	ctx := authorized(overTLS(t, tlsState()), "Bearer "+token)
 	for name, c := range map[string]struct {

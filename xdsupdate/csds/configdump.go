@@ -20,18 +20,17 @@ const (
 	extensionType = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 )
 
-// ConfigDump returns the resources of a stream as JSON, in the form of an Envoy's page
-// /config_dump?include_eds (envoy.admin.v3.ConfigDump): ClustersConfigDump,
-// EndpointsConfigDump, ListenersConfigDump, RoutesConfigDump, SecretsConfigDump,
-// EcdsConfigDump, each if there is something of it, and what there is of other types as a
-// ClientConfig of CSDS. All of it stands among what is dynamic: the server knows nothing of
-// the bootstrap, nor of what is warming.
+// ConfigDump returns the resources of a stream as JSON, in the format of Envoy's admin page
+// /config_dump?include_eds (envoy.admin.v3.ConfigDump): ClustersConfigDump, EndpointsConfigDump,
+// ListenersConfigDump, RoutesConfigDump, SecretsConfigDump and EcdsConfigDump. Resources of other
+// types are in a ClientConfig of CSDS. Empty parts are omitted. All resources are dynamic ones,
+// because the server knows neither the bootstrap nor the warming state of an Envoy.
 //
-// As there, the state of a resource is the one that the proxy works with, as far as it
-// has said, and error_state has the one that it refuses and what it said. A state that is
-// not answered yet has the client_status REQUESTED and is the one that was sent. What the
-// proxy does not have is not in it, nor what it has brought from another server, of which
-// the content is not known. version_info is the version of each resource, also with SotW.
+// As on Envoy's page, the state of a resource is the one that the proxy uses, according to its
+// ACKs, and error_state has the rejected state and the error of the NACK. A state without ACK or
+// NACK has the client_status REQUESTED and is the last one sent. Two kinds of resources are
+// omitted: those that the proxy does not have, and those that it brought from another server,
+// because their content is unknown. version_info is the version of each resource, also with SotW.
 // The error names a resource that cannot be decoded.
 func ConfigDump(p ads.ProxyResources) ([]byte, error) {
 	var d dump
@@ -66,7 +65,7 @@ type dump struct {
 	others    statusv3.ClientConfig
 }
 
-// messages returns those parts that have something.
+// messages returns the parts that are not empty.
 func (d *dump) messages() (out []proto.Message) {
 	for _, m := range []proto.Message{&d.clusters, &d.endpoints, &d.listeners, &d.routes, &d.secrets, &d.filters, &d.others} {
 		if proto.Size(m) > 0 {
@@ -76,7 +75,6 @@ func (d *dump) messages() (out []proto.Message) {
 	return out
 }
 
-// add adds a resource.
 func (d *dump) add(r ads.ProxyResource) error {
 	shown := r.Accepted
 	if r.Status == ads.StatusStale {

@@ -85,8 +85,8 @@ func (f *fixture) context() context.Context {
 	return ctx
 }
 
-// proxy connects a client that subscribes to all types, and refuses clusters with some
-// statistics' name.
+// proxy connects a client that subscribes to all types, and rejects clusters with a certain
+// alt_stat_name.
 func (f *fixture) proxy(node *core.Node, delta bool) {
 	f.t.Helper()
 	c := xdstest.NewClient(f.conn, xdstest.ClientOptions{Node: node, Delta: delta, Answer: func(r xdstest.Response) error {
@@ -163,7 +163,7 @@ func (f *fixture) fetch(r *statusv3.ClientStatusRequest) *statusv3.ClientStatusR
 	return out
 }
 
-// TestCSDS: unary, streaming and raw calls say the same of each proxy.
+// TestCSDS: unary, streaming and raw calls return the same content for each proxy.
 func TestCSDS(t *testing.T) {
 	t.Parallel()
 	f := serve(t, csds.Options{Authorize: everybody})
@@ -228,7 +228,7 @@ func TestCSDS(t *testing.T) {
 	check("a raw call", raw, map[string][]string{"a": lines(", shown")})
 }
 
-// TestAuthorize: nobody is answered whom the program does not accept.
+// TestAuthorize: a caller that the host does not accept is rejected.
 func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -267,7 +267,7 @@ func operators(ctx context.Context) error {
 	return status.Error(codes.Unauthenticated, "operators only")
 }
 
-// TestNodeMatchers: which proxies each matcher selects, and what is refused.
+// TestNodeMatchers: the proxies that each matcher selects, and the rejected matchers.
 func TestNodeMatchers(t *testing.T) {
 	t.Parallel()
 	f := serve(t, csds.Options{Authorize: everybody})
@@ -299,7 +299,7 @@ func TestNodeMatchers(t *testing.T) {
 	const first, second, third = "edge-1.shop", "EDGE-2.shop", "inner.bank"
 	for name, test := range map[string]struct {
 		matchers []*matcher.NodeMatcher
-		want     []string // nil: refused
+		want     []string // nil if the matcher is rejected
 		text     string
 	}{
 		"none":        {nil, []string{second, first, third}, ""},

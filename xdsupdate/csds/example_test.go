@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/csds"
 )
 
-// A program serves CSDS beside ADS, and a page with the config dump of one proxy. Who may ask
-// is the program's to say.
+// A host serves CSDS in addition to ADS, and a page with the config dump of one proxy. The host
+// authorizes the callers.
 func Example() {
 	server, grpcServer := ads.New(nil), grpc.NewServer()
 	server.Register(grpcServer)

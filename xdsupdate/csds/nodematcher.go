@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// newNodeMatcher returns what reports whether some matcher matches a node; with none every
-// node is. The error names the field that is not understood.
+// newNodeMatcher returns a function that reports whether any of the matchers matches a node.
+// Without matchers it matches every node. The error names the unsupported field.
 func newNodeMatcher(list []*matcher.NodeMatcher) (func(*core.Node) bool, error) {
 	if len(list) == 0 {
 		return func(*core.Node) bool { return true }, nil
@@ -38,8 +38,8 @@ func newNodeMatcher(list []*matcher.NodeMatcher) (func(*core.Node) bool, error) 
 	}, nil
 }
 
-// oneNode returns a matcher of which the ID and all metadata have to match, as far as
-// they are given.
+// oneNode returns a matcher that requires the ID and all metadata of m to match. Fields that m does
+// not set match everything.
 func oneNode(m *matcher.NodeMatcher) (func(*core.Node) bool, error) {
 	id := func(string) bool { return true }
 	if m.GetNodeId() != nil {
@@ -119,7 +119,7 @@ func metadata(m *matcher.StructMatcher) (func(*structpb.Struct) bool, error) {
 	}, nil
 }
 
-// value returns a matcher of values, which are nil where there is none.
+// value returns a matcher of values. A missing value is nil.
 func value(m *matcher.ValueMatcher) (func(*structpb.Value) bool, error) {
 	switch p := m.GetMatchPattern().(type) {
 	case *matcher.ValueMatcher_NullMatch_:

@@ -18,22 +18,22 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// Options for New.
+// Options are the options of New.
 type Options struct {
-	// Authorize decides who may ask, from what the context has of the caller (peer, metadata):
-	// with an error the call ends with the error's status. It is called once for each call,
-	// on any goroutine. Nil: nobody may.
+	// Authorize decides whether a caller may use the service. The context has the caller's peer and
+	// metadata. If Authorize returns an error, the call ends with the status of the error.
+	// Authorize is called once for each call, on any goroutine. Nil rejects every call.
 	Authorize func(ctx context.Context) error
 }
 
-// Service is the client status discovery service of a server. Its methods may be called
-// from any goroutine.
+// Service is the client status discovery service of a server. Its methods are safe for concurrent
+// use.
 type Service struct {
 	server    *ads.Server
 	authorize func(context.Context) error
 }
 
-// New returns the service of a server, which it panics without.
+// New returns the service of a server. It panics if the server is nil.
 func New(server *ads.Server, opts ...Options) *Service {
 	if server == nil {
 		panic("csds.New: the server is nil")
@@ -52,10 +52,10 @@ func (s *Service) Register(server grpc.ServiceRegistrar) {
 	statusv3.RegisterClientStatusDiscoveryServiceServer(server, service{s})
 }
 
-// service is the gRPC service; it keeps its methods out of Service's.
+// service is the gRPC service. It keeps the methods of the gRPC interface out of Service's API.
 type service struct{ *Service }
 
-// FetchClientStatus answers once.
+// FetchClientStatus implements the unary method of CSDS.
 func (s service) FetchClientStatus(ctx context.Context, r *statusv3.ClientStatusRequest) (*statusv3.ClientStatusResponse, error) {
 	if err := s.authorize(ctx); err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (s service) FetchClientStatus(ctx context.Context, r *statusv3.ClientStatus
 	return s.answer(ctx, r)
 }
 
-// StreamClientStatus answers each request.
+// StreamClientStatus implements the streaming method of CSDS: it responds to each request.
 func (s service) StreamClientStatus(stream statusv3.ClientStatusDiscoveryService_StreamClientStatusServer) error {
 	if err := s.authorize(stream.Context()); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (s service) answer(ctx context.Context, r *statusv3.ClientStatusRequest) (*
 	return out, nil
 }
 
-// clientConfig returns what is said of a stream.
+// clientConfig returns the ClientConfig of a stream.
 func clientConfig(p ads.ProxyResources, withoutContents bool) (*statusv3.ClientConfig, error) {
 	out := &statusv3.ClientConfig{Node: p.Node, ClientScope: fmt.Sprint("stream ", p.Stream.ID)}
 	for _, r := range p.Resources {
@@ -121,7 +121,7 @@ func clientConfig(p ads.ProxyResources, withoutContents bool) (*statusv3.ClientC
 	return out, nil
 }
 
-// genericConfig returns what is said of a resource.
+// genericConfig returns the GenericXdsConfig of a resource.
 func genericConfig(r ads.ProxyResource, withoutContents bool) (*statusv3.ClientConfig_GenericXdsConfig, error) {
 	out := &statusv3.ClientConfig_GenericXdsConfig{
 		TypeUrl: r.TypeURL, Name: r.Name, VersionInfo: r.Sent.Version(), LastUpdated: timestamp(r.Sent.Made()),
@@ -139,7 +139,7 @@ func genericConfig(r ads.ProxyResource, withoutContents bool) (*statusv3.ClientC
 	return out, err
 }
 
-// clientStatus returns the status from the proxy's side.
+// clientStatus returns the status of a resource from the proxy's point of view.
 func clientStatus(r ads.ProxyResource) admin.ClientResourceStatus {
 	switch {
 	case r.Status == ads.StatusSynced:

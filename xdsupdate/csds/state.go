@@ -14,8 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// pack returns a state without its secrets; nil if there is none, or if its content is not
-// known.
+// pack returns a state without its secrets, nil if there is none or if its content is unknown.
 func pack(s ads.StateOfResource) (*anypb.Any, error) {
 	m, err := s.Message()
 	if errors.Is(err, ads.ErrNoState) {
@@ -28,8 +27,8 @@ func pack(s ads.StateOfResource) (*anypb.Any, error) {
 	return packed, anypb.MarshalFrom(packed, m, proto.MarshalOptions{Deterministic: true})
 }
 
-// errorState returns what the proxy said of a state that it refused, without that state;
-// nil if it refuses none.
+// errorState returns the error of the proxy's NACK without the rejected state, nil if the proxy
+// does not reject the resource.
 func errorState(r ads.ProxyResource) *admin.UpdateFailureState {
 	if r.Error == "" && r.Status != ads.StatusError {
 		return nil
@@ -37,7 +36,7 @@ func errorState(r ads.ProxyResource) *admin.UpdateFailureState {
 	return &admin.UpdateFailureState{LastUpdateAttempt: timestamp(r.Since), Details: r.Error, VersionInfo: r.Sent.Version()}
 }
 
-// timestamp returns a time, nil for none.
+// timestamp converts a time. It returns nil for the zero time.
 func timestamp(t time.Time) *timestamppb.Timestamp {
 	if t.IsZero() {
 		return nil

@@ -20,7 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// TestHeaders: what every answer has, whatever it is.
+// TestHeaders: every response has the security headers.
 func TestHeaders(t *testing.T) {
 	t.Parallel()
 	forbidden := debug.New(debug.Options{Authorize: func(*http.Request) error { return errors.New("no") }})
@@ -61,7 +61,7 @@ func TestMethods(t *testing.T) {
 	}
 }
 
-// TestAuthorize: who is not let in gets the reason and nothing else, before anything is looked at.
+// TestAuthorize: a rejected request gets only the reason, before anything is read.
 func TestAuthorize(t *testing.T) {
 	t.Parallel()
 	asked := 0
@@ -100,7 +100,8 @@ func TestAuthorize(t *testing.T) {
 	}
 }
 
-// TestParts: there are pages of what there is, whatever is missing, and links lead to no others.
+// TestParts: pages exist for the parts in the Options, for every combination of missing parts, and
+// links lead only to existing pages.
 func TestParts(t *testing.T) {
 	t.Parallel()
 	store := memory.NewController(memory.Make(istio.Schemas()))
@@ -160,7 +161,7 @@ func TestMounted(t *testing.T) {
 	}
 }
 
-// TestErrors: what is asked for in a wrong way is said so, in the form that was asked for.
+// TestErrors: an invalid request gets an error in the requested format.
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t, nil)
@@ -206,7 +207,7 @@ type broken struct{ registry.ServiceDiscovery }
 
 func (broken) Services() []*registry.Service { panic("boom") }
 
-// TestPanics: what panics costs its page, or its row, and shows nothing.
+// TestPanics: a panic affects only its page, or its row, and its value is not shown.
 func TestPanics(t *testing.T) {
 	t.Parallel()
 	h := debug.New(debug.Options{Services: broken{}, Sources: []configstore.Source{

@@ -12,7 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// TestKeyboard: somebody with a stuck route and no mouse gets from the first page to the reason.
+// TestKeyboard: an operator who looks for the reason of a rejected route gets from the first page
+// to the reason with the keyboard alone.
 func TestKeyboard(t *testing.T) {
 	tier.OnlyFull(t, "a browser")
 	t.Parallel()
@@ -67,8 +68,9 @@ func TestAccessible(t *testing.T) {
 	testNarrow(t, b, base)
 }
 
-// testScreenReader: what a screen reader is told of each page has one main part with one first heading, headings without gaps, and names for
-// everything that can be operated, and for tables; and what is focusable can be told apart.
+// testScreenReader: the accessibility tree of each page has one main part with one first heading,
+// headings without gaps, and names for all controls and tables; all focusable elements can be
+// distinguished.
 func testScreenReader(t *testing.T, b *tab, base string) {
 	t.Helper()
 	titles := map[string]string{}
@@ -139,7 +141,8 @@ func testNarrow(t *testing.T, b *tab, base string) {
 	}
 }
 
-// contrasts returns, of all texts of a page, the least contrast between the text and what is behind it (WCAG 2.2, 1.4.3).
+// contrasts returns the minimum contrast between a text of a page and its background (WCAG 2.2,
+// 1.4.3).
 const contrasts = `(() => {
   const parse = c => c.match(/[\d.]+/g).map(Number);
   const light = c => { const [r, g, b] = parse(c).map(v => v / 255).map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };

@@ -45,7 +45,8 @@ func browser(t *testing.T) string {
 	return ""
 }
 
-// visit has a browser show a page, and returns what it has made of it: the elements, and what the console says.
+// visit opens a page in a browser, and returns the resulting elements and the messages of the
+// console.
 func visit(t *testing.T, target string, flags ...string) (elements, console string) {
 	t.Helper()
 	program, home := browser(t), t.TempDir()
@@ -61,7 +62,7 @@ func visit(t *testing.T, target string, flags ...string) (elements, console stri
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err := cmd.Run()
 	if cmd.Process != nil {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // what is left of them
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // remaining processes of the browser
 	}
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", program, err, &log)
@@ -141,8 +142,9 @@ func TestStuckRoutes(t *testing.T) {
 	}
 }
 
-// TestBrowserIsSafe: what somebody wrote is no element in a browser, and no page breaks its own Content-Security-Policy, which the
-// console would say: it does for a page that does.
+// TestBrowserIsSafe: no text of a user becomes an element in a browser, and no page violates its
+// own Content-Security-Policy. The console would report a violation; a page that violates it proves
+// that.
 func TestBrowserIsSafe(t *testing.T) {
 	t.Parallel()
 	browser(t)
@@ -164,7 +166,7 @@ func TestBrowserIsSafe(t *testing.T) {
 	}
 }
 
-// unlimited is a handler whose answers may be longer than it says.
+// unlimited is a handler whose responses may be longer than their Content-Length.
 type unlimited struct{ http.Handler }
 
 func (u unlimited) ServeHTTP(w http.ResponseWriter, r *http.Request) {

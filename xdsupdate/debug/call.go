@@ -47,7 +47,7 @@ func (q *query) call() (traffic.Call, error) {
 	return call, nil
 }
 
-// caller sets what the form says of who calls.
+// caller sets the fields of the call that describe the caller, from the form.
 func (q *query) caller(call *traffic.Call) error {
 	if text := q.text("claims"); text != "" {
 		if json.Unmarshal([]byte(text), &call.Claims) != nil || call.Claims == nil {
@@ -59,7 +59,7 @@ func (q *query) caller(call *traffic.Call) error {
 		if text == "" {
 			continue
 		}
-		with, err := netip.ParseAddrPort(text) // no policy looks at the port of a caller
+		with, err := netip.ParseAddrPort(text) // policies ignore the caller's port
 		if *into = with.Addr(); err != nil {
 			if *into, err = netip.ParseAddr(text); err != nil {
 				return badRequest("%s: must be an IP address, with a port or without", name)
@@ -69,8 +69,8 @@ func (q *query) caller(call *traffic.Call) error {
 	return nil
 }
 
-// client returns the view of the client that is meant: that of a connected proxy, or of a client in a namespace. It also returns
-// the proxies that are meant.
+// client returns the view that the request selects: the view of a connected proxy, or of a client
+// in a namespace. It also returns the selected proxies.
 func (h *handler) client(q *query, out *explainPage) (ads.View, []ads.ProxyStatus, error) {
 	id := q.text("proxy")
 	if id == "" {

@@ -14,24 +14,26 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// configPage is what the page of an object shows.
+// configPage is the content of the page of an object.
 type configPage struct {
 	object
-	// Exists: the store has it. What the store does not have may still be known to a source that refuses it.
+	// Exists reports whether the store has the object. A source that rejects the object may still
+	// know it, although the store does not have it.
 	Exists   bool     `json:"exists"`
 	Errors   []string `json:"errors,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
-	// Problems are what sources say of it: the store has its last good state, if it has one.
+	// Problems are the problems that sources report for the object. The store keeps the object's
+	// last good state, if there is one.
 	Problems []problemRow `json:"problems,omitempty"`
-	// Effects are what it does, Ineffective what of it changes nothing.
+	// Effects lists the effects of the object, Ineffective the parts of it that change nothing.
 	Effects     []effectRow     `json:"effects,omitempty"`
 	Ineffective []effectlessRow `json:"ineffective,omitempty"`
-	// LeftOut are the proxies that refuse it; there are no more than maxLimit in it.
+	// LeftOut lists the proxies that reject the object, at most maxLimit.
 	LeftOut []leftOutRow `json:"left_out,omitempty"`
-	// Object is the object itself, in the form of its manifest.
+	// Object is the object in the form of its manifest.
 	Object json.RawMessage `json:"object,omitempty"`
 
-	// YAML is the same for the page; if it is long a part of it, and Cut is set.
+	// YAML is the object for the HTML page. A long one is truncated, and then Cut is set.
 	YAML string `json:"-"`
 	Cut  bool   `json:"-"`
 	yaml []byte
@@ -43,7 +45,7 @@ type effectRow struct {
 	On      string `json:"on"`
 }
 
-// leftOutRow is a resource that a proxy is sent without an object.
+// leftOutRow is a resource that is sent to a proxy without the contribution of an object.
 type leftOutRow struct {
 	Proxy    string `json:"proxy"`
 	Stream   uint64 `json:"stream"`
@@ -52,7 +54,8 @@ type leftOutRow struct {
 	Error    string `json:"error"`
 }
 
-// maxShown is how many bytes of one object, or resource, are in a page. Its JSON and YAML have all.
+// maxShown is the maximum number of bytes of one object, or resource, on a page. JSON and YAML are
+// never truncated.
 const maxShown = 256 << 10
 
 func (h *handler) config(q *query) (any, error) {
@@ -92,7 +95,7 @@ func (p *configPage) status() int {
 	return http.StatusOK
 }
 
-// marshal makes the forms of the object.
+// marshal sets the JSON and YAML forms of the object.
 func (p *configPage) marshal(c configstore.Config) error {
 	data, err := manifest.MarshalJSON(c)
 	if err != nil {
@@ -106,7 +109,7 @@ func (p *configPage) marshal(c configstore.Config) error {
 	return nil
 }
 
-// raw is the object alone, for format=yaml.
+// raw returns the object alone, for format=yaml.
 func (p *configPage) raw(f form) (string, []byte) {
 	if f != asYAML || !p.Exists {
 		return "", nil
@@ -114,12 +117,13 @@ func (p *configPage) raw(f form) (string, []byte) {
 	return "application/yaml; charset=utf-8", p.yaml
 }
 
-// shown returns what a page shows of a text, and whether that is less than all.
+// shown returns the part of a text that fits into a page, and reports whether the text was
+// truncated.
 func shown(text string) (string, bool) {
 	return excerpt.CutTo(text, maxShown), len(text) > maxShown
 }
 
-// leftOut returns the proxies that are sent resources without an object.
+// leftOut returns the proxies that are sent resources without the contribution of an object.
 func (h *handler) leftOut(key configstore.ConfigKey) (out []leftOutRow) {
 	if h.Server == nil {
 		return nil
@@ -147,7 +151,7 @@ func (h *handler) leftOut(key configstore.ConfigKey) (out []leftOutRow) {
 	return out
 }
 
-// violations returns the texts of an error of a schema.
+// violations returns the messages of a validation error.
 func violations(err error) (out []string) {
 	if invalid := (*configstore.ValidationError)(nil); errors.As(err, &invalid) {
 		for _, v := range invalid.Violations {
@@ -158,12 +162,12 @@ func violations(err error) (out []string) {
 	return []string{redactText(err.Error())}
 }
 
-// effectlessRow is what of an object has no effect.
+// effectlessRow is a part of an object that has no effect.
 type effectlessRow struct {
 	Object object `json:"object"`
 	Field  string `json:"field,omitempty"`
 	Reason string `json:"reason"`
-	// Stored: the object has a page.
+	// Stored reports whether the object has a page.
 	Stored bool `json:"-"`
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// object names an object.
+// object is the key of an object.
 type object struct {
 	Group     string `json:"group,omitempty"`
 	Version   string `json:"version,omitempty"`
@@ -22,12 +22,12 @@ func objectOf(key configstore.ConfigKey) object {
 	return object{key.Kind.Group, key.Kind.Version, key.Kind.Kind, key.Namespace, key.Name}
 }
 
-// FullKind is the kind as a parameter of a page.
+// FullKind returns the kind in the form of the parameter "kind" of a page.
 func (o object) FullKind() string {
 	return configstore.GroupVersionKind{Group: o.Group, Version: o.Version, Kind: o.Kind}.String()
 }
 
-// String is the object as people read it.
+// String returns the object's name for people.
 func (o object) String() string {
 	if o.Namespace == "" {
 		return o.Kind + " " + o.Name
@@ -49,21 +49,21 @@ type configRow struct {
 	Generation      int64             `json:"generation,omitempty"`
 	Created         time.Time         `json:"created,omitzero"`
 	Labels          map[string]string `json:"labels,omitempty"`
-	// Errors and Warnings are what the schema of the kind says.
+	// Errors and Warnings are the findings of the kind's validation.
 	Errors   []string `json:"errors,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// configsPage is what the page of configs shows.
+// configsPage is the content of the page of configs.
 type configsPage struct {
 	Kinds []configKind    `json:"kinds"`
 	List  list[configRow] `json:"list"`
-	// Checked is how many objects were looked at to find those with problems, if these were asked
-	// for: the next request looks at the next ones.
+	// Checked is the number of objects that the request validated, if it asked for invalid objects.
+	// The next request continues after them.
 	Checked int `json:"checked,omitempty"`
 }
 
-// maxChecked is how many objects a request validates to find those with problems.
+// maxChecked is the maximum number of objects that one request validates to find invalid ones.
 const maxChecked = 2000
 
 func (h *handler) configs(q *query) (any, error) {
@@ -92,7 +92,8 @@ func (h *handler) configs(q *query) (any, error) {
 	return out, err
 }
 
-// matchesConfig reports whether a search finds an object: by its name, or by a label, "key=value".
+// matchesConfig reports whether an object matches a search by its name, or by a label as
+// "key=value".
 func matchesConfig(c *configstore.Config, search string) bool {
 	if key, value, ok := strings.Cut(search, "="); ok {
 		return c.Labels[key] == value && value != ""
@@ -100,7 +101,8 @@ func matchesConfig(c *configstore.Config, search string) bool {
 	return contains(search, c.Name, c.Namespace+"/"+c.Name)
 }
 
-// problematic returns objects of which the schema says something, of a bounded number of objects.
+// problematic returns the objects with validation errors or warnings. It validates a bounded number
+// of objects.
 func (h *handler) problematic(
 	q *query, all []*configstore.Config, matches func(*configstore.Config) bool,
 ) (out list[configRow], checked int, err error) {
@@ -126,7 +128,7 @@ func (h *handler) problematic(
 	return out, checked, nil
 }
 
-// row returns an object as a row, with what the schema of its kind says.
+// row returns an object as a row, with the findings of the validation.
 func (h *handler) row(c *configstore.Config) configRow {
 	row := configRow{
 		object: objectOf(c.Key()), ResourceVersion: c.ResourceVersion, Generation: c.Generation,
@@ -136,7 +138,7 @@ func (h *handler) row(c *configstore.Config) configRow {
 	return row
 }
 
-// validity returns what the schema of an object says of it.
+// validity validates an object with the schema of its kind.
 func (h *handler) validity(c *configstore.Config) (errors, warnings []string) {
 	schema, ok := h.Configs.Schemas().Find(c.GroupVersionKind)
 	if !ok {
@@ -152,8 +154,8 @@ func (h *handler) validity(c *configstore.Config) (errors, warnings []string) {
 	return errors, warnings
 }
 
-// kindOf returns the kind that a request names, by its full form or by its name alone; without one the zero
-// kind, unless it is required.
+// kindOf returns the kind that a request names, by its full form or by its name alone. Without the
+// parameter it returns the zero kind, or an error if the kind is required.
 func (h *handler) kindOf(q *query, required bool) (configstore.GroupVersionKind, error) {
 	name := q.text("kind")
 	if name == "" && !required {

@@ -10,16 +10,16 @@ import (
 // conflictRow is a host name that is defined more than once.
 type conflictRow struct {
 	Hostname registry.Hostname `json:"hostname"`
-	// Services are the definitions; the first is the one that counts where there is no nearer one. There
-	// are no more than maxDefinitions.
+	// Services are the definitions, at most maxDefinitions. Clients that have no nearer definition
+	// use the first.
 	Services []serviceRow `json:"services"`
 	More     int          `json:"more,omitempty"`
 }
 
-// maxDefinitions is how many definitions of a name are in a row.
+// maxDefinitions is the maximum number of definitions of a host name in a row.
 const maxDefinitions = 10
 
-// conflictsPage is what the page of conflicts shows.
+// conflictsPage is the content of the page of conflicts.
 type conflictsPage struct {
 	List list[conflictRow] `json:"list"`
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// decisionRow is what policies make of a call: see traffic.Decision.
+// decisionRow is the decision of policies about a call: see traffic.Decision.
 type decisionRow struct {
 	Allowed bool        `json:"allowed"`
 	Answer  string      `json:"answer,omitempty"`
 	By      *policyRule `json:"by,omitempty"`
 	Reason  string      `json:"reason"`
-	// Identity and Token are whom policies take the caller for; empty: nobody that they know.
+	// Identity and Token identify the caller to policies; empty if the caller is not authenticated.
 	Identity  string          `json:"identity,omitempty"`
 	Token     string          `json:"token,omitempty"`
 	Providers []askedProvider `json:"providers,omitempty"`
@@ -41,7 +41,7 @@ type dryRunRow struct {
 	By     *policyRule `json:"by,omitempty"`
 }
 
-// decisionRowOf returns a decision as it is shown; nil for none.
+// decisionRowOf returns a decision as a row, nil for nil.
 func decisionRowOf(d *traffic.Decision) *decisionRow {
 	if d == nil {
 		return nil
@@ -64,7 +64,7 @@ func decisionRowOf(d *traffic.Decision) *decisionRow {
 	return out
 }
 
-// ruleRowOf returns a rule as it is shown; nil for none.
+// ruleRowOf returns a rule as a row, nil for the zero rule.
 func ruleRowOf(r traffic.PolicyRule) *policyRule {
 	if r == (traffic.PolicyRule{}) {
 		return nil
@@ -73,7 +73,7 @@ func ruleRowOf(r traffic.PolicyRule) *policyRule {
 	return &out
 }
 
-// kind returns the kind of the policy; it is not ok for what is none.
+// kind returns the kind of the policy, false if the rule belongs to no policy.
 func (r *policyRule) kind() (configstore.GroupVersionKind, bool) {
 	for _, kind := range []configstore.GroupVersionKind{istio.AuthorizationPolicy, istio.RequestAuthentication, istio.PeerAuthentication} {
 		if kind.Kind == r.Kind {

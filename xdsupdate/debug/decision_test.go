@@ -98,7 +98,8 @@ func (e explained) String() string {
 	return strings.Join([]string{e.Outcome, e.Decision.Answer, by, e.Decision.Identity, e.Decision.Token, strings.Join(e.Decision.Unknown, " ")}, "; ")
 }
 
-// TestExplainDecision: the form has what policies look at, and the answer says who decides.
+// TestExplainDecision: the form has all inputs of policies, and the response names the deciding
+// policy.
 func TestExplainDecision(t *testing.T) {
 	t.Parallel()
 	p, gateway := newProtected(t)

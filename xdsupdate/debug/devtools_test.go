@@ -86,7 +86,7 @@ func openTab(t *testing.T) *tab {
 	return b
 }
 
-// browserFlags are the flags of a browser that does nothing but what a test says.
+// browserFlags are the flags of a browser that does nothing on its own.
 func browserFlags(home string) []string {
 	return []string{
 		"--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-extensions",
@@ -159,7 +159,7 @@ func (b *tab) until(what string, is func(devtoolsMessage) bool) devtoolsMessage 
 	}
 }
 
-// loading does what makes the tab load a page, and returns when it is there.
+// loading calls do, which makes the tab load a page, and returns when the page is loaded.
 func (b *tab) loading(what string, do func()) {
 	b.t.Helper()
 	before := b.loads
@@ -174,7 +174,7 @@ func (b *tab) visit(url string) {
 	b.loading(url, func() { b.call("Page.navigate", map[string]any{"url": url}, nil) })
 }
 
-// value returns what a JavaScript expression, which the tools run and no page, is.
+// value evaluates a JavaScript expression in the developer tools, outside of the page.
 func (b *tab) value(expression string) any {
 	b.t.Helper()
 	var out struct {
@@ -203,7 +203,7 @@ func (b *tab) press(key string) {
 	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": known[key].code}, nil)
 }
 
-// write types a text into what has the focus.
+// write types a text into the focused element.
 func (b *tab) write(text string) {
 	b.t.Helper()
 	b.call("Input.insertText", map[string]any{"text": text}, nil)
@@ -270,7 +270,7 @@ func (b *tab) tree() (out []axNode) {
 	return out
 }
 
-// focused returns what has the focus.
+// focused returns the focused element.
 func (b *tab) focused() axNode {
 	b.t.Helper()
 	var object struct {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package debug shows what a control plane has and does: to people as pages, and to
-// programs as JSON. It is one http.Handler, which a program mounts where it likes:
+// Package debug shows the state of a control plane, as HTML pages and as JSON. It is one
+// http.Handler, which the host mounts at a path of its choice:
 //
 //	pages := debug.New(debug.Options{
 //		Configs: configs, Services: registries, Server: server, Policies: policies,
@@ -11,54 +11,54 @@
 //
 // # Pages
 //
-// There are pages of what the Options have.
+// A page exists if the Options have the part that it shows.
 //
 //	page      | shows
 //	----------|------------------------------------------------------------------
-//	(none)    | what wants attention, and how much there is
-//	explain   | what becomes of a call, which rules decide it, and why not otherwise
-//	policies  | objects, and parts of them, that change nothing, and why
-//	proxies   | who is connected, and who refuses, lacks or does not answer what
-//	proxy     | versions, refusals, objects that are left out, all its resources
-//	resource  | what a proxy was sent, and what it works with
-//	configs   | objects by kind, and what the rules of the kind say of them
-//	config    | an object, its effects, what sources say of it, who refuses it
+//	(none)    | overview: problems, and number of objects
+//	explain   | outcome of a call, rules that decide it, rules that do not match and why
+//	policies  | objects, and parts of objects, without effect, and why
+//	proxies   | connected proxies; proxies with NACKs, failed resources or overdue ACKs
+//	proxy     | versions, NACKs, objects left out, all resources of the proxy
+//	resource  | resource as sent to a proxy, and the state that the proxy uses
+//	configs   | objects by kind, with their validation errors and warnings
+//	config    | object, its effects, problems of its sources, proxies that reject it
 //	services  | services of all registries
-//	service   | its endpoints; where they come from, and why workloads and pods are none
-//	workload  | which ServiceEntries select it, and why others do not
-//	conflicts | host names that are defined more than once
-//	sources   | what fills the stores: age, last error, what is not taken
-//	queue     | what waits to be pushed, and the last push
-//	verify    | whether registries show what the stores say
+//	service   | endpoints of the service, their origin, workloads and pods that are not endpoints and why
+//	workload  | ServiceEntries that select the workload, ServiceEntries that do not and why
+//	conflicts | host names with more than one definition
+//	sources   | sources of the stores: age, last error, rejected objects
+//	queue     | pending push requests, and the last push
+//	verify    | differences between the registries and the stores
 //
-// Each of them is JSON with the ending .json (index.json is the first page), with
-// format=json, and for a request that accepts application/json and not text/html. The
-// fields have the names that they have, which stay; times are RFC 3339. An object
-// is its manifest alone with format=yaml. Lists come in parts: from, limit (100, at most
-// 1000), and the query of the next part in the field next.
+// The page NAME.json is the page as JSON (index.json is the first page). So is a page with
+// format=json, and the response to a request that accepts application/json and not text/html. The
+// names of JSON fields are stable; times are RFC 3339. With format=yaml the page of an object is
+// its manifest alone. Lists are paged: the parameters are from and limit (default 100, at most
+// 1000), and the field next is the query of the next page.
 //
-// # What is safe
+// # Security
 //
-// Only GET and HEAD are answered, and they change nothing. Options.Authorize decides who
-// sees the pages: they show everything about a mesh but its secrets. There are no scripts, and
-// a Content-Security-Policy forbids them; nothing is loaded from elsewhere. Names, labels,
-// specs and texts of proxies are text, whatever is in them.
+// The handler answers only GET and HEAD, and a request changes nothing. Options.Authorize decides
+// who may see the pages, because they show everything about a mesh except its secrets. The pages
+// have no scripts, a Content-Security-Policy forbids them, and nothing is loaded from other hosts.
+// Names, labels, specs and messages of proxies are always escaped as text.
 //
-// Secrets are not shown: what Envoy takes for sensitive in resources (see
-// ads.StateOfResource), and in objects the same fields, what names such as private_key or
-// password have in untyped parts, private keys anywhere, and the annotation in which
-// kubectl keeps an object a second time. Options.Redact removes what else a host knows.
+// Secrets are redacted: the fields of resources that Envoy marks as sensitive (see
+// ads.StateOfResource), the same fields of objects, fields of untyped parts with names such as
+// private_key or password, private keys in any text, and the annotation in which kubectl stores a
+// second copy of an object. Options.Redact removes other secrets, which only the host knows.
 //
-// # What it costs
+// # Cost
 //
-// Nothing while nobody asks. A request lists at most 1000 elements, and what is shown of one
-// object is bounded, too. Of the pages that look at everything there is (the
-// first one, explain, policies, proxy, service, conflicts, verify) one at a time is made,
-// and others wait. Where objects have to be validated to be found 2000 of them
-// are at a time.
+// The handler costs nothing between requests. A request lists at most 1000 elements, and the text
+// shown of one object is bounded, too. Some pages read the whole state (overview, explain, policies,
+// proxy, resource, service, workload, conflicts, verify). They are computed one at a time, and other
+// requests for them wait. A request that has to validate objects in order to find them validates 2000
+// of them.
 //
 // # Concurrency
 //
-// The handler may be called by any number of goroutines. What a page shows is of one
-// moment as far as what it asks is; two things of it may be of two.
+// The handler may be called by any number of goroutines. Each part of a page is a consistent
+// snapshot if its source provides one. Two parts of a page may come from two different snapshots.
 package debug

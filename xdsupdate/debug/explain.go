@@ -14,38 +14,41 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// explainPage says what becomes of a call.
+// explainPage explains one call.
 type explainPage struct {
-	// Asked: a host was given, or the call is inbound, and the rest is the answer.
+	// Asked reports whether the request has a host or asks for an inbound call. Otherwise the other
+	// fields are empty.
 	Asked bool `json:"asked"`
-	// Client is who calls; Inbound: who is called.
+	// Client is the caller, or the called proxy if Inbound is set.
 	Client  string `json:"client,omitempty"`
 	Inbound bool   `json:"inbound,omitempty"`
-	// Sidecar, Service, VirtualService and Rule are what decides: see traffic.Explanation.
+	// Sidecar, Service, VirtualService and Rule decide the call: see traffic.Explanation.
 	Sidecar         string          `json:"sidecar,omitempty"`
 	Service         string          `json:"service,omitempty"`
 	VirtualServices []consideredRow `json:"virtual_services,omitempty"`
 	VirtualService  string          `json:"virtual_service,omitempty"`
 	Rule            string          `json:"rule,omitempty"`
 	Outcome         string          `json:"outcome,omitempty"`
-	// AuthorizationPolicies are those that a gateway asks before all that, and Decision is what they and the other policies say.
+	// AuthorizationPolicies are the policies that a gateway evaluates before it routes. Decision is
+	// the result of these and the other policies.
 	AuthorizationPolicies []string         `json:"authorization_policies,omitempty"`
 	Decision              *decisionRow     `json:"decision,omitempty"`
 	Destinations          []destinationRow `json:"destinations,omitempty"`
-	// Notes say why the host, or a destination, is not what it may be expected to be.
+	// Notes explain why the client does not see the host or a destination.
 	Notes []string `json:"notes,omitempty"`
-	// Refused are resources that the proxy refuses: it works with an older state of them.
+	// Refused are the resources that the proxy rejects. The proxy uses an older state of them.
 	Refused []refusedRow `json:"refused,omitempty"`
-	// Ineffective is what of the VirtualServices, DestinationRules and policies concerned changes nothing.
+	// Ineffective are the parts of the VirtualServices, DestinationRules and policies concerned
+	// that change nothing.
 	Ineffective []effectlessRow `json:"ineffective,omitempty"`
 }
 
-// Bad reports whether the call fails, as far as is known.
+// Bad reports whether the call fails according to the known state.
 func (p *explainPage) Bad() bool {
 	return len(p.Notes) > 0 || p.Fails() != "" || p.Decision != nil && !p.Decision.Allowed
 }
 
-// Fails says why the call fails where it is sent, or that it may; "": it does not, as far as is known.
+// Fails returns why some or all destinations fail, "" if no destination is known to fail.
 func (p *explainPage) Fails() string {
 	failing, reason := 0, ""
 	for _, d := range p.Destinations {
@@ -66,13 +69,13 @@ func (p *explainPage) Fails() string {
 	}
 }
 
-// askedPolicy is an AuthorizationPolicy that is asked about a request.
+// askedPolicy is an AuthorizationPolicy that the proxy evaluates for a request.
 type askedPolicy struct {
 	Action string
 	Object object
 }
 
-// Policies are the AuthorizationPolicies, for links to them.
+// Policies returns the AuthorizationPolicies as objects, for links to them.
 func (p *explainPage) Policies() (out []askedPolicy) {
 	for _, text := range p.AuthorizationPolicies {
 		action, name, _ := strings.Cut(text, " ")
@@ -94,7 +97,7 @@ type destinationRow struct {
 	FoundIn          string        `json:"found_in,omitempty"`
 	Missing          string        `json:"missing,omitempty"`
 	Endpoints        []reachedPart `json:"endpoints"`
-	// More is how many endpoints are left out here.
+	// More is the number of endpoints that are not in Endpoints.
 	More int `json:"more,omitempty"`
 }
 
@@ -105,7 +108,7 @@ type reachedPart struct {
 	Weight   uint32 `json:"weight"`
 }
 
-// refusedRow is a resource that a proxy refuses.
+// refusedRow is a resource that a proxy rejects.
 type refusedRow struct {
 	Proxy   string       `json:"proxy"`
 	Stream  uint64       `json:"stream"`
@@ -156,7 +159,7 @@ func (h *handler) explainCall(q *query) (any, error) {
 	return out, nil
 }
 
-// addIneffective adds what of the objects of an explanation has no effect.
+// addIneffective adds the ineffective parts of the objects that an explanation names.
 func (h *handler) addIneffective(out *explainPage, e traffic.Explanation) {
 	add := func(kind configstore.GroupVersionKind, name string) {
 		namespace, name, _ := strings.Cut(name, "/")
@@ -195,7 +198,7 @@ func destinationRowOf(d traffic.ExplainedDestination) destinationRow {
 	return row
 }
 
-// whyUnseen says why a client may not see a host.
+// whyUnseen returns the possible reasons why a client does not see a host.
 func (h *handler) whyUnseen(view ads.View, host registry.Hostname, sidecar string) (out []string) {
 	if h.Services == nil {
 		return nil

@@ -51,8 +51,8 @@ type plane struct {
 	failures
 }
 
-// failures is an Observer that tells, once, that a proxy has refused a resource, and that an object is left out
-// for one.
+// failures is an Observer that reports once that a proxy has rejected a resource, and once that an
+// object is left out for a proxy.
 type failures struct {
 	ads.NoObserver
 	refused, quarantined chan struct{}
@@ -133,8 +133,7 @@ func (p *plane) must(err error) {
 	}
 }
 
-// apply stores the objects of YAML documents, whose namespace is "shop" unless they say
-// another one, and has them pushed.
+// apply stores the objects of YAML documents and pushes them. Their default namespace is "shop".
 func (p *plane) apply(yaml string) {
 	p.t.Helper()
 	p.must(manifest.Apply(p.store, []byte(yaml), manifest.Options{DefaultNamespace: "shop"}))
@@ -151,9 +150,9 @@ func (p *plane) flush() {
 	p.must(p.server.Flush(ctx))
 }
 
-// connect connects an Envoy of a namespace, which subscribes to all clusters, of which there have to be
-// some, and to some route configurations, answers what answer says, and
-// waits until it has accepted all of them.
+// connect connects an Envoy of a namespace, which subscribes to all clusters and to some route
+// configurations, and responds as answer decides. It waits until the Envoy has accepted all of
+// them. There must be clusters.
 func (p *plane) connect(id, namespace string, answer func(xdstest.Response) error, routes ...string) *xdstest.Client {
 	p.t.Helper()
 	subscriptions := map[string][]string{envoy.ClusterType: nil}
@@ -180,7 +179,7 @@ func (p *plane) connectTo(
 	p.t.Cleanup(c.Close)
 	ctx, cancel := context.WithTimeout(p.t.Context(), testTimeout)
 	defer cancel()
-	p.must(c.Await(ctx, func(s xdstest.State) bool { // what it refuses comes again, without what it refuses
+	p.must(c.Await(ctx, func(s xdstest.State) bool { // a rejected resource is sent again without the rejected part
 		for typeURL, names := range subscriptions {
 			if len(s.Resources(typeURL)) == 0 || !s.Has(typeURL, names...) {
 				return false

@@ -17,38 +17,39 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// handler serves the pages. It is immutable, but for the turn.
+// handler serves the pages. It is immutable except for turn.
 type handler struct {
 	Options
 	pages     []page
 	byName    map[string]*page
 	templates map[string]*template.Template
 	style     []byte
-	// turn is a token for what looks at everything: one request at a time does.
+	// turn is the token of heavy pages: only one request at a time holds it.
 	turn chan struct{}
 }
 
-// page is one page.
 type page struct {
-	// name is its path below the handler; "" is the first page.
+	// name is the path below the handler, "" for the first page.
 	name string
-	// title is what links to it in the navigation say; "" has none.
+	// title is the text of the link in the navigation, "" if the navigation has no link to the
+	// page.
 	title string
-	// under is the page that is marked in the navigation when this one, which is not in it, is shown.
+	// under is the page that the navigation highlights when it has no link to this one.
 	under string
-	// heavy: what it shows may take a look at everything there is, so that requests take turns.
+	// heavy reports whether the page may read the whole state. Requests for heavy pages run one at
+	// a time.
 	heavy bool
-	// data returns what it shows, which is its JSON, too.
+	// data returns the content of the page, which is also its JSON.
 	data func(q *query) (any, error)
 }
 
-// New returns a handler of pages about what the options have. It is mounted below any path,
-// which is taken away but for its last slash:
+// New returns a handler of debug pages for the parts that the options have. It may be mounted below
+// any path. The path has to be stripped except for its last slash:
 //
 //	mux.Handle("/debug/", http.StripPrefix("/debug", debug.New(options)))
 //
-// It starts nothing and keeps nothing. New panics if there are two Options, and for sources that
-// configstore.CheckSources refuses.
+// The handler starts no goroutine and keeps no state. New panics if there are two Options, and for
+// sources that configstore.CheckSources rejects.
 func New(opts ...Options) http.Handler {
 	h := &handler{Options: options.One("debug.New", opts), turn: make(chan struct{}, 1)}
 	if h.Logger == nil {
@@ -66,7 +67,7 @@ func New(opts ...Options) http.Handler {
 	return h
 }
 
-// statusError is an answer that is no page.
+// statusError is an error with the HTTP status of the response.
 type statusError struct {
 	status int
 	text   string
@@ -107,7 +108,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.show(r.Context(), w, q, name)
 }
 
-// show answers with a page.
+// show responds with a page.
 func (h *handler) show(ctx context.Context, w http.ResponseWriter, q *query, name string) {
 	p := h.byName[name]
 	if p == nil {
@@ -127,7 +128,7 @@ func (h *handler) show(ctx context.Context, w http.ResponseWriter, q *query, nam
 	h.answerPage(w, q, p, data)
 }
 
-// dataOf returns what a page shows, when it is its turn.
+// dataOf computes the content of a page. A heavy page first waits for its turn.
 func (h *handler) dataOf(ctx context.Context, p *page, q *query) (any, error) {
 	if p.heavy {
 		if err := h.takeTurn(ctx); err != nil {
@@ -138,7 +139,7 @@ func (h *handler) dataOf(ctx context.Context, p *page, q *query) (any, error) {
 	return p.data(q)
 }
 
-// takeTurn waits until no other request looks at everything.
+// takeTurn waits until no other request computes a heavy page.
 func (h *handler) takeTurn(ctx context.Context) error {
 	select {
 	case h.turn <- struct{}{}:
@@ -148,10 +149,10 @@ func (h *handler) takeTurn(ctx context.Context) error {
 	}
 }
 
-// maxQuery is how long the query of a request may be, in bytes.
+// maxQuery is the maximum length of a request's query, in bytes.
 const maxQuery = 16 << 10
 
-// admit says whether a request is one that is answered.
+// admit returns an error if the request may not be answered.
 func (h *handler) admit(r *http.Request) *statusError {
 	if h.Authorize != nil {
 		var err error
@@ -172,8 +173,8 @@ func (h *handler) admit(r *http.Request) *statusError {
 	return nil
 }
 
-// protect sets the headers that every answer has: nothing but the style sheet is loaded, nothing is kept,
-// and nobody else embeds or learns of it.
+// protect sets the security headers of every response: only the style sheet may be loaded, the
+// response is not cached, no other site may embed it, and links do not leak its address.
 func protect(h http.Header) {
 	h.Set("Content-Security-Policy",
 		"default-src 'none'; style-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
@@ -185,8 +186,9 @@ func protect(h http.Header) {
 	h.Add("Vary", "Accept")
 }
 
-// redirectBelow leads a request for the handler itself, without a slash, to its first page: the
-// links of pages are relative. Only the client knows what was before.
+// redirectBelow redirects a request for the handler itself, without a trailing slash, to the first
+// page. The redirect is relative, like the links of pages, because only the client knows the path
+// below which the handler is mounted.
 func redirectBelow(w http.ResponseWriter, r *http.Request) {
 	asked, _, _ := strings.Cut(r.RequestURI, "?")
 	base := path.Base(asked)

@@ -30,7 +30,7 @@ import (
 // evil is a text that is to be a text wherever it comes.
 const evil = `"'></q></pre></textarea></title><x-evil a="b" onmouseover='c'>javascript:alert(1)&lt;x-evil>{{.}}\`
 
-// evilConfigs is a store that was filled by somebody who means harm, past all validation.
+// evilConfigs is a store that an attacker has filled without any validation.
 type evilConfigs struct{ config *configstore.Config }
 
 func (evilConfigs) Schemas() configstore.Schemas { return istio.Schemas() }
@@ -135,7 +135,7 @@ func crawl(t *testing.T, h http.Handler, look func(target, page string, isJSON b
 	}
 }
 
-// harmless demands that nothing of a text is markup.
+// harmless requires that no part of a text is interpreted as markup.
 func harmless(tb testing.TB, target, page string, isJSON bool) {
 	tb.Helper()
 	if strings.Contains(page, "<x-evil") && !strings.Contains(target, "format=yaml") {
@@ -176,7 +176,7 @@ func TestHostileTexts(t *testing.T) {
 	}
 }
 
-// TestHostileProxies: so are the names of proxies, and what they say when they refuse something.
+// TestHostileProxies: the names of proxies, and the texts of their NACKs, are escaped, too.
 func TestHostileProxies(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t, nil)
@@ -203,7 +203,7 @@ const (
 	pemKey   = "-----BEGIN RSA PRIVATE KEY-----\n" + password + "\n-----END RSA PRIVATE KEY-----"
 )
 
-// TestSecrets: no page has a key or a password, whatever it is in.
+// TestSecrets: no page has a key or a password, in any field.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	refuse := func(r xdstest.Response) error {

@@ -7,29 +7,29 @@ import (
 	"strconv"
 )
 
-// A page of a list has defaultLimit rows, and maxLimit at most.
+// A page of a list has defaultLimit rows by default, and at most maxLimit.
 const defaultLimit, maxLimit = 100, 1000
 
-// list is a part of a list.
+// list is a page of a list.
 type list[T any] struct {
-	// Total is how long the list is, Matching how many of it the search has found, From the number of
-	// those before Items.
+	// Total is the length of the list, Matching the number of elements that match the search, From
+	// the number of matches before Items.
 	Total    int `json:"total"`
 	Matching int `json:"matching"`
 	From     int `json:"from"`
 	Items    []T `json:"items"`
-	// Next and Previous are the queries of the parts around this one; empty: there is none.
+	// Next and Previous are the queries of the neighboring pages, empty if there is no such page.
 	Next     string `json:"next,omitempty"`
 	Previous string `json:"previous,omitempty"`
 }
 
-// First and Last are the numbers of the first and the last item, from 1.
+// First returns the number of the first item. Numbers begin with 1.
 func (l list[T]) First() int { return min(l.From+1, l.Last()) }
 
-// Last is the number of the last item.
+// Last returns the number of the last item.
 func (l list[T]) Last() int { return l.From + len(l.Items) }
 
-// bounds are which part of a list a request asks for.
+// bounds is the part of a list that a request asks for.
 type bounds struct{ from, limit int }
 
 func (q *query) bounds() (b bounds, err error) {
@@ -41,8 +41,8 @@ func (q *query) bounds() (b bounds, err error) {
 	return b, err
 }
 
-// listOf returns the part of a list that a request asks for, of the elements that match. Only what
-// is in the part is converted by show.
+// listOf returns the page of the matching elements that a request asks for. It calls show only for
+// the elements of that page.
 func listOf[S, T any](q *query, all []S, matches func(S) bool, show func(S) T) (list[T], error) {
 	b, err := q.bounds()
 	if err != nil {
@@ -63,7 +63,7 @@ func listOf[S, T any](q *query, all []S, matches func(S) bool, show func(S) T) (
 	return out, nil
 }
 
-// around sets the links to the parts around.
+// around sets the links to the neighboring pages.
 func (l *list[T]) around(q *query, b bounds) {
 	if l.Last() < l.Matching {
 		l.Next = q.with("from", strconv.Itoa(l.Last()))
@@ -73,5 +73,5 @@ func (l *list[T]) around(q *query, b bounds) {
 	}
 }
 
-// pointer returns a pointer to a value, for what may be unknown.
+// pointer returns a pointer to a value, for fields whose value may be unknown.
 func pointer[V any](v V) *V { return &v }

@@ -12,30 +12,32 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// Options say what there is to show. Each part may be nil, and then its pages are missing.
+// Options are the parts of a control plane to show. Each part may be nil, and then its pages do not
+// exist.
 type Options struct {
-	// Configs are the objects: a store, a cache, or an aggregate of them.
+	// Configs has the objects: a store, a cache, or an aggregate of them.
 	Configs configstore.Reader
-	// Services are the services. If they are, or wrap, an aggregate.Controller there are
-	// conflicts; if a serviceentry.Controller is among them there are explanations and Verify, and if
-	// a registry.PodExplainer is, explanations of pods.
+	// Services has the services. The page of conflicts exists if Services is, or wraps, an
+	// aggregate.Controller. Explanations and the page verify exist if a serviceentry.Controller is
+	// among the registries, explanations of pods if a registry.PodExplainer is.
 	Services registry.ServiceDiscovery
 	// Server has the proxies, the endpoints and the queue of pushes.
 	Server *ads.Server
-	// Policies explain calls and say which objects have no effect.
+	// Policies explains calls and finds objects without effect.
 	Policies *traffic.Policies
-	// Sources are what fills stores and registries, as configstore.SourceOf makes them. If a
-	// State panics the page says so in its place.
+	// Sources are the sources of the stores and registries: see configstore.SourceOf. If the State
+	// of a source panics, the page reports that for the source.
 	Sources []configstore.Source
 
-	// Authorize decides who may see all this, from the request as the program's handler gets it.
-	// With an error the answer is 403 and has the error's text. It is called once for each
-	// request, before anything else is done. Nil: everybody may who reaches the handler.
+	// Authorize decides whether a request may see the pages. It gets the request as the host's
+	// http.Handler received it, and is called once for each request before anything else. If it
+	// returns an error, the response is 403 with the text of the error. With nil, everyone who can
+	// reach the handler may see the pages.
 	Authorize func(*http.Request) error
-	// Redact removes what is secret from an object of the program's own kinds before it is shown; the
-	// object is a copy that it may modify. What is removed in any case is in the package comment.
-	// Nil: nothing else is.
+	// Redact removes secrets from an object of the host's own kinds before it is shown. The object
+	// is a copy, which Redact may modify. The package comment lists the secrets that are always
+	// redacted. Nil redacts no others.
 	Redact func(*configstore.Config)
-	// Logger gets what panicked in functions of the program, with the stack; nil discards.
+	// Logger receives panics of the host's functions, with the stack. Nil discards them.
 	Logger *slog.Logger
 }

@@ -10,38 +10,38 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// overviewPage is the first page: what wants attention, and how much there is.
+// overviewPage is the content of the first page: problems, and the number of objects.
 type overviewPage struct {
 	Problems []problemSummary `json:"problems"`
 	Counts   []count          `json:"counts"`
 }
 
-// problemSummary is one kind of things that are not as they should be.
+// problemSummary summarizes all problems of one type.
 type problemSummary struct {
 	Title string `json:"title"`
 	Count int    `json:"count"`
-	// Page is where all of them are, with its query.
+	// Page links to the page that lists all of them.
 	Page string `json:"page"`
-	// Warning: nothing fails by it, as far as is known.
+	// Warning is set if nothing is known to fail because of the problem.
 	Warning bool `json:"warning,omitempty"`
-	// Examples are the first of them.
+	// Examples are the first problems of the type, at most maxExamples.
 	Examples []string `json:"examples,omitempty"`
 
-	// Shown are the examples for the page.
+	// Shown has the same examples for the HTML page, with links.
 	Shown []example `json:"-"`
 }
 
-// example is one of the things that are not as they should be, and the page about it; "": there is none.
+// example is one problem. Page links to its page, "" if there is none.
 type example struct{ Text, Page string }
 
-// count is how many there are of something.
+// count is the number of objects of one type.
 type count struct {
 	Title string `json:"title"`
 	Count int    `json:"count"`
 	Page  string `json:"page"`
 }
 
-// maxExamples is how many examples a summary has.
+// maxExamples is the maximum number of examples of a summary.
 const maxExamples = 5
 
 func (h *handler) overview(*query) (any, error) {
@@ -58,7 +58,7 @@ func (h *handler) overview(*query) (any, error) {
 	return out, nil
 }
 
-// overviewOfServer adds what proxies and pushes say.
+// overviewOfServer adds the problems of proxies and pushes.
 func (h *handler) overviewOfServer(out *overviewPage) {
 	if h.Server == nil {
 		return
@@ -95,7 +95,7 @@ func (h *handler) overviewOfServer(out *overviewPage) {
 	out.Counts = append(out.Counts, count{"connected proxies", len(all), link(pageProxies)})
 }
 
-// overviewOfSources adds what sources say.
+// overviewOfSources adds the problems of sources.
 func (h *handler) overviewOfSources(out *overviewPage) {
 	var broken []string
 	var errors, warnings []example
@@ -121,7 +121,7 @@ func (h *handler) overviewOfSources(out *overviewPage) {
 	out.warning("Warnings of sources", link(pageSources), exampleList(warnings))
 }
 
-// overviewOfContent adds how much there is.
+// overviewOfContent adds the numbers of services and objects.
 func (h *handler) overviewOfContent(out *overviewPage) {
 	if h.Services != nil {
 		out.Counts = append(out.Counts, count{"services", len(h.Services.Services()), link(pageServices)})
@@ -136,7 +136,7 @@ func (h *handler) overviewOfContent(out *overviewPage) {
 	}
 }
 
-// overviewOfPolicies adds what of the policies has no effect.
+// overviewOfPolicies adds the objects, and parts of objects, without effect.
 func (h *handler) overviewOfPolicies(out *overviewPage) {
 	all := h.Policies.Ineffective()
 	out.problem("Objects, or parts of them, that change nothing", link(pagePolicies), examples{len(all), func(i int) example {
@@ -144,7 +144,7 @@ func (h *handler) overviewOfPolicies(out *overviewPage) {
 	}})
 }
 
-// pageOf returns the page of an object, if it can have one.
+// pageOf returns a link to the page of an object, "" if it has no page.
 func (h *handler) pageOf(key configstore.ConfigKey) string {
 	if key.Name == "" || !h.hasKind(key.Kind) {
 		return ""
@@ -167,14 +167,14 @@ func conflictExamples(all []aggregate.Conflict) examples {
 	}}
 }
 
-// warning adds a kind of things that are questionable, unless there are none.
+// warning adds problems of one type as a warning, unless there are none.
 func (o *overviewPage) warning(title, page string, all examples) {
 	if o.problem(title, page, all); all.count > 0 {
 		o.Problems[len(o.Problems)-1].Warning = true
 	}
 }
 
-// problem adds a kind of problems, unless there are none.
+// problem adds problems of one type, unless there are none.
 func (o *overviewPage) problem(title, page string, all examples) {
 	if all.count == 0 {
 		return
@@ -189,7 +189,7 @@ func (o *overviewPage) problem(title, page string, all examples) {
 	o.Problems = append(o.Problems, p)
 }
 
-// examples are things of which the first are shown.
+// examples is a list of problems. Only the first elements are read.
 type examples struct {
 	count int
 	at    func(int) example
@@ -199,7 +199,7 @@ func exampleList(all []example) examples {
 	return examples{len(all), func(i int) example { return all[i] }}
 }
 
-// textList are examples without pages of their own.
+// textList returns examples without pages of their own.
 func textList(all []string) examples {
 	return examples{len(all), func(i int) example { return example{Text: all[i]} }}
 }

@@ -28,7 +28,7 @@ const (
 	pageSources   = "sources"
 )
 
-// makePages returns the pages that there is something for, in the order of the navigation.
+// makePages returns the pages for the parts that the Options have, in the order of the navigation.
 func (h *handler) makePages() []page {
 	pages := []page{{name: pageOverview, title: "Overview", heavy: true, data: h.overview}}
 	add := func(there bool, more ...page) {
@@ -58,18 +58,18 @@ func (h *handler) makePages() []page {
 	return pages
 }
 
-// conflicter is what knows host names that are defined more than once, as an aggregate.Controller does.
+// conflicter finds host names with more than one definition. aggregate.Controller implements it.
 type conflicter interface{ Conflicts() []aggregate.Conflict }
 
-// hasRegistries is what consists of registries, as an aggregate.Controller does.
+// hasRegistries is an aggregate of registries. aggregate.Controller implements it.
 type hasRegistries interface{ Registries() []registry.Instance }
 
-// serviceEntries returns the registries that explain what they show, those of aggregates included.
+// serviceEntries returns the ServiceEntry registries, including the members of aggregates.
 func (h *handler) serviceEntries() []*serviceentry.Controller {
 	return partsOf[*serviceentry.Controller](h.Services)
 }
 
-// partsOf returns the registries that are a T among those that services are, or consist of.
+// partsOf returns services as a T, and the members of type T if services is an aggregate.
 func partsOf[T any](services any) (out []T) {
 	if c, ok := registry.As[T](services); ok {
 		return append(out, c)
@@ -82,7 +82,7 @@ func partsOf[T any](services any) (out []T) {
 	return out
 }
 
-// pusher returns the queue of the server.
+// pusher returns the server's queue of push requests.
 func (h *handler) pusher() (*xdsupdate.Pusher, bool) {
 	return xdsupdate.As[*xdsupdate.Pusher](h.Server)
 }

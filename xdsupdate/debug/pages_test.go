@@ -74,7 +74,7 @@ spec:
   egress: [{hosts: ["./*"]}]
 `
 
-// newMesh starts a control plane with some objects and two proxies, one of which refuses routes of a
+// newMesh starts a control plane with some objects and two proxies. One of them rejects routes of a
 // VirtualService.
 func newMesh(t *testing.T) *plane {
 	t.Helper()
@@ -94,14 +94,14 @@ func newMesh(t *testing.T) *plane {
 	return p
 }
 
-// TestPages: each page has what it is about, as HTML.
+// TestPages: each page has its content as HTML.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	p := newMesh(t)
 	for target, parts := range map[string][]string{
 		"/": {
 			"<h1>Overview</h1>", "Resources that a proxy refuses", "is not welcome", "left out: VirtualService shop/beta", "connected proxies",
-			`aria-current="page">Overview`, // each example leads to what it is about
+			`aria-current="page">Overview`, // each example links to its page
 			`<a href="proxy?id=sidecar~10.0.0.8~old.shop~shop.svc&amp;stream=`, `<a href="config?kind=networking.istio.io%2Fv1%2FVirtualService&amp;name=beta`,
 		},
 		"/configs":                 {"VirtualService (2)", ">cart</a>", "valid"},

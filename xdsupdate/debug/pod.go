@@ -10,30 +10,31 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// podPatience is how long registries are asked for a pod: one that does not run never answers.
+// podPatience bounds the wait for registries, because a registry that does not run never answers.
 const podPatience = 5 * time.Second
 
-// podPart says what a pod is to the service of the page.
+// podPart explains whether a pod is an endpoint of the page's service.
 type podPart struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Answers are those of the registries that know pods, in their order.
+	// Answers are the explanations of the registries that know pods, in the order of the
+	// registries.
 	Answers []podAnswer `json:"answers"`
 }
 
-// podAnswer is what one registry says.
+// podAnswer is the explanation of one registry.
 type podAnswer struct {
 	Cluster registry.ClusterID `json:"cluster,omitempty"`
-	// Endpoints are those of the pod; none: it is no endpoint.
+	// Endpoints are the endpoints of the pod, empty if the pod is not an endpoint.
 	Endpoints []endpointRow `json:"endpoints"`
-	// Reasons say why it is none, or what is the matter with one.
+	// Reasons explain why the pod is not an endpoint, or describe problems of an endpoint.
 	Reasons []string `json:"reasons"`
-	// Error is why there is no answer.
+	// Error is set if the registry could not answer.
 	Error string `json:"error,omitempty"`
 }
 
-// explainPod asks the registries for the pod of the parameters pod and pod_namespace, which is the
-// service's if it is not given.
+// explainPod asks the registries about the pod of the parameters pod and pod_namespace. The
+// namespace defaults to that of the service.
 func (h *handler) explainPod(q *query, page *servicePage) {
 	registries := partsOf[registry.PodExplainer](h.Services)
 	page.CanExplainPods = len(registries) > 0

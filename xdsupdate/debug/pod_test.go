@@ -37,7 +37,7 @@ func (c cluster) Explain(ctx context.Context, hostname registry.Hostname, namesp
 	}
 }
 
-// TestPods: the page of a service says what pods are to it, as far as registries know.
+// TestPods: the page of a service explains pods, as far as registries know them.
 func TestPods(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t, nil)

@@ -9,9 +9,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// ineffectivePage is what has no effect.
+// ineffectivePage is the content of the page of objects without effect.
 type ineffectivePage struct {
-	// Kinds are those of all objects with a finding, and the one that is asked for.
+	// Kinds are the kinds of all findings, and the kind that the request asks for.
 	Kinds []string            `json:"kinds"`
 	List  list[effectlessRow] `json:"list"`
 }

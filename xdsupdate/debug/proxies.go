@@ -21,20 +21,22 @@ type proxyRow struct {
 	Client    string             `json:"client"`
 	Addresses []string           `json:"ip_addresses,omitempty"`
 	Delta     bool               `json:"delta"`
-	// Types counts those that it is subscribed to, Refusals the resources that it refuses, LeftOut the
-	// objects that are left out for it, and Failed the resources that cannot be made for it.
+	// Types is the number of subscribed types, Refusals the number of rejected resources, LeftOut
+	// the number of objects left out of the proxy's resources, and Failed the number of resources
+	// that cannot be built for it.
 	Types    int `json:"types"`
 	Refusals int `json:"refusals"`
 	LeftOut  int `json:"left_out"`
 	Failed   int `json:"failed"`
-	// Pending: there is something that it has not been sent, or has not answered; Overdue: for long.
+	// Pending is set if a response or its ACK is outstanding, Overdue if it has been outstanding
+	// for long.
 	Pending bool `json:"pending"`
 	Overdue bool `json:"overdue"`
-	// Rejections counts the responses that it has ever refused.
+	// Rejections is the number of NACKs on this stream.
 	Rejections int `json:"rejections"`
 }
 
-// proxiesPage is what the page of proxies shows.
+// proxiesPage is the content of the page of proxies.
 type proxiesPage struct {
 	List list[proxyRow] `json:"list"`
 }
@@ -94,7 +96,7 @@ func (r proxyRow) is(state string) bool {
 
 func sortedTypes(types map[string]ads.TypeStatus) []string { return slices.Sorted(maps.Keys(types)) }
 
-// String says what is refused, and what is left out for that.
+// String describes the rejected resource, and the objects that are left out of it.
 func (r refusedRow) String() string {
 	text := fmt.Sprintf("%s: %s %s: %s", r.Proxy, typeName(r.TypeURL), r.Name, r.Error)
 	if len(r.LeftOut) == 0 {
@@ -107,7 +109,7 @@ func (r refusedRow) String() string {
 	return text + " (left out: " + strings.Join(names, ", ") + ")"
 }
 
-// refusedRows returns what a proxy refuses.
+// refusedRows returns the resources that a proxy rejects.
 func refusedRows(p ads.ProxyStatus) (out []refusedRow) {
 	for _, typeURL := range sortedTypes(p.Types) {
 		for _, r := range p.Types[typeURL].Refusals {

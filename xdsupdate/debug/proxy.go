@@ -8,16 +8,16 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// proxyPage is what the page of one stream of a proxy shows.
+// proxyPage is the content of the page of one stream of a proxy.
 type proxyPage struct {
 	proxyRow
-	// View is what it sees, in words.
+	// View describes the view of the proxy.
 	View  string    `json:"view"`
 	State []typeRow `json:"state"`
-	// Refused is what it refuses, and Broken what cannot be made for it.
+	// Refused are the resources that the proxy rejects, Broken the resources that cannot be built.
 	Refused []refusedRow `json:"refused,omitempty"`
 	Broken  []failedRow  `json:"broken,omitempty"`
-	// List is what it has, resource by resource.
+	// List has the resources of the proxy.
 	List list[resourceRow] `json:"resources"`
 }
 
@@ -34,7 +34,7 @@ type typeRow struct {
 	Error      string `json:"error,omitempty"`
 }
 
-// failedRow is a resource that is not as it should be on the side of the server.
+// failedRow is a resource that the server could not build as configured.
 type failedRow struct {
 	TypeURL    string       `json:"type_url"`
 	Name       string       `json:"name"`
@@ -48,7 +48,7 @@ type resourceRow struct {
 	TypeURL string             `json:"type_url"`
 	Name    string             `json:"name"`
 	Status  ads.ResourceStatus `json:"status"`
-	// Sent and Accepted are versions; Made is when the server made what it sent.
+	// Sent and Accepted are versions. Made is the time when the server built the sent version.
 	Sent     string       `json:"sent,omitempty"`
 	Accepted string       `json:"accepted,omitempty"`
 	Made     time.Time    `json:"made,omitzero"`
@@ -89,8 +89,8 @@ func resourceRowOf(r ads.ProxyResource) resourceRow {
 	}
 }
 
-// streamOf returns the stream of a proxy that a request names, by its number, or by the ID of the proxy: then
-// the newest of its streams.
+// streamOf returns the stream that a request names by its number, or the newest stream of the proxy
+// that it names by ID.
 func (h *handler) streamOf(q *query) (ads.ProxyStatus, ads.ProxyResources, error) {
 	id, stream := q.values.Get("id"), q.text("stream")
 	var found *ads.ProxyStatus

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// form is how an answer is written.
+// form is the format of a response.
 type form string
 
 const (
 	asHTML form = "html"
 	asJSON form = "json"
-	asYAML form = "yaml" // of an object only
+	asYAML form = "yaml" // only on the page of an object
 )
 
 // query is a request for a page.
@@ -26,8 +26,8 @@ type query struct {
 	form   form
 }
 
-// formOf returns how a request wants its answer: as the parameter format says, the end of the path,
-// or else the header Accept. What is none of them is HTML.
+// formOf returns the format that a request asks for: the parameter format decides first, then the
+// ending of the path, then the Accept header. Any other format is HTML.
 func formOf(r *http.Request, isJSON bool) form {
 	switch given := form(r.URL.Query().Get("format")); {
 	case given == asJSON || given == asYAML || given == asHTML:
@@ -42,13 +42,13 @@ func formOf(r *http.Request, isJSON bool) form {
 	return asHTML
 }
 
-// text returns a parameter, without space around it.
+// text returns a parameter without surrounding space.
 func (q *query) text(name string) string { return strings.TrimSpace(q.values.Get(name)) }
 
-// is reports whether a parameter is given and not empty.
+// is reports whether a parameter is not empty.
 func (q *query) is(name string) bool { return q.text(name) != "" }
 
-// number returns a parameter between 0 and a limit; one that is not given is otherwise.
+// number returns a parameter between 0 and most. A missing parameter has the value otherwise.
 func (q *query) number(name string, otherwise, most int) (int, error) {
 	text := q.text(name)
 	if text == "" {
@@ -61,10 +61,11 @@ func (q *query) number(name string, otherwise, most int) (int, error) {
 	return n, nil
 }
 
-// With is with, for templates.
+// With exports with to templates.
 func (q *query) With(pairs ...string) string { return q.with(pairs...) }
 
-// with returns a link to the same page with other values of some parameters: name, value, name, value.
+// with returns a link to the same page with some parameters replaced. Pairs are name, value, name,
+// value.
 func (q *query) with(pairs ...string) string {
 	values := maps.Clone(q.values)
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -73,8 +74,8 @@ func (q *query) with(pairs ...string) string {
 	return "?" + values.Encode()
 }
 
-// link returns a link to a page with some parameters; those that are empty are left out. It is relative, so
-// that it leads to the page wherever the handler is mounted.
+// link returns a link to a page with parameters; empty parameters are omitted. The link is
+// relative, so it works wherever the handler is mounted.
 func link(page string, pairs ...string) string {
 	values := url.Values{}
 	for i := 0; i+1 < len(pairs); i += 2 {
@@ -91,8 +92,8 @@ func link(page string, pairs ...string) string {
 	return page + "?" + values.Encode()
 }
 
-// contains reports whether one of some texts contains another, whatever the case of letters. Every text
-// contains the empty one.
+// contains reports whether any of the texts contains part, ignoring case. An empty part matches
+// every text.
 func contains(part string, texts ...string) bool {
 	if part == "" {
 		return true

@@ -8,9 +8,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// queuePage is what waits between a change and the proxies.
+// queuePage is the state of the queue of push requests.
 type queuePage struct {
-	// Running: the server runs, so that what waits will be pushed.
+	// Running reports whether the server runs. Requests are pushed only while it runs.
 	Running bool      `json:"running"`
 	Pushing time.Time `json:"pushing_since,omitzero"`
 	Retry   time.Time `json:"retry,omitzero"`
@@ -18,13 +18,13 @@ type queuePage struct {
 	Pushes  uint64    `json:"pushes"`
 	Failed  uint64    `json:"failed"`
 	Last    *lastPush `json:"last,omitempty"`
-	// The debounce, as text of durations.
+	// The debounce settings, as durations in Go's notation.
 	DebounceAfter    string `json:"debounce_after"`
 	DebounceMax      string `json:"debounce_max"`
 	EndpointInterval string `json:"endpoint_interval"`
 }
 
-// laneRow is what waits of full requests, or of those for endpoints.
+// laneRow is the pending request of one lane: full requests, or requests for endpoints only.
 type laneRow struct {
 	Name       string    `json:"name"`
 	Requests   uint64    `json:"requests"`

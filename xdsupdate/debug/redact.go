@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/redact"
 )
 
-// secretKey reports whether a name is one under which untyped parts of objects (google.protobuf.Struct), such as the patch of an
-// EnvoyFilter, have secrets.
+// secretKey reports whether fields of this name hold secrets in untyped parts of objects
+// (google.protobuf.Struct), such as the patch of an EnvoyFilter.
 func secretKey(name string) bool {
 	letters := strings.Map(func(r rune) rune {
 		if r < 'a' || r > 'z' {
@@ -35,10 +35,10 @@ func secretKey(name string) bool {
 	return letters == "secret" || letters == "token" || letters == "credentials"
 }
 
-// lastApplied is the annotation in which kubectl keeps an object as it was written, in one text.
+// lastApplied is the annotation in which kubectl stores the whole object as it was applied.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// redacted returns a copy of an object without what is secret.
+// redacted returns a copy of an object without its secrets.
 func (h *handler) redacted(c configstore.Config) configstore.Config {
 	c = c.Clone()
 	for _, m := range []proto.Message{c.Spec, c.Status} {
@@ -58,7 +58,8 @@ func (h *handler) redacted(c configstore.Config) configstore.Config {
 	return c
 }
 
-// redactStructs removes from a message what secretKey names in untyped parts, and private keys from all texts.
+// redactStructs redacts the untyped fields that secretKey matches, and private keys in all texts of
+// a message.
 func redactStructs(m protoreflect.Message) {
 	if s, ok := m.Interface().(*structpb.Struct); ok {
 		for name, value := range s.GetFields() {
@@ -111,7 +112,7 @@ func redactList(f protoreflect.FieldDescriptor, values protoreflect.List) {
 	}
 }
 
-// redactValue redacts an untyped value; all texts in it if it is secret.
+// redactValue redacts an untyped value. If secret is set, it redacts all texts in the value.
 func redactValue(value *structpb.Value, secret bool) {
 	switch kind := value.GetKind().(type) {
 	case *structpb.Value_StringValue:
@@ -133,7 +134,7 @@ func redactValue(value *structpb.Value, secret bool) {
 	}
 }
 
-// redactText removes private keys, in the form of PEM, from a text: who quotes something may quote one.
+// redactText removes PEM private keys from a text, because error messages may quote one.
 func redactText(text string) string {
 	const end = "PRIVATE KEY-----"
 	for from := 0; ; {
@@ -152,7 +153,7 @@ func redactText(text string) string {
 	}
 }
 
-// cutKey returns where the header of a private key begins, and how long it is; -1: there is none.
+// cutKey returns the position and the length of the header of a private key, -1 if there is none.
 func cutKey(text string) (begin, length int) {
 	const start, end = "-----BEGIN ", "PRIVATE KEY-----"
 	for from := 0; ; {

@@ -24,7 +24,7 @@ var assets embed.FS
 
 const styleName = "style.css"
 
-// assetsOf returns the templates of pages, by name, and the style sheet.
+// assetsOf returns the templates by page name, and the style sheet.
 func assetsOf(pages []page, has func(name string) bool) (map[string]*template.Template, []byte) {
 	layout := template.Must(template.New("layout.html").Funcs(functions(has)).ParseFS(assets, "assets/layout.html"))
 	out := map[string]*template.Template{}
@@ -34,12 +34,12 @@ func assetsOf(pages []page, has func(name string) bool) (map[string]*template.Te
 	out[errorPage] = template.Must(template.Must(layout.Clone()).ParseFS(assets, "assets/error.html"))
 	style, err := assets.ReadFile("assets/" + styleName)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the style sheet is embedded
 	}
 	return out, style
 }
 
-// errorPage is the template of errors.
+// errorPage is the name of the template of errors.
 const errorPage = "\x00error"
 
 func fileOf(name string) string {
@@ -49,7 +49,7 @@ func fileOf(name string) string {
 	return name
 }
 
-// functions are those that templates call; has reports whether there is a page.
+// functions returns the functions of templates. The function has reports whether a page exists.
 func functions(has func(name string) bool) template.FuncMap {
 	return template.FuncMap{
 		"link": link,
@@ -70,13 +70,13 @@ func functions(has func(name string) bool) template.FuncMap {
 	}
 }
 
-// maxText is how many bytes of a text are in a row of a table. The JSON has all of it.
+// maxText is the maximum number of bytes of a text in a row of a table. JSON is not truncated.
 const maxText = 2 << 10
 
 // typeName returns the last part of a type URL.
 func typeName(typeURL string) string { return typeURL[strings.LastIndexAny(typeURL, "/.")+1:] }
 
-// age returns how long ago something was, as people say it.
+// age formats a duration for people.
 func age(d time.Duration) string {
 	const day = 24 * time.Hour
 	switch {
@@ -93,13 +93,13 @@ func age(d time.Duration) string {
 	}
 }
 
-// view is what a template gets.
+// view is the data of a template.
 type view struct {
 	Pages   []navLink
 	Title   string
 	Data    any
 	Query   *query
-	JSON    string // a link to the same as JSON; empty: none
+	JSON    string // a link to the page as JSON, "" if there is none
 	Written time.Time
 }
 
@@ -112,7 +112,7 @@ type navLink struct {
 // Param returns a parameter of the request.
 func (v view) Param(name string) string { return v.Query.values.Get(name) }
 
-// answerPage answers with a page, of one form or another.
+// answerPage responds with a page in the requested format.
 func (h *handler) answerPage(w http.ResponseWriter, q *query, p *page, data any) {
 	status := http.StatusOK
 	if s, ok := data.(interface{ status() int }); ok {
@@ -131,12 +131,13 @@ func (h *handler) answerPage(w http.ResponseWriter, q *query, p *page, data any)
 	h.answerHTML(w, q, status, p, p.name, data)
 }
 
-// rawer is data that has forms of its own, besides HTML; nil: not that one.
+// rawer is page content with formats of its own in addition to HTML. A nil body means that it does
+// not have the format.
 type rawer interface {
 	raw(form) (contentType string, body []byte)
 }
 
-// answerError answers with an error, in the form that was asked for.
+// answerError responds with an error in the requested format.
 func (h *handler) answerError(w http.ResponseWriter, q *query, p *page, err error) {
 	status := http.StatusInternalServerError
 	if s := (*statusError)(nil); errors.As(err, &s) {
@@ -189,12 +190,12 @@ func answerText(w http.ResponseWriter, r *http.Request, status int, text string)
 	answer(w, r, status, "text/plain; charset=utf-8", []byte(text+"\n"))
 }
 
-// answer writes an answer; to HEAD without its body.
+// answer writes a response, without its body for HEAD.
 func answer(w http.ResponseWriter, r *http.Request, status int, contentType string, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
-		_, _ = w.Write(body) // the client may have gone
+		_, _ = w.Write(body) // an error means that the client is gone
 	}
 }

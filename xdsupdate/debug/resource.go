@@ -13,13 +13,13 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// resourcePage is what the page of one resource of a proxy shows.
+// resourcePage is the content of the page of one resource of a proxy.
 type resourcePage struct {
 	Proxy  string `json:"proxy"`
 	Stream uint64 `json:"stream"`
 	resourceRow
-	// SentContent is what it was sent, AcceptedContent what it works with, if that is something else. Secrets are
-	// not in it.
+	// SentContent is the state last sent. AcceptedContent is the state that the proxy uses, if it
+	// is another one. Secrets are redacted.
 	SentContent     content `json:"sent_content"`
 	AcceptedContent content `json:"accepted_content,omitzero"`
 }
@@ -27,10 +27,10 @@ type resourcePage struct {
 // content is a state of a resource.
 type content struct {
 	Message json.RawMessage `json:"message,omitempty"`
-	// Missing is why there is none to show.
+	// Missing explains why there is no content.
 	Missing string `json:"missing,omitempty"`
 
-	// Text is the message for the page; if it is long a part of it, and Cut is set.
+	// Text is the message for the HTML page. A long one is truncated, and then Cut is set.
 	Text string `json:"-"`
 	Cut  bool   `json:"-"`
 }

@@ -156,7 +156,8 @@ func TestChangesMeanwhile(t *testing.T) {
 	running.Wait()
 }
 
-// FuzzQuery: whatever is asked for, the answer is one of few, as safe as all others, and bounded.
+// FuzzQuery: the response to any request has one of few statuses, has the security headers, and is
+// bounded.
 func FuzzQuery(f *testing.F) {
 	p := newPlane(f, nil)
 	p.apply(mesh)

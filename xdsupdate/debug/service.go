@@ -11,33 +11,34 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// servicePage is what the page of a host name in a namespace shows.
+// servicePage is the content of the page of a host name in a namespace.
 type servicePage struct {
 	Hostname  registry.Hostname `json:"hostname"`
 	Namespace string            `json:"namespace"`
-	// Services are those of the name, one for each address; Elsewhere those in other namespaces.
+	// Services are the definitions of the host name in the namespace, one for each address.
+	// Elsewhere are the definitions in other namespaces.
 	Services  []serviceRow `json:"services"`
 	Elsewhere []serviceRow `json:"elsewhere,omitempty"`
-	// Notes say what is not as it should be.
+	// Notes describe problems of the service.
 	Notes []string `json:"notes,omitempty"`
-	// SeenFrom is a namespace, and Seen whether proxies there see the service, and why.
+	// SeenFrom is a namespace. Seen explains whether proxies in it see the service.
 	SeenFrom string            `json:"seen_from,omitempty"`
 	Seen     string            `json:"seen,omitempty"`
 	List     list[endpointRow] `json:"endpoints"`
-	// Explained: Entries say where the endpoints come from, and why others are missing.
+	// Explained is set if Entries explain the origin of the endpoints, and why others are missing.
 	Explained bool           `json:"explained"`
 	Entries   []explainedRow `json:"entries,omitempty"`
-	// Pod is the pod that was asked for; nil: none was.
+	// Pod explains the pod that the request names, nil if it names none.
 	Pod *podPart `json:"pod,omitempty"`
-	// CanExplain: some registry can say where endpoints come from, and CanExplainPods: what pods are.
+	// CanExplain reports whether a registry can explain the origin of endpoints, CanExplainPods
+	// whether one can explain pods.
 	CanExplain     bool `json:"-"`
 	CanExplainPods bool `json:"-"`
 }
 
-// Ports are those of the first definition.
+// Ports returns the ports of the first definition.
 func (p *servicePage) Ports() []portRow { return p.Services[0].Ports }
 
-// endpointRow is an endpoint.
 type endpointRow struct {
 	Shard       string                `json:"shard,omitempty"`
 	Addresses   []string              `json:"addresses"`
@@ -52,22 +53,22 @@ type endpointRow struct {
 	Weight      uint32                `json:"weight,omitempty"`
 	TLSMode     string                `json:"tls_mode,omitempty"`
 	Account     string                `json:"service_account,omitempty"`
-	// SameClusterOnly: only proxies of its cluster are sent it.
+	// SameClusterOnly is set if only proxies of the same cluster receive the endpoint.
 	SameClusterOnly bool            `json:"same_cluster_only,omitempty"`
 	Labels          registry.Labels `json:"labels,omitempty"`
 }
 
-// explainedRow is what one ServiceEntry contributes to a host.
+// explainedRow is the contribution of one ServiceEntry to a host.
 type explainedRow struct {
 	Entry      object          `json:"entry"`
 	Resolution string          `json:"resolution"`
 	Selector   string          `json:"selector,omitempty"`
 	Endpoints  []explainedPart `json:"endpoints"`
-	// More is how many endpoints are left out here.
+	// More is the number of endpoints that are not in Endpoints.
 	More int `json:"more,omitempty"`
 }
 
-// explainedPart is where an endpoint comes from, or why it is not sent.
+// explainedPart is the origin of an endpoint, or the reason why it is not sent.
 type explainedPart struct {
 	Address string `json:"address"`
 	Port    uint32 `json:"port"`
@@ -110,7 +111,7 @@ func (h *handler) service(q *query) (any, error) {
 	return out, nil
 }
 
-// seen says whether proxies of a namespace see a service.
+// seen explains whether proxies of a namespace see a service.
 func seen(s *registry.Service, namespace string) string {
 	if s.VisibleIn(namespace) {
 		return fmt.Sprintf("proxies in the namespace %q may see it, unless a Sidecar there leaves it out", namespace)
@@ -118,7 +119,7 @@ func seen(s *registry.Service, namespace string) string {
 	return fmt.Sprintf("proxies in the namespace %q do not see it: %s", namespace, exported(s))
 }
 
-// exported says where a service is visible.
+// exported describes where a service is visible.
 func exported(s *registry.Service) string {
 	text := fmt.Sprintf("it is exported to %v", s.Attributes.ExportTo)
 	if len(s.Attributes.ExportTo) == 0 {
@@ -130,7 +131,7 @@ func exported(s *registry.Service) string {
 	return text
 }
 
-// notesOf says what is not as it should be with a service.
+// notesOf describes the problems of a service.
 func (h *handler) notesOf(s *registry.Service) (out []string) {
 	if !h.isWithout(s) {
 		return nil
@@ -142,7 +143,8 @@ func (h *handler) notesOf(s *registry.Service) (out []string) {
 	return []string{"It has no endpoints, so that calls of it fail. Explain the endpoints to see which workloads do not count, and why."}
 }
 
-// endpoints returns the endpoints of services of one name and namespace: those that the server has, or else those of the registry.
+// endpoints returns the endpoints of the services of one name and namespace, from the server, or
+// from the registry if there is no server.
 func (h *handler) endpoints(q *query, services []*registry.Service) (list[endpointRow], error) {
 	type part struct {
 		shard xdsupdate.ShardKey
@@ -190,7 +192,7 @@ func explainedRowOf(namespace string, e explain.EntryExplanation) explainedRow {
 	if e.Selects {
 		row.Selector = e.Selector.String()
 	}
-	// What is not sent comes first: that is what is looked for.
+	// Endpoints that are not sent come first, because users usually look for them.
 	parts := slices.Clone(e.Endpoints)
 	slices.SortStableFunc(parts, func(a, b explain.EndpointExplanation) int {
 		switch {

@@ -21,9 +21,9 @@ type serviceRow struct {
 	ExportTo   []registry.Visibility `json:"export_to,omitempty"`
 	External   bool                  `json:"external,omitempty"`
 	Created    time.Time             `json:"created,omitzero"`
-	// Endpoints is how many the server has; nil: there is no server that knows.
+	// Endpoints is the number of endpoints in the server's index, nil if there is no server.
 	Endpoints *int `json:"endpoints,omitempty"`
-	// Without: it should have endpoints, as its clients are sent them, and has none.
+	// Without is set if the service has no endpoints although its clients get them from the server.
 	Without bool `json:"without_endpoints,omitempty"`
 }
 
@@ -43,7 +43,8 @@ func (h *handler) services(q *query) (any, error) {
 	}, h.serviceRow)
 }
 
-// isWithout reports whether a service lacks endpoints that its clients take from the server.
+// isWithout reports whether a service has no endpoints although its clients get them from the
+// server.
 func (h *handler) isWithout(s *registry.Service) bool {
 	return h.Server != nil && s.Resolution == registry.ClientSideLB && h.endpointsOf(s) == 0
 }
@@ -67,7 +68,7 @@ func (h *handler) serviceRow(s *registry.Service) serviceRow {
 	return row
 }
 
-// addressesOf returns the addresses of a service, those of its clusters included.
+// addressesOf returns the addresses of a service, including the addresses in each cluster.
 func addressesOf(s *registry.Service) (out []string) {
 	if s.DefaultAddress != registry.UnspecifiedAddress {
 		out = append(out, s.DefaultAddress)
@@ -84,7 +85,7 @@ func addressesOf(s *registry.Service) (out []string) {
 	return slices.DeleteFunc(slices.Compact(out), func(a string) bool { return a == "" })
 }
 
-// servicesNamed returns the services of a host name, of all namespaces.
+// servicesNamed returns the services of a host name in all namespaces.
 func (h *handler) servicesNamed(host registry.Hostname) []*registry.Service {
 	if h.Services == nil {
 		return nil

@@ -30,11 +30,11 @@ type problemRow struct {
 	Warning bool    `json:"warning,omitempty"`
 	Object  *object `json:"object,omitempty"`
 	Text    string  `json:"text"`
-	// Stored: the object can have a page.
+	// Stored reports whether the object can have a page.
 	Stored bool `json:"-"`
 }
 
-// sourceRows asks all sources how they are.
+// sourceRows reads the state of all sources.
 func (h *handler) sourceRows() []sourceRow {
 	out := make([]sourceRow, 0, len(h.Sources))
 	for _, source := range h.Sources {
@@ -67,7 +67,7 @@ func (h *handler) problemRowOf(source string, p configstore.SourceProblem) probl
 	return out
 }
 
-// problemsOf returns what sources say of an object.
+// problemsOf returns the problems that sources report for an object.
 func (h *handler) problemsOf(key configstore.ConfigKey) (out []problemRow) {
 	for _, source := range h.sourceRows() {
 		for _, p := range source.problems {
@@ -79,7 +79,8 @@ func (h *handler) problemsOf(key configstore.ConfigKey) (out []problemRow) {
 	return out
 }
 
-// sourcesPage is what the page of sources shows: the sources, and the problems of all of them or of one.
+// sourcesPage is the content of the page of sources: the sources, and the problems of all sources
+// or of one.
 type sourcesPage struct {
 	Sources  []sourceRow      `json:"sources"`
 	Problems list[problemRow] `json:"problems"`

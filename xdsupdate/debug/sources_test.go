@@ -38,7 +38,7 @@ func (listed) SourceState() configstore.SourceState {
 	}}
 }
 
-// TestSources: what each kind of source says of itself, and of its objects.
+// TestSources: the states of all kinds of sources, and their problems.
 func TestSources(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

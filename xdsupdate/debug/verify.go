@@ -6,9 +6,10 @@ import (
 	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
 )
 
-// verifyPage says whether what registries show is what they should show.
+// verifyPage compares the content of registries with a recomputation from the stores.
 type verifyPage struct {
-	// Done: the comparison was asked for, and Registries were compared.
+	// Done is set if the request asked for the comparison. Registries is the number of registries
+	// compared.
 	Done       bool `json:"done"`
 	Registries int  `json:"registries"`
 	// List has the differences.
@@ -38,7 +39,7 @@ func (h *handler) verify(q *query) (any, error) {
 	return out, err
 }
 
-// silent returns the registries that never called the server, as texts.
+// silent returns the registries that never called the server, as messages.
 func (h *handler) silent() (out []string) {
 	if h.Server == nil {
 		return nil

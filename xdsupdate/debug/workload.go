@@ -8,28 +8,28 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// workloadPage says which ServiceEntries select a workload, and why others do not.
+// workloadPage lists the ServiceEntries that select a workload, and explains why others do not.
 type workloadPage struct {
 	Namespace string             `json:"namespace"`
 	Name      string             `json:"name"`
 	Kind      string             `json:"kind"` // "WorkloadEntry" or "Pod"
 	Cluster   registry.ClusterID `json:"cluster,omitempty"`
-	// Asked: a workload was named.
+	// Asked reports whether the request names a workload.
 	Asked bool `json:"asked"`
-	// Answers are those of the registries that know ServiceEntries.
+	// Answers are the explanations of the ServiceEntry registries.
 	Answers []workloadAnswer `json:"answers"`
 }
 
 type workloadAnswer struct {
-	// Ignored is why the workload does not count at all.
+	// Ignored explains why the workload is ignored altogether, "" if it is not.
 	Ignored  string          `json:"ignored,omitempty"`
 	Endpoint *endpointRow    `json:"endpoint,omitempty"`
 	Entries  []selectionRow  `json:"entries,omitempty"`
 	Labels   registry.Labels `json:"labels,omitempty"`
-	More     int             `json:"more,omitempty"` // entries that are left out here
+	More     int             `json:"more,omitempty"` // number of entries that are not in Entries
 }
 
-// selectionRow says whether a ServiceEntry selects the workload.
+// selectionRow explains whether a ServiceEntry selects the workload.
 type selectionRow struct {
 	Entry       object              `json:"entry"`
 	Hosts       []registry.Hostname `json:"hosts,omitempty"`

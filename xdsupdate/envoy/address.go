@@ -11,9 +11,9 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// choose returns the endpoints that the proxy is sent, in the order of
-// CompareEndpoints, no address twice. With names host names count, too, as in the
-// cluster of a DNS service.
+// choose returns the endpoints to send to the proxy, in the order of CompareEndpoints, without
+// duplicate addresses. If names is set, host names are valid addresses, as in the cluster of a DNS
+// service.
 func (u *Upstream) choose(names bool) []*registry.Endpoint {
 	var out []*registry.Endpoint
 	for _, e := range u.Endpoints {
@@ -39,7 +39,7 @@ func (u *Upstream) sends(e *registry.Endpoint) bool {
 	}
 }
 
-// preference is 0 for the endpoints that clients like best, up to 2.
+// preference orders endpoints by health, from 0 for the best to 2.
 func preference(e *registry.Endpoint) int {
 	switch e.HealthStatus {
 	case registry.HealthUnset, registry.Healthy:
@@ -51,7 +51,8 @@ func preference(e *registry.Endpoint) int {
 	}
 }
 
-// claim takes all addresses of an endpoint, or none if one is taken.
+// claim marks all addresses of an endpoint as taken and returns true, or returns false if one
+// already is.
 func claim(taken map[string]struct{}, e *registry.Endpoint, names bool) bool {
 	keys := addressKeys(e, names)
 	for i, k := range keys {
@@ -65,7 +66,8 @@ func claim(taken map[string]struct{}, e *registry.Endpoint, names bool) bool {
 	return true
 }
 
-// addressKeys are equal for addresses that clients take for the same.
+// addressKeys returns a key for each address. Addresses that clients treat as equal have equal
+// keys.
 func addressKeys(e *registry.Endpoint, names bool) []string {
 	var keys []string
 	for _, a := range addresses(e, names) {

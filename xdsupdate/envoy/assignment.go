@@ -15,17 +15,15 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// LoadAssignment returns the endpoints of a port of a service for EDS. Endpoints
-// of other ports, those that clients are not sent, and those without
-// an IP address or unix socket are left out; without any it is an empty
-// assignment, which is how a client learns that there are none. The result is
-// nil for a host or port that cannot be named.
+// LoadAssignment returns the endpoints of a port of a service for EDS. It omits endpoints of other
+// ports, endpoints that must not be sent to clients, and endpoints without an IP address or unix
+// socket. Without any endpoint the assignment is empty, which tells a client that the service has
+// no endpoints. The result is nil for a host or port that cannot be part of a resource name.
 //
-// Endpoints are grouped by locality, all at priority 0; the weight of a locality
-// is the sum of the weights in it. Of several endpoints with one address the
-// healthiest is taken, because gRPC clients refuse an assignment with the same
-// address twice. Weights are scaled down, all by the same factor, if their sum
-// would exceed 32 bits, which gRPC clients refuse too.
+// Endpoints are grouped by locality, all at priority 0; the weight of a locality is the sum of the
+// weights in it. Of several endpoints with the same address only the healthiest is kept, because
+// gRPC clients reject an assignment with duplicate addresses. gRPC clients also reject weights
+// whose sum exceeds 32 bits; such weights are scaled down by a common factor.
 func LoadAssignment(
 	svc *registry.Service, port *registry.Port, endpoints []*registry.Endpoint, client Client,
 ) *endpointv3.ClusterLoadAssignment {
@@ -36,10 +34,9 @@ func LoadAssignment(
 	return u.assignment()
 }
 
-// LoadAssignment returns the endpoints for EDS as the function LoadAssignment does,
-// but of the subset and under the policy, which may give endpoints priorities and
-// localities other weights, and with gateways in the place of endpoints in other
-// networks. The result is nil if the cluster cannot be named.
+// LoadAssignment is like the function LoadAssignment, but for the subset and under the policy. The
+// policy may set priorities of endpoints and weights of localities. Endpoints in other networks are
+// replaced by gateways. The result is nil if the cluster's name would be invalid.
 func (u *Upstream) LoadAssignment() *endpointv3.ClusterLoadAssignment {
 	if !usable(u.Service.Hostname, u.Port) || !usableSubset(u.Subset) {
 		return nil
@@ -47,9 +44,8 @@ func (u *Upstream) LoadAssignment() *endpointv3.ClusterLoadAssignment {
 	return u.assignment()
 }
 
-// Plain reports whether nothing of the upstream makes a difference in its load
-// assignment, which is that of the function LoadAssignment of the endpoints that are
-// visible to the proxy's cluster, and so of Prepared.
+// Plain reports whether the upstream's load assignment equals that of the function LoadAssignment
+// for the endpoints that are visible to the proxy's cluster. Then it also equals that of Prepared.
 func (u *Upstream) Plain() bool {
 	if u.Subset != "" || u.AutoPassthrough || u.plaintext() || u.Plaintext != nil || u.Networks != nil && len(u.Networks.gateways) > 0 {
 		return false
@@ -62,8 +58,8 @@ func (u *Upstream) assignment() *endpointv3.ClusterLoadAssignment {
 	return &endpointv3.ClusterLoadAssignment{ClusterName: u.name(), Endpoints: u.localities(u.choose(false), false)}
 }
 
-// Encode returns the encoding of what LoadAssignment returns for the endpoints
-// that are visible; nil: all are. It returns nil where LoadAssignment does.
+// Encode returns the encoding of LoadAssignment's result for the visible endpoints. A nil visible
+// means all endpoints. Encode returns nil if LoadAssignment does.
 func (p *Prepared) Encode(host registry.Hostname, visible func(*registry.Endpoint) bool, client Client) []byte {
 	if !usable(host, p.port) {
 		return nil
@@ -90,7 +86,7 @@ func (p *Prepared) Encode(host registry.Hostname, visible func(*registry.Endpoin
 	return out
 }
 
-// encodeScaled encodes what needs its weights changed.
+// encodeScaled encodes an assignment whose weights have to be scaled down.
 func (p *Prepared) encodeScaled(name string, chosen []*part) []byte {
 	endpoints := make([]*registry.Endpoint, len(chosen))
 	for i, q := range chosen {
@@ -120,7 +116,7 @@ type partGroup struct {
 	locality localityKey
 	parts    []*part
 	weight   uint64
-	bytes    int // of the encoded parts, with tags and lengths
+	bytes    int // size of the encoded parts, with tags and lengths
 }
 
 // groupParts groups parts by locality, sorted.
@@ -145,7 +141,7 @@ func groupParts(parts []*part) []partGroup {
 	return groups
 }
 
-// add adds parts; it keeps the slice if they are the first.
+// add adds parts. If they are the first ones, it keeps the slice.
 func (g *partGroup) add(parts []*part) {
 	if len(g.parts) == 0 {
 		g.parts = parts
@@ -158,7 +154,7 @@ func (g *partGroup) add(parts []*part) {
 	}
 }
 
-// size bounds what the group takes in the assignment.
+// size returns an upper bound of the group's size in the assignment.
 func (g *partGroup) size() int { return g.encodedSize() + 16 }
 
 func (g *partGroup) encodedSize() int {

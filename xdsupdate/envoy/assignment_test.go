@@ -101,8 +101,7 @@ func TestLoadAssignment(t *testing.T) {
 	}
 }
 
-// TestCheckEndpoint: what is left out of every resource is reported, and nothing
-// else is.
+// TestCheckEndpoint: exactly the endpoints that are omitted from all resources are reported.
 func TestCheckEndpoint(t *testing.T) {
 	for address, want := range map[string]string{
 		"10.0.0.1": "", "a.com": "", "": "", "/run/s": "", "@s": "", "/" + strings.Repeat("a", 106): "",

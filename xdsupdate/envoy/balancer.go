@@ -11,23 +11,21 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// minimumRingSize is Istio 1.30's default for a consistent hash that names neither
-// a ring nor a table.
+// minimumRingSize is Istio 1.30's default for a consistent hash without a ring or a table.
 const minimumRingSize = 1024
 
-// maxHashEntries is the largest ring, and the largest Maglev table, that a client is
-// asked to build: of 48 MiB, for each priority of each cluster. Envoy would build
-// larger ones.
+// maxHashEntries is the maximum size of a ring and of a Maglev table: 48 MiB for each priority of
+// each cluster. Envoy would build larger ones.
 const maxHashEntries = 1 << 20
 
-// defaultMaglev is the size of a table that nothing is said of.
+// defaultMaglev is the size of a Maglev table if the policy sets none.
 const defaultMaglev = 65537
 
-// maxSpread is how large a ring grows at most whose endpoints have very different
-// weights, if no larger one is asked for.
+// maxSpread bounds the growth of a ring whose endpoints have very different weights, unless the
+// policy asks for a larger ring.
 const maxSpread = 1 << 16
 
-// setBalancer sets how an Envoy chooses an endpoint.
+// setBalancer sets the load balancing of an Envoy.
 func (u *Upstream) setBalancer(c *clusterv3.Cluster) {
 	lb := u.Policy.GetLoadBalancer()
 	switch {
@@ -47,9 +45,9 @@ func (u *Upstream) setBalancer(c *clusterv3.Cluster) {
 	u.setLocality(c)
 }
 
-// setBalancerForGRPC sets how a gRPC client chooses an endpoint. The clients refuse
-// a cluster with other policies than these; least request is sent to those only
-// that it was asked for, because old clients do not know it.
+// setBalancerForGRPC sets the load balancing of a gRPC client. The clients reject a cluster with
+// other policies than these. Least request is sent only if the policy asks for it, because old
+// clients do not support it.
 func (u *Upstream) setBalancerForGRPC(c *clusterv3.Cluster) {
 	switch lb := u.Policy.GetLoadBalancer(); {
 	case c.GetLbPolicy() == clusterv3.Cluster_CLUSTER_PROVIDED:
@@ -66,7 +64,7 @@ func (u *Upstream) setBalancerForGRPC(c *clusterv3.Cluster) {
 
 const leastConn = networking.LoadBalancerSettings_LEAST_CONN //nolint:staticcheck // users still have it
 
-// setHash makes the cluster choose by a hash, whose key is the routes' matter.
+// setHash sets a hash-based load balancer. The routes have the key of the hash.
 func setHash(c *clusterv3.Cluster, hash *networking.LoadBalancerSettings_ConsistentHashLB) {
 	if m := hash.GetMaglev(); m != nil {
 		c.LbPolicy = clusterv3.Cluster_MAGLEV
@@ -92,13 +90,14 @@ func setHash(c *clusterv3.Cluster, hash *networking.LoadBalancerSettings_Consist
 	}
 }
 
-// isMaglevSize reports whether a table can have a size; Envoy refuses what is not prime.
+// isMaglevSize reports whether n is a valid size of a Maglev table. Envoy rejects sizes that are
+// not prime.
 func isMaglevSize(n uint64) bool {
 	return n > 0 && n < maxHashEntries && new(big.Int).SetUint64(n).ProbablyPrime(0)
 }
 
-// boundRing limits how large a ring grows: an Envoy enlarges it until the endpoint with
-// the least weight is in it, up to 8 Mi entries.
+// boundRing bounds the size of a ring, because an Envoy enlarges a ring until the endpoint with the
+// least weight is in it, up to 8 Mi entries.
 func boundRing(c *clusterv3.Cluster) {
 	if c.GetLbPolicy() != clusterv3.Cluster_RING_HASH {
 		return
@@ -111,8 +110,8 @@ func boundRing(c *clusterv3.Cluster) {
 	config.MaximumRingSize = wrapperspb.UInt64(max(maxSpread, config.GetMinimumRingSize().GetValue()))
 }
 
-// HashEntries returns how many entries the rings or tables of a cluster with a setting
-// have, those of all priorities that the setting makes; 0 without a consistent hash.
+// HashEntries returns the number of entries of the rings or tables of a cluster with a setting,
+// summed over all priorities of the setting. It is 0 without a consistent hash.
 func HashEntries(lb *networking.LoadBalancerSettings) int {
 	hash := lb.GetConsistentHash()
 	if hash == nil {
@@ -127,7 +126,7 @@ func HashEntries(lb *networking.LoadBalancerSettings) int {
 	return int(min(size, maxHashEntries)) * prioritiesOf(lb) //nolint:gosec // bounded
 }
 
-// prioritiesOf returns how many priorities endpoints can have by a setting.
+// prioritiesOf returns the maximum number of priorities of endpoints under a setting.
 func prioritiesOf(lb *networking.LoadBalancerSettings) int {
 	locality, zone := lb.GetLocalityLbSetting(), lb.GetZoneAwareLbSetting()
 	labels := max(len(locality.GetFailoverPriority()), len(zone.GetFailoverPriority()))
@@ -141,7 +140,7 @@ func prioritiesOf(lb *networking.LoadBalancerSettings) int {
 	}
 }
 
-// setWarmup makes new endpoints get their share slowly.
+// setWarmup enables slow start for new endpoints.
 func setWarmup(c *clusterv3.Cluster, lb *networking.LoadBalancerSettings) {
 	slow := slowStart(lb)
 	if slow == nil {

@@ -28,7 +28,7 @@ func benchEndpoints(n int) []*registry.Endpoint {
 	return out
 }
 
-// BenchmarkAssignment: an assignment of n endpoints of which one changed.
+// BenchmarkAssignment builds an assignment of n endpoints after one of them changed.
 func BenchmarkAssignment(b *testing.B) {
 	svc := service(registry.ClientSideLB)
 	for _, n := range []int{5, 100, 1_000, 10_000} {

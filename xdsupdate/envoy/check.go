@@ -9,15 +9,15 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 )
 
-// Check returns why clients of a kind would refuse a resource, or a part of one such as
-// a route or a filter chain, whatever it is a part of: it does not pass its generated
-// validation (ValidateAll), that of what is packed into it included, it breaks another
-// rule that Envoy, or one of the gRPC clients, is known to have, or it has text that is
-// not UTF-8 and cannot be encoded. Of a virtual host only the name and the domains
-// are looked at. Nil: this package knows no reason, which is no proof.
+// Check returns an error if clients of a kind would reject m, which is a resource, or a part of one
+// such as a route or a filter chain. These are errors: m, or a message packed into it, fails its
+// generated validation (ValidateAll); m breaks another known rule of Envoy or of one of the gRPC
+// clients; m cannot be encoded because a text is not UTF-8. Of a virtual host, Check looks only at
+// the name and the domains. Nil means that no reason is known; it does not prove that clients
+// accept m.
 //
-// A client that refuses a part refuses the whole resource. So whoever puts parts of
-// several owners into one resource checks each part by itself.
+// A client that rejects a part rejects the whole resource. Therefore code that puts parts of
+// several owners into one resource should check each part separately.
 func Check(c Client, m proto.Message) error {
 	if _, err := (proto.MarshalOptions{}).Marshal(m); err != nil {
 		return err
@@ -28,9 +28,8 @@ func Check(c Client, m proto.Message) error {
 	return xdscheck.Envoy(m)
 }
 
-// Try calls a function that builds a part of a resource for clients of a kind, and
-// returns what Check says of it, or a panic of the function, as an error. A part that the function returns as
-// nil is no mistake.
+// Try calls a function that builds a part of a resource for clients of a kind. It returns the part
+// and the result of Check, or the panic of the function as an error. A nil part is not an error.
 func Try[M proto.Message](c Client, build func() M) (part M, err error) {
 	panicked := guard.Call(func() {
 		if part = build(); part.ProtoReflect().IsValid() {

@@ -9,20 +9,20 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// routesOfMatch are the routes of a rule under one of its matches.
+// routesOfMatch has the routes of a rule under one of its matches.
 type routesOfMatch struct {
 	routes []*routev3.Route
-	// some: there is something to do, even if no call of a gRPC client can match.
+	// some is set if the match can hold in the scope, even if it cannot match any call of a gRPC
+	// client.
 	some bool
-	// last: every request matches.
+	// last is set if every request matches.
 	last bool
 }
 
-// routesOf returns the routes of a rule under one of its matches; nil is the match of
-// a rule that has none. What clients would refuse, and what cannot be built, fails the
-// requests that match.
+// routesOf returns the routes of a rule under one of its matches, nil for a rule without matches.
+// If clients would reject the route, or if it cannot be built, matching requests fail.
 func (s *RouteScope) routesOf(rule *networking.HTTPRoute, m *networking.HTTPMatchRequest) routesOfMatch {
-	// Those of gRPC clients are made of what Envoys are sent.
+	// The routes of gRPC clients are derived from the routes of Envoys.
 	route, err := Try(ForEnvoy, func() *routev3.Route { return s.route(rule, m) })
 	if err != nil {
 		if s.LeftOut != nil {
@@ -42,7 +42,7 @@ func (s *RouteScope) routesOf(rule *networking.HTTPRoute, m *networking.HTTPMatc
 	}
 }
 
-// failing answers the requests that match with 500; nil without a match.
+// failing returns a route that responds with 500 to matching requests, nil for a nil match.
 func failing(match *routev3.RouteMatch) *routev3.Route {
 	if match == nil {
 		return nil
@@ -50,19 +50,20 @@ func failing(match *routev3.RouteMatch) *routev3.Route {
 	return &routev3.Route{Match: match, Action: respond(http.StatusInternalServerError)}
 }
 
-// respond is the action of a route that answers with a status.
+// respond returns the action of a route that responds with a status.
 func respond(status uint32) *routev3.Route_DirectResponse {
 	return &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: status}}
 }
 
-// MisdirectedRoutes answer everything with 421: the request belongs on a connection of its
-// own. They are for Envoys only.
+// MisdirectedRoutes returns routes that respond to every request with 421, because the request
+// belongs on another connection. They are for Envoys only.
 func MisdirectedRoutes() []*routev3.Route {
 	return []*routev3.Route{{Match: everyPath(), Action: respond(http.StatusMisdirectedRequest)}}
 }
 
-// CheckRules returns the routes of rules, wherever their matches let them count. It calls
-// LeftOut for every rule that has a route which Routes would leave out or replace.
+// CheckRules returns the routes of all rules and matches, including matches that cannot hold in the
+// scope and rules after a catch-all route. It calls LeftOut for every rule with a route that Routes
+// would omit or replace.
 func (s *RouteScope) CheckRules(rules []*networking.HTTPRoute) []*routev3.Route {
 	var out []*routev3.Route
 	for _, rule := range rules {
@@ -76,8 +77,8 @@ func (s *RouteScope) CheckRules(rules []*networking.HTTPRoute) []*routev3.Route 
 	return out
 }
 
-// FailingRoutes answer everything with 500, in the place of routes that cannot be
-// built.
+// FailingRoutes returns routes that respond to every request with 500. They replace routes that
+// cannot be built.
 func (s *RouteScope) FailingRoutes() []*routev3.Route {
 	if s.Client == ForGRPC {
 		return []*routev3.Route{grpcFailure(everyPath(), http.StatusInternalServerError, s.ServiceCluster)}

@@ -9,17 +9,16 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// A header match of this name is about a claim of the request's token, which
-// Envoy's JWT filter leaves in the metadata of the request.
+// A header match with this prefix matches a claim of the request's token, which Envoy's JWT filter
+// stores in the dynamic metadata of the request.
 const (
 	claimPrefix = "@request.auth.claims"
 	jwtFilter   = "envoy.filters.http.jwt_authn"
 	jwtPayload  = "payload"
 )
 
-// claimPath returns the path of the claim that a header match is about:
-// "@request.auth.claims.a.b" and "@request.auth.claims[a][b]" are both a, b. It
-// is nil for the names of headers.
+// claimPath returns the path of the claim in the name of a header match: "@request.auth.claims.a.b"
+// and "@request.auth.claims[a][b]" are both a, b. It is nil for the names of headers.
 func claimPath(name string) []string {
 	if len(name) <= len(claimPrefix) || !strings.EqualFold(name[:len(claimPrefix)], claimPrefix) {
 		return nil
@@ -36,8 +35,9 @@ func claimPath(name string) []string {
 	return strings.Split(inner, "][")
 }
 
-// ClaimMatch returns what routes have of a match of a header, if it is about a claim of the request's token
-// ("@request.auth.claims.NAME"); nil: it is about a header. Without: requests match that do not have the value.
+// ClaimMatch returns the metadata match of a route for a header match on a claim of the request's
+// token ("@request.auth.claims.NAME"), nil for a match on a header. If without is set, requests
+// match that do not have the value.
 func ClaimMatch(header string, value *networking.StringMatch, without bool) *matcher.MetadataMatcher {
 	if path := claimPath(header); path != nil {
 		return claimMatcher(path, value, without)
@@ -45,8 +45,7 @@ func ClaimMatch(header string, value *networking.StringMatch, without bool) *mat
 	return nil
 }
 
-// claimMatcher returns the match of a claim: its value, or one of its values if
-// it is a list.
+// claimMatcher returns the match of a claim: the claim has the value, or is a list with the value.
 func claimMatcher(path []string, value *networking.StringMatch, invert bool) *matcher.MetadataMatcher {
 	out := &matcher.MetadataMatcher{Filter: jwtFilter, Invert: invert, Value: claimValue(value)}
 	for _, key := range append([]string{jwtPayload}, path...) {

@@ -2,14 +2,14 @@
 
 package envoy
 
-// Client says for which kind of client a resource is built.
+// Client is the kind of client that a resource is built for.
 type Client int
 
 // The kinds of clients.
 const (
 	// ForEnvoy is the zero value.
 	ForEnvoy Client = iota
-	// ForGRPC: a gRPC library that speaks xDS itself ("proxyless").
+	// ForGRPC is a gRPC library that speaks xDS itself ("proxyless").
 	ForGRPC
 )
 

@@ -25,15 +25,14 @@ import (
 // connectTimeout is Istio 1.30's default.
 const connectTimeout = 10 * time.Second
 
-// Cluster returns the cluster of a port of a service by the table of the package
-// comment, or nil where that says none. Endpoints are those of the service, and
-// matter for DNS resolutions only, of which they become a part. Identities are
-// those of the endpoints.
+// Cluster returns the cluster of a port of a service, or nil if the table in the package comment
+// has none. Endpoints are the endpoints of the service; they become part of the cluster for DNS
+// resolutions and are ignored otherwise. Identities are the identities of the endpoints.
 //
-// Its metadata has Istio's "istio" entry (the service and the port), and
-// "pilotkit" with "subject_alt_names": the identities of the endpoints and of
-// the service itself, sorted, for programs that add a TLS context. There is none by
-// default, because the certificates are the program's.
+// The cluster's metadata has Istio's "istio" entry (the service and the port), and "pilotkit" with
+// "subject_alt_names": the sorted identities of the endpoints and of the service itself, for hosts
+// that add a TLS context. The cluster has no TLS context by default, because the host owns the
+// certificates.
 func Cluster(
 	svc *registry.Service, port *registry.Port, endpoints []*registry.Endpoint, identities []string, client Client,
 ) *clusterv3.Cluster {
@@ -44,26 +43,26 @@ func Cluster(
 	return u.base()
 }
 
-// base returns the cluster before its policy, or nil where there is none.
+// base returns the cluster without its policy, or nil if there is no cluster.
 func (u *Upstream) base() *clusterv3.Cluster {
 	c := &clusterv3.Cluster{
 		Name:           u.name(),
 		ConnectTimeout: durationpb.New(connectTimeout),
 		LbPolicy:       clusterv3.Cluster_ROUND_ROBIN,
-		// Panic mode would send requests to endpoints that are known to be bad.
+		// Panic mode would send requests to endpoints that are known to be unhealthy.
 		CommonLbConfig: &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{}},
 		Metadata:       clusterMetadata(u.Service, u.Port, u.Identities),
 	}
 	if !u.discover(c) {
 		return nil
 	}
-	if u.Client != ForGRPC { // which knows nothing but HTTP/2
+	if u.Client != ForGRPC { // gRPC clients know only HTTP/2
 		u.setProtocol(c)
 	}
 	return c
 }
 
-// discover says how the cluster finds its endpoints.
+// discover sets how the cluster finds its endpoints. It returns false if there is no such cluster.
 func (u *Upstream) discover(c *clusterv3.Cluster) bool {
 	switch u.resolution() {
 	case registry.ClientSideLB:
@@ -73,7 +72,7 @@ func (u *Upstream) discover(c *clusterv3.Cluster) bool {
 	case registry.DNSLB, registry.DNSRoundRobinLB:
 		return u.discoverByDNS(c)
 	case registry.Passthrough:
-		return u.Client != ForGRPC && u.passThrough(c) // gRPC has no such cluster
+		return u.Client != ForGRPC && u.passThrough(c) // gRPC has no such cluster type
 	case registry.DynamicDNS:
 		return u.Client != ForGRPC && discoverPerRequest(c)
 	default:
@@ -81,7 +80,7 @@ func (u *Upstream) discover(c *clusterv3.Cluster) bool {
 	}
 }
 
-// passThrough makes a cluster that connects to where the client wanted to, perhaps at
+// passThrough makes the cluster connect to the original destination of a connection, possibly at
 // another port.
 func (u *Upstream) passThrough(c *clusterv3.Cluster) bool {
 	c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_ORIGINAL_DST)
@@ -92,16 +91,16 @@ func (u *Upstream) passThrough(c *clusterv3.Cluster) bool {
 			UpstreamPortOverride: wrapperspb.UInt32(target),
 		}}
 	}
-	return target <= maxPort // Envoy refuses another one
+	return target <= maxPort // Envoy rejects other ports
 }
 
-// resolution returns how the proxy finds the endpoints: nearly always as the
-// service says.
+// resolution returns how the proxy finds the endpoints. In most cases it is the resolution of the
+// service.
 func (u *Upstream) resolution() registry.Resolution {
 	passthrough := u.Policy.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
 	switch r := u.Service.Resolution; {
 	case u.Gateway && r == registry.Passthrough:
-		// What a client of a gateway connects to is the gateway.
+		// The original destination of a connection to a gateway is the gateway itself.
 		return registry.ClientSideLB
 	case passthrough && u.Client != ForGRPC && (r == registry.ClientSideLB || r.IsDNS()):
 		return registry.Passthrough
@@ -112,10 +111,10 @@ func (u *Upstream) resolution() registry.Resolution {
 	}
 }
 
-// ByAssignment reports whether clients get the endpoints of a service by load
-// assignments. gRPC clients, which choose an endpoint themselves, also get those of
-// a Passthrough service, such as a headless one of Kubernetes; but for those of
-// ServiceEntries (registry.External), which have no endpoints then.
+// ByAssignment reports whether clients get the endpoints of a service by load assignments. gRPC
+// clients choose an endpoint themselves, so they also get the endpoints of a Passthrough service,
+// such as a headless Kubernetes service. An exception is the Passthrough service of a ServiceEntry
+// (registry.External), which has no endpoints for them.
 func ByAssignment(svc *registry.Service, client Client) bool {
 	return svc.Resolution == registry.ClientSideLB ||
 		svc.Resolution == registry.Passthrough && client == ForGRPC && svc.Attributes.Provider != registry.External
@@ -127,7 +126,7 @@ func (u *Upstream) discoverByDNS(c *clusterv3.Cluster) bool {
 		return false
 	}
 	logical := u.Service.Resolution != registry.DNSLB || u.Client == ForGRPC
-	if logical { // Envoy and gRPC clients refuse it with other than one endpoint.
+	if logical { // Envoy and gRPC clients accept exactly one endpoint
 		endpoints = []*registry.Endpoint{slices.MinFunc(endpoints, func(a, b *registry.Endpoint) int {
 			return preference(a) - preference(b)
 		})}
@@ -141,10 +140,9 @@ func (u *Upstream) discoverByDNS(c *clusterv3.Cluster) bool {
 	return len(c.GetLoadAssignment().GetEndpoints()) > 0 // a distribution may leave out all of them
 }
 
-// discoverPerRequest makes a cluster that resolves the host of each request by itself:
-// the listener needs no filter for it. It connects to the port that the request writes
-// behind the host, and to 80 where there is none, by TLS to 443, whatever the port of the
-// service: Envoy has no setting for it.
+// discoverPerRequest makes a cluster that resolves the host of each request itself, so the listener
+// needs no filter for it. It connects to the port in the request's host, or to port 80 (443 with
+// TLS) if the host has none, because Envoy has no setting for the port of the service.
 func discoverPerRequest(c *clusterv3.Cluster) bool {
 	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 	c.ClusterDiscoveryType = customType(forwardProxyCluster, &dfpcluster.ClusterConfig{
@@ -155,7 +153,7 @@ func discoverPerRequest(c *clusterv3.Cluster) bool {
 	return true
 }
 
-// ADS says that a resource comes over the stream on which its user came.
+// ADS returns a config source for the stream that also carries the referencing resource.
 func ADS() *core.ConfigSource {
 	return &core.ConfigSource{
 		ResourceApiVersion:    core.ApiVersion_V3,
@@ -163,7 +161,7 @@ func ADS() *core.ConfigSource {
 	}
 }
 
-// The cluster types of Envoy that are extensions.
+// The custom cluster types of Envoy.
 const (
 	dnsCluster          = "envoy.clusters.dns"
 	forwardProxyCluster = "envoy.clusters.dynamic_forward_proxy"

@@ -20,7 +20,7 @@ func TestPassthroughPorts(t *testing.T) {
 	svc.Attributes.PassthroughTargetPorts = map[uint32]uint32{80: 8080}
 	u := envoy.Upstream{Service: svc, Port: svc.Ports[0]}
 	check(t, "override", u.Cluster().GetOriginalDstLbConfig().GetUpstreamPortOverride().GetValue(), uint32(8080))
-	for target, want := range map[uint32]bool{65535: true, 65536: false} { // Envoy refuses what is no port
+	for target, want := range map[uint32]bool{65535: true, 65536: false} { // Envoy rejects invalid ports
 		svc.Attributes.PassthroughTargetPorts[80] = target
 		check(t, fmt.Sprint("a cluster with port ", target), u.Cluster() != nil, want)
 	}
@@ -76,8 +76,8 @@ func TestCluster(t *testing.T) {
 	}
 }
 
-// TestByAssignment: gRPC clients choose an endpoint of a headless service themselves,
-// which a ServiceEntry without resolution has none of.
+// TestByAssignment: gRPC clients choose an endpoint of a headless service themselves. A
+// ServiceEntry without resolution has no endpoints for them.
 func TestByAssignment(t *testing.T) {
 	for _, tt := range []struct {
 		resolution registry.Resolution
@@ -98,8 +98,8 @@ func TestByAssignment(t *testing.T) {
 	}
 }
 
-// TestProtocolOptions: Envoy refuses a dynamic forward proxy whose protocol options
-// do not verify the host of each request.
+// TestProtocolOptions: Envoy rejects a dynamic forward proxy whose protocol options do not verify
+// the host of each request.
 func TestProtocolOptions(t *testing.T) {
 	for _, resolution := range []registry.Resolution{registry.ClientSideLB, registry.Passthrough, registry.DynamicDNS} {
 		for _, protocol := range []registry.Protocol{registry.ProtocolHTTP, registry.ProtocolHTTP2, registry.ProtocolGRPC} {

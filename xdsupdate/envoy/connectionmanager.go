@@ -22,23 +22,20 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// HTTPOptions are what the program decides of the HTTP that a gateway serves. The zero
-// value is good.
+// HTTPOptions are the host's options for the HTTP of a gateway. The zero value is good.
 type HTTPOptions struct {
-	// HTTP10: requests by HTTP/1.0 are served, if they have a Host header. By default
-	// Envoy answers them with 426.
+	// HTTP10 accepts HTTP/1.0 requests with a Host header. By default Envoy responds with 426.
 	HTTP10 bool
-	// Filters are those that requests pass before what is made of VirtualServices, in their
-	// order, such as those of authorization. Nil: none.
+	// Filters are HTTP filters that precede the filters of VirtualServices, in order, such as
+	// filters for authorization. Nil means none.
 	Filters []*hcm.HttpFilter
 }
 
-// GatewayConnectionManager returns the network filter by which a gateway serves
-// HTTP by a route configuration. The mesh says how paths are normalised, how many
-// proxies in front of the gateway are trusted, and what becomes of client
-// certificates (gatewayTopology of its defaultConfig); nil has Istio's defaults. A
-// GRPC-Web port translates GRPC-Web. A host with a trailing dot is the host without it,
-// for routes and for what is behind the gateway.
+// GatewayConnectionManager returns the network filter of a gateway that serves HTTP with a route
+// configuration. The mesh determines the path normalization, the number of trusted proxies in front
+// of the gateway, and the forwarding of client certificates (gatewayTopology in its defaultConfig).
+// A nil mesh has Istio's defaults. A GRPC-Web port translates GRPC-Web. The trailing dot of a host
+// is removed, for the routes and for the upstream.
 func GatewayConnectionManager(
 	routeConfig string, protocol registry.Protocol, mesh *meshconfig.MeshConfig, options HTTPOptions,
 ) *listenerv3.Filter {
@@ -49,17 +46,17 @@ func GatewayConnectionManager(
 			ConfigSource: ADS(), RouteConfigName: routeConfig,
 		}},
 		HttpFilters: append(slices.Clone(options.Filters), httpFilters(protocol)...),
-		// A gateway is the first to see the client: its address is the remote one,
-		// whatever X-Forwarded-For says, but for the proxies that are trusted.
+		// A gateway is the first proxy on the path, so the remote address is the client's and
+		// X-Forwarded-For is ignored, except behind trusted proxies.
 		UseRemoteAddress:         wrapperspb.Bool(true),
 		XffNumTrustedHops:        topology.GetNumTrustedProxies(),
 		ForwardClientCertDetails: forwardClientCert(topology.GetForwardClientCertDetails()),
-		// Connections without a request are closed after an hour, which is Envoy's default.
+		// Idle connections are closed after an hour, which is Envoy's default.
 		RequestHeadersTimeout: durationpb.New(requestHeadersTimeout),
-		// Streams may be idle as long as they like: those of WebSockets and gRPC are.
+		// Streams may be idle without limit, because WebSockets and gRPC streams often are.
 		StreamIdleTimeout: durationpb.New(0),
 		UpgradeConfigs:    []*hcm.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
-		// The domains of gateways have no dot at their end.
+		// The domains of gateways have no trailing dot.
 		StripTrailingHostDot: true,
 	}
 	if options.HTTP10 {
@@ -76,10 +73,11 @@ func GatewayConnectionManager(
 	return NetworkFilter("envoy.filters.network.http_connection_manager", m)
 }
 
-// requestHeadersTimeout is how long a client of a gateway has for the headers of a request: Envoy's default is no limit.
+// requestHeadersTimeout bounds the time until a client of a gateway has sent the headers of a
+// request. Envoy's default is no limit.
 const requestHeadersTimeout = 15 * time.Second
 
-// httpFilters returns the filters that the routes of VirtualServices make use of.
+// httpFilters returns the filters that the routes of VirtualServices use.
 func httpFilters(protocol registry.Protocol) []*hcm.HttpFilter {
 	var filters []*hcm.HttpFilter
 	if protocol == registry.ProtocolGRPCWeb {
@@ -92,18 +90,18 @@ func httpFilters(protocol registry.Protocol) []*hcm.HttpFilter {
 	)
 }
 
-// HTTPFilter returns a filter for requests.
+// HTTPFilter returns an HTTP filter.
 func HTTPFilter(name string, config proto.Message) *hcm.HttpFilter {
 	return &hcm.HttpFilter{Name: name, ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: packed(config)}}
 }
 
-// NetworkFilter returns a filter for connections.
+// NetworkFilter returns a network filter.
 func NetworkFilter(name string, config proto.Message) *listenerv3.Filter {
 	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed(config)}}
 }
 
-// forwardClientCert says what becomes of the X-Forwarded-Client-Cert header; by
-// default a gateway replaces it.
+// forwardClientCert converts the handling of the X-Forwarded-Client-Cert header. By default a
+// gateway replaces the header.
 func forwardClientCert(d meshconfig.ForwardClientCertDetails) hcm.HttpConnectionManager_ForwardClientCertDetails {
 	switch d {
 	case meshconfig.ForwardClientCertDetails_SANITIZE:
@@ -119,7 +117,7 @@ func forwardClientCert(d meshconfig.ForwardClientCertDetails) hcm.HttpConnection
 	}
 }
 
-// normalizePaths: routes match the path as it is after this.
+// normalizePaths sets the path normalization. Routes match the normalized path.
 func normalizePaths(m *hcm.HttpConnectionManager, n meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType) {
 	m.NormalizePath = wrapperspb.Bool(n != meshconfig.MeshConfig_ProxyPathNormalization_NONE)
 	m.PathWithEscapedSlashesAction = hcm.HttpConnectionManager_KEEP_UNCHANGED

@@ -9,11 +9,11 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// The names of the clusters that are of no service.
+// The names of the clusters that belong to no service.
 const (
-	// BlackHole is the cluster of what must not leave a proxy.
+	// BlackHole is the cluster of traffic that must not leave a proxy.
 	BlackHole = "BlackHoleCluster"
-	// Passthrough is the cluster of what goes to where its client wanted.
+	// Passthrough is the cluster of traffic that goes to its original destination.
 	Passthrough = "PassthroughCluster"
 )
 
@@ -25,8 +25,8 @@ func BlackHoleCluster() *clusterv3.Cluster {
 	}
 }
 
-// PassthroughCluster returns a cluster that connects to where a connection to the
-// proxy was meant to go, and speaks what its client does.
+// PassthroughCluster returns a cluster that connects to the original destination of a connection
+// and speaks the protocol of the downstream client.
 func PassthroughCluster() *clusterv3.Cluster {
 	u := Upstream{
 		Service: &registry.Service{Resolution: registry.Passthrough, MeshExternal: true},

@@ -48,7 +48,7 @@ func corsPolicy(c *networking.CorsPolicy) *anypb.Any {
 	return packed(out)
 }
 
-// originMatcher returns nil for what no origin matches.
+// originMatcher returns nil if no origin matches.
 func originMatcher(o *networking.StringMatch) *matcher.StringMatcher {
 	if o.GetMatchType() == nil {
 		return nil

@@ -11,10 +11,10 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// distribute gives localities the weights of the first rule that covers the proxy's
-// locality: each target shares its weight among the groups that it covers, by
-// their own weights, rounded up. What no target covers is left out. If no rule covers
-// the proxy everything stays as it is.
+// distribute applies the first rule that covers the proxy's locality to the weights of localities.
+// Each target divides its weight among the groups that it covers, in proportion to their weights,
+// rounded up. Groups that no target covers are dropped. If no rule covers the proxy, nothing
+// changes.
 func distribute(
 	groups []*group, rules []*networking.LocalityLoadBalancerSetting_Distribute, own localityKey,
 ) []*group {
@@ -34,7 +34,7 @@ func distribute(
 			var covered []*group
 			total := uint64(0)
 			for _, g := range covering[parseArea(to)] {
-				// The validation refuses targets that cover one another.
+				// The validation rejects overlapping targets.
 				if g.weight == 0 && share > 0 {
 					covered = append(covered, g)
 					total += g.sum()
@@ -60,14 +60,14 @@ func (g *group) sum() uint64 {
 	return total
 }
 
-// area is what a pattern covers: the localities whose first parts are given.
+// area is the set of localities that a pattern covers: the localities with the same first parts.
 type area struct {
 	localityKey
 	parts int
 }
 
-// parseArea parses a pattern, "region/zone/subzone" with an asterisk for what does not
-// matter. Parts that are missing do not matter, nor does what follows such a part.
+// parseArea parses a pattern "region/zone/subzone". An asterisk or a missing part matches every
+// locality, and so do all parts after it.
 func parseArea(pattern string) area {
 	var a area
 	for i, part := range strings.SplitN(pattern, "/", 3) {
@@ -86,7 +86,7 @@ func parseArea(pattern string) area {
 	return a
 }
 
-// areasOf yields all areas that a locality is in.
+// areasOf yields all areas that contain a locality.
 func areasOf(l localityKey) iter.Seq[area] {
 	return func(yield func(area) bool) {
 		_ = yield(area{}) && yield(area{localityKey{region: l.region}, 1}) &&

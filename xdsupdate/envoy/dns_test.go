@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// TestUpstreamDNS: the endpoints of a DNS service are in the cluster, with their
-// priorities and those of the subset only.
+// TestUpstreamDNS: the cluster of a DNS service has the endpoints of the subset only, with their
+// priorities.
 func TestUpstreamDNS(t *testing.T) {
 	labelled := func(l registry.Labels) func(*registry.Endpoint) {
 		return func(e *registry.Endpoint) { e.Shared.Labels = l }

@@ -1,20 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package envoy turns services and their endpoints into xDS resources: clusters,
-// load assignments, API listeners and route configurations. The functions are
-// pure, so that they can be used with anybody's xDS server; xdsupdate/ads is ours.
+// Package envoy turns services and their endpoints into xDS resources: clusters, load assignments,
+// API listeners and route configurations. The functions are pure, so they work with any xDS server;
+// xdsupdate/ads is the server of this library.
 //
-// Resources are named as Istio 1.30 names them: "outbound|80||api.example.com"
-// is the cluster of port 80, and also its load assignment and its route
-// configuration for gRPC; "api.example.com:80" is its API listener; "80" is the
-// route configuration of all HTTP services on port 80 for Envoys.
+// Resources have the names of Istio 1.30: "outbound|80||api.example.com" is the cluster of port 80,
+// and also its load assignment and its route configuration for gRPC; "api.example.com:80" is its
+// API listener; "80" is the route configuration of all HTTP services on port 80 for Envoys.
 //
 // # Clients
 //
-// Every resource passes the Validate and ValidateAll of go-control-plane and is
-// accepted by Envoy. ForGRPC asks for what gRPC clients accept, which is less:
-// they refuse all cluster types but EDS and LOGICAL_DNS, and cannot use unix
-// sockets.
+// Every resource passes the Validate and ValidateAll of go-control-plane and is accepted by Envoy.
+// ForGRPC builds resources that gRPC clients accept, which is less: they reject all cluster types
+// except EDS and LOGICAL_DNS, and cannot use unix sockets.
 //
 //	resolution      | cluster for Envoy     | cluster for gRPC
 //	----------------|-----------------------|------------------------------
@@ -25,58 +23,57 @@
 //	DynamicDNS      | dynamic forward proxy | none
 //	Alias           | none                  | none
 //
-// DNS is the cluster type "envoy.clusters.dns", the successor of the other two. What
-// Envoys are sent has no deprecated field of Envoy 1.36 to 1.40; what gRPC clients are
-// sent has those that their older releases read.
+// DNS is the cluster type "envoy.clusters.dns", the successor of STRICT_DNS and LOGICAL_DNS.
+// Resources for Envoys have no field that is deprecated in Envoy 1.36 to 1.40. Resources for gRPC
+// clients have the deprecated fields that their older releases read.
 //
-// A DNS service without a usable endpoint has no cluster. Endpoints that no client
-// takes are left out, so that they do not make it refuse the others; CheckEndpoint
-// says why, for hosts to report.
+// A DNS service without a usable endpoint has no cluster. Endpoints that no client accepts are
+// omitted, so that clients do not reject the others. CheckEndpoint returns the reason, which hosts
+// can report.
 //
 // # Weights and localities
 //
-// Traffic is shared by the weights of the endpoints, wherever they are. Envoys do
-// so because the clusters have no locality-weighted load balancing: the weights of
-// localities mean nothing to them. gRPC clients choose a locality by its weight,
-// which is the sum of its endpoints' and so comes to the same; but within it they
-// choose at random and ignore the endpoints' weights. There is one priority:
-// preferring near endpoints, failing over to others, and other weights of
-// localities are matters of a traffic policy, and as in Istio 1.30 nothing of it is
-// set without one.
+// Traffic is distributed by the weights of the endpoints, regardless of their localities. Envoys do
+// so because the clusters have no locality-weighted load balancing, and Envoys then ignore the
+// weights of localities. gRPC clients choose a locality by its weight, which is the sum of its
+// endpoints' weights, with the same result. Within a locality they choose at random and ignore the
+// endpoints' weights. All endpoints have one priority. Preferring near endpoints, failover and
+// other weights of localities belong to a traffic policy; as in Istio 1.30 none of them is set
+// without one.
 //
 // # Policies
 //
-// Upstream is a port of a service, or a subset of it, under a DestinationRule.
-// TrafficPolicy reduces the levels of a rule to the policy that holds for a port and
-// a subset. The functions Cluster and LoadAssignment are those of an Upstream without
-// a policy and without anything known of the proxy; a cluster of an Upstream also
-// has Istio's defaults: least request, and no limits of connections.
+// Upstream is a port of a service, or a subset of it, under a DestinationRule. TrafficPolicy
+// reduces the levels of a rule to the effective policy of a port and a subset. The functions
+// Cluster and LoadAssignment return the resources of an Upstream without a policy and without
+// knowledge of the proxy. A cluster of an Upstream also has Istio's defaults: least request, and no
+// limits of connections.
 //
 // # Secrets
 //
-// TLS contexts refer to secrets by Istio's names, over the stream that they came
-// on; the host, or the generator of xdsupdate/secrets, serves them:
+// TLS contexts reference secrets by Istio's names, over the stream that carries the contexts. The
+// host, or the generator of xdsupdate/secrets, serves the secrets:
 //
 //	"kubernetes://NAME", "kubernetes://NAME-cacert" | of a credentialName: certificate and key, authorities
 //	"file-cert:CERTIFICATE~KEY", "file-root:FILE"   | of files; "file-root:system" are the operating system's
 //	"default", "ROOTCA"                             | of the mesh: the workload's own, the authorities
 //
-// An Envoy does not use a cluster before it has its secrets, or has waited for them. So
-// clusters name those of the mesh only where connections can need them: where a policy
-// asks for mutual TLS, and with automatic mutual TLS from the first endpoint of the
-// service that takes it (Upstream.MutualTLS). In a mesh without certificates none does.
+// An Envoy does not use a cluster before it has the cluster's secrets, or has timed out waiting for
+// them. Therefore clusters reference the secrets of the mesh only if connections can need them: if
+// a policy asks for mutual TLS, and with automatic mutual TLS from the first endpoint of the
+// service that accepts it (Upstream.MutualTLS). In a mesh without certificates no cluster
+// references them.
 //
-// What refers to a secret is the same in all resources, and stays the same: an Envoy
-// takes other bytes for another source, and may never get the secret from it
+// References to a secret are identical in all resources and never change, because an Envoy treats a
+// reference with other bytes as another source, and may never get the secret from it
 // (envoyproxy/envoy#47309).
 //
 // # Determinism
 //
-// The same arguments give equal messages, whatever the order of the endpoints in
-// a list, so that their deterministic encodings are equal in every replica.
+// The same arguments give equal messages, independent of the order of the endpoints in a list, so
+// that their deterministic encodings are equal in every replica.
 //
 // # Concurrency
 //
-// Every function may be called from any goroutine. Arguments are only read;
-// results belong to the caller.
+// Every function is safe for concurrent use. Arguments are only read; results belong to the caller.
 package envoy

@@ -15,18 +15,16 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// peerExchange is the protocol by which Istio's proxies introduce themselves to
-// each other on TCP connections.
+// peerExchange is the ALPN protocol of Istio's metadata exchange between proxies on TCP
+// connections.
 const peerExchange = "istio-peer-exchange"
 
-// DownstreamTLS returns the TLS context of a server of a Gateway, by which it
-// terminates TLS: the secrets are named as in the package comment, and the client
-// must have a certificate (MUTUAL, ISTIO_MUTUAL), may have one (OPTIONAL_MUTUAL) or
-// is not asked for one (SIMPLE). Versions, ciphers and curves are the server's, or
-// else the mesh's; mesh may be nil.
+// DownstreamTLS returns the TLS context of a server of a Gateway that terminates TLS. The package
+// comment has the names of secrets. A client certificate is required (MUTUAL, ISTIO_MUTUAL),
+// optional (OPTIONAL_MUTUAL) or not requested (SIMPLE). Versions, ciphers and curves are the
+// server's, or the mesh's if the server sets none; mesh may be nil.
 //
-// The result is nil for a server that does not terminate TLS, or that names no
-// certificate.
+// The result is nil for a server that does not terminate TLS, or that has no certificate.
 func DownstreamTLS(server *networking.Server, mesh *meshconfig.MeshConfig) *tlsv3.DownstreamTlsContext {
 	settings := server.GetTls()
 	if !terminatesTLS(server) {
@@ -55,12 +53,12 @@ func DownstreamTLS(server *networking.Server, mesh *meshconfig.MeshConfig) *tlsv
 	return &tlsv3.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(required)}
 }
 
-// HasCertificate reports whether there is a TLS context of a server (DownstreamTLS).
+// HasCertificate reports whether DownstreamTLS returns a TLS context for a server.
 func HasCertificate(server *networking.Server) bool {
 	return terminatesTLS(server) && len(certificateNames(server.GetTls())) > 0
 }
 
-// terminatesTLS reports whether a server decrypts what it is sent.
+// terminatesTLS reports whether a server decrypts its connections.
 func terminatesTLS(server *networking.Server) bool {
 	if !registry.ParseProtocol(server.GetPort().GetProtocol()).IsTLS() || server.GetTls() == nil {
 		return false
@@ -69,8 +67,8 @@ func terminatesTLS(server *networking.Server) bool {
 	return mode != networking.ServerTLSSettings_PASSTHROUGH && mode != networking.ServerTLSSettings_AUTO_PASSTHROUGH
 }
 
-// serverALPN returns what the server offers. What is not HTTP has nothing to
-// offer: a client that could choose h2 would speak it to whatever is behind.
+// serverALPN returns the ALPN protocols that the server offers. A server that is not HTTP offers
+// none, because a client could choose h2 and then speak it to any upstream.
 func serverALPN(server *networking.Server) []string {
 	if registry.ParseProtocol(server.GetPort().GetProtocol()) == registry.ProtocolHTTPS {
 		return []string{"h2", "http/1.1"}
@@ -81,8 +79,7 @@ func serverALPN(server *networking.Server) []string {
 	return nil
 }
 
-// ServerSecrets returns the names of the secrets that the TLS context of a server
-// refers to.
+// ServerSecrets returns the names of the secrets that the TLS context of a server references.
 func ServerSecrets(tls *networking.ServerTLSSettings) []string {
 	names := certificateNames(tls)
 	if roots := rootsName(tls); roots != "" {
@@ -113,8 +110,8 @@ func certificateNames(tls *networking.ServerTLSSettings) []string {
 	return names
 }
 
-// rootsName returns the secret with the authorities of client certificates; "" if
-// clients are not asked for one.
+// rootsName returns the secret with the authorities of client certificates, "" if the server
+// requests no client certificate.
 func rootsName(tls *networking.ServerTLSSettings) string {
 	switch tls.GetMode() {
 	case networking.ServerTLSSettings_ISTIO_MUTUAL:
@@ -125,7 +122,7 @@ func rootsName(tls *networking.ServerTLSSettings) string {
 	}
 	switch {
 	case strings.Contains(tls.GetCaCertCredentialName(), "://") && strings.HasSuffix(tls.GetCaCertCredentialName(), rootsSuffix):
-		return tls.GetCaCertCredentialName() // It is made of a Gateway of Kubernetes, and is the whole name.
+		return tls.GetCaCertCredentialName() // derived from a Kubernetes Gateway; it is the whole name
 	case tls.GetCaCertCredentialName() != "":
 		return CredentialRootsName(tls.GetCaCertCredentialName())
 	case tls.GetCredentialName() != "":
@@ -137,22 +134,21 @@ func rootsName(tls *networking.ServerTLSSettings) string {
 	}
 }
 
-// VerifiesClients reports whether a server that terminates TLS asks clients for
-// certificates.
+// VerifiesClients reports whether a server that terminates TLS requests client certificates.
 func VerifiesClients(tls *networking.ServerTLSSettings) bool { return rootsName(tls) != "" }
 
-// TakesUnverified reports whether clients of a server that terminates TLS may have certificates that nobody verifies.
+// TakesUnverified reports whether a server that terminates TLS accepts client certificates without
+// verification.
 func TakesUnverified(tls *networking.ServerTLSSettings) bool {
 	return VerifiesClients(tls) && tls.GetInsecureSkipVerify().GetValue()
 }
 
-// SameClients reports whether two servers ask clients for the same certificates.
+// SameClients reports whether two servers have the same requirements for client certificates.
 func SameClients(a, b *networking.ServerTLSSettings) bool {
 	return a.GetMode() == b.GetMode() && rootsName(a) == rootsName(b) && proto.Equal(clientValidation(a), clientValidation(b))
 }
 
-// clientValidation is what a client certificate must be besides signed by one of
-// the roots.
+// clientValidation returns the requirements for a client certificate, except its authorities.
 func clientValidation(tls *networking.ServerTLSSettings) *tlsv3.CertificateValidationContext {
 	v := verifying(tls.GetSubjectAltNames())
 	v.VerifyCertificateSpki, v.VerifyCertificateHash = tls.GetVerifyCertificateSpki(), tls.GetVerifyCertificateHash()

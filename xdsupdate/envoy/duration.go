@@ -4,11 +4,12 @@ package envoy
 
 import "google.golang.org/protobuf/types/known/durationpb"
 
-// maxSeconds is the longest duration that Envoy takes, 292 years: it refuses a resource
-// over a longer one, and over one below zero.
+// maxSeconds is the longest duration that Envoy accepts, 292 years. Envoy rejects a resource with a
+// longer or a negative one.
 const maxSeconds = 9223372035
 
-// duration returns a copy of a duration that Envoy takes; nil stays nil.
+// duration returns a copy of a duration, limited to the range that Envoy accepts. It returns nil
+// for nil.
 func duration(d *durationpb.Duration) *durationpb.Duration {
 	switch {
 	case d == nil:

@@ -16,8 +16,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Serves reports whether the endpoint serves a port of its service: by the
-// port's number if the endpoint has one, else by the port's name.
+// Serves reports whether the endpoint serves a port of its service. They are compared by the port's
+// number if the endpoint has one, by the port's name otherwise.
 func Serves(e *registry.Endpoint, port *registry.Port) bool {
 	if e.ServicePort != 0 {
 		return e.ServicePort == port.Number
@@ -25,28 +25,27 @@ func Serves(e *registry.Endpoint, port *registry.Port) bool {
 	return e.ServicePortName == port.Name
 }
 
-// IsUnix reports whether the endpoint is a unix socket: its address is an
-// absolute path or an abstract name.
+// IsUnix reports whether the endpoint is a unix socket: its address is an absolute path or an
+// abstract name.
 func IsUnix(e *registry.Endpoint) bool {
 	a := e.Address()
 	return strings.HasPrefix(a, "/") || strings.HasPrefix(a, "@")
 }
 
-// sent reports whether clients are sent the endpoint at all. One that is
-// unhealthy is left out unless SendUnhealthyEndpoints is set, as in Istio 1.30,
-// whose endpoint index does not push for it either.
+// sent reports whether the endpoint is sent to clients at all. An unhealthy endpoint is omitted
+// unless SendUnhealthyEndpoints is set. Istio 1.30 does the same, and its endpoint index does not
+// push for such an endpoint either.
 func sent(e *registry.Endpoint) bool {
 	return e.HealthStatus != registry.UnHealthy || e.Attributes().SendUnhealthyEndpoints
 }
 
-// maxUnixPath is the length of the longest path that fits into the address of a
-// unix socket on Linux. Envoy refuses a whole assignment with a longer one.
+// maxUnixPath is the maximum length of a unix socket's path on Linux. Envoy rejects a whole
+// assignment with a longer one.
 const maxUnixPath = 107
 
-// CheckEndpoint returns why no client is sent an endpoint, whatever its service:
-// what is wrong with the path of its unix socket. It returns nil for others; of
-// these, too, an endpoint may be left out, such as one with a host name from a
-// load assignment.
+// CheckEndpoint returns the reason why an endpoint is never sent to any client: an invalid path of
+// its unix socket. It returns nil for all other endpoints. A load assignment may omit some of
+// these, too, such as an endpoint with a host name.
 func CheckEndpoint(e *registry.Endpoint) error {
 	path := e.Address()
 	switch {
@@ -61,14 +60,14 @@ func CheckEndpoint(e *registry.Endpoint) error {
 	}
 }
 
-// lbEndpoint returns one endpoint with a TLS mode, or nil if no client could connect
-// to its addresses: neither IP addresses with a port, nor a unix socket that passes
-// CheckEndpoint. With names, as in the clusters of DNS services, host names count
-// too, and unix sockets do not: Envoy refuses them there.
+// lbEndpoint returns one endpoint with a TLS mode, or nil if clients could not connect to its
+// addresses: it has neither IP addresses with a port, nor a unix socket that passes CheckEndpoint.
+// If names is set, as in the clusters of DNS services, host names are valid addresses and unix
+// sockets are not, because Envoy rejects them there.
 //
-// Its metadata is Istio's: "istio" names the workload, and
-// "envoy.transport_socket_match" says by "tlsMode" whether the workload takes
-// mTLS, for Envoys whose clusters choose their TLS context by it.
+// Its metadata is Istio's: "istio" names the workload. The field "tlsMode" of
+// "envoy.transport_socket_match" tells Envoys whether the workload accepts mTLS; their clusters
+// select the TLS context by it.
 func lbEndpoint(e *registry.Endpoint, names bool, tlsMode string) *endpointv3.LbEndpoint {
 	addresses := addresses(e, names)
 	if len(addresses) == 0 {
@@ -83,7 +82,7 @@ func lbEndpoint(e *registry.Endpoint, names bool, tlsMode string) *endpointv3.Lb
 		HealthStatus:   health(e.HealthStatus),
 		Metadata:       endpointMetadata(e, tlsMode),
 	}
-	// Unset means 1, and gRPC clients refuse an assignment with an explicit 0.
+	// An unset weight means 1, and gRPC clients reject an assignment with an explicit 0.
 	if w := e.Attributes().LbWeight; w != 0 {
 		lb.LoadBalancingWeight = wrapperspb.UInt32(w)
 	}
@@ -103,8 +102,8 @@ func health(h registry.HealthStatus) core.HealthStatus {
 	}
 }
 
-// addresses returns the addresses of an endpoint, those of one family first as
-// declared. A unix socket is alone.
+// addresses returns the addresses of an endpoint in their declared order. A unix socket is the only
+// address.
 func addresses(e *registry.Endpoint, names bool) []*core.Address {
 	if IsUnix(e) {
 		if names || CheckEndpoint(e) != nil {
@@ -120,7 +119,7 @@ func addresses(e *registry.Endpoint, names bool) []*core.Address {
 		if ip(a) || names && hostName(a) {
 			out = append(out, socketAddress(a, e.EndpointPort))
 			if names {
-				break // Envoy resolves the first address of a DNS cluster's endpoint only.
+				break // Envoy resolves only the first address of an endpoint in a DNS cluster
 			}
 		}
 	}
@@ -134,8 +133,8 @@ func socketAddress(address string, port uint32) *core.Address {
 	}}}
 }
 
-// ip reports whether clients take the text as an IP address. Zones mean nothing
-// on another machine.
+// ip reports whether clients accept the text as an IP address. Zones are invalid, because they mean
+// nothing on another machine.
 func ip(s string) bool {
 	a, err := netip.ParseAddr(s)
 	return err == nil && a.Zone() == ""
@@ -149,7 +148,7 @@ func hostName(s string) bool {
 }
 
 const (
-	// socketMatch is the metadata by which an Envoy chooses a transport socket.
+	// socketMatch is the metadata key for the selection of a transport socket by an Envoy.
 	socketMatch = "envoy.transport_socket_match"
 	tlsModeKey  = "tlsMode"
 	// istioFilter is the metadata that names the workload.
@@ -171,7 +170,7 @@ func endpointMetadata(e *registry.Endpoint, tlsMode string) *core.Metadata {
 	return &core.Metadata{FilterMetadata: filters}
 }
 
-// sentTLSMode returns the TLS mode that clients are told of, "" for none.
+// sentTLSMode returns the TLS mode that is sent to clients, "" for none.
 func sentTLSMode(mode string) string {
 	if mode == "disabled" || !utf8.ValidString(mode) {
 		return ""
@@ -179,8 +178,8 @@ func sentTLSMode(mode string) string {
 	return mode
 }
 
-// workload returns "name;namespace;canonical name;canonical revision;cluster",
-// the form that Istio 1.30's telemetry reads, or "" for an unnamed workload.
+// workload returns "name;namespace;canonical name;canonical revision;cluster", the form that the
+// telemetry of Istio 1.30 reads, or "" for a workload without a name.
 func workload(e *registry.Endpoint) string {
 	if e.WorkloadName == "" {
 		return ""

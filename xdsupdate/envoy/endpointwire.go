@@ -8,13 +8,12 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// The functions below encode what lbEndpoint builds for an endpoint with one IP
-// address, to the same bytes, without the messages: their metadata has three maps,
-// which are expensive to make and to encode, and a push encodes each endpoint that
-// changed.
+// The functions below return the encoding of lbEndpoint's result for an endpoint with one IP
+// address, byte for byte, without building the messages. The metadata of these messages has three
+// maps, which are expensive to build and to encode, and a push encodes each endpoint that changed.
 
-// encodeWithIP returns the encoding of lbEndpoint for an endpoint of which the only
-// address is an IP address.
+// encodeWithIP returns the encoding of lbEndpoint for an endpoint whose only address is an IP
+// address.
 func encodeWithIP(e *registry.Endpoint) []byte {
 	address, a := e.Address(), e.Attributes()
 	socket := textSize(address) + 1 + protowire.SizeVarint(uint64(e.EndpointPort))
@@ -47,7 +46,7 @@ func encodeWithIP(e *registry.Endpoint) []byte {
 		out = appendHeader(out, 4, 1+protowire.SizeVarint(uint64(a.LbWeight)))
 		out = appendNumber(out, 1, uint64(a.LbWeight))
 	}
-	out = appendHeader(out, 1, inEndpoint) // endpoint, which protobuf puts last: it is a oneof
+	out = appendHeader(out, 1, inEndpoint) // endpoint; protobuf encodes it last because it is a oneof
 	out = appendHeader(out, 1, inAddress)  // address
 	out = appendHeader(out, 1, socket)     // socket_address
 	out = appendText(out, 2, address)
@@ -55,7 +54,7 @@ func encodeWithIP(e *registry.Endpoint) []byte {
 	return out
 }
 
-// appendFilter appends an entry of filter_metadata: a struct with one text.
+// appendFilter appends an entry of filter_metadata: a struct with one text field.
 func appendFilter(out []byte, filter, key, value string) []byte {
 	text := textSize(value)
 	field := textSize(key) + messageSize(text)
@@ -73,11 +72,11 @@ func filterSize(filter, key, value string) int {
 	return textSize(filter) + messageSize(messageSize(field))
 }
 
-// The numbers of all fields are less than 16, so that a tag is one byte.
+// All field numbers are less than 16, so a tag is one byte.
 
 func textSize(s string) int { return messageSize(len(s)) }
 
-// messageSize is the size of a field that is a message of so many bytes.
+// messageSize returns the size of a field with a message of the given size.
 func messageSize(bytes int) int { return 1 + protowire.SizeBytes(bytes) }
 
 func appendHeader(out []byte, field protowire.Number, bytes int) []byte {

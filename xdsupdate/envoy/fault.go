@@ -11,8 +11,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// httpFault returns the configuration of the fault filter, or nil without faults
-// that can be injected.
+// httpFault returns the configuration of the fault filter, nil if no fault can be injected.
 func httpFault(f *networking.HTTPFaultInjection) *anypb.Any {
 	if f == nil {
 		return nil

@@ -15,16 +15,15 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// istioALPN are the protocols by which Istio's sidecars ask for mutual TLS.
+// istioALPN returns the ALPN protocols that Istio's sidecars offer for mutual TLS.
 func istioALPN() []string {
 	return []string{"istio", "istio-h2", "istio-http/1.0", "istio-http/1.1", peerExchange}
 }
 
-// ServerNames returns the names by which a filter chain is chosen for hosts: in
-// lower case, sorted, each once. They are empty, which stands for every
-// connection, if "*" is among the hosts. It is not ok if hosts has nothing that
-// Envoy can match: it knows full names and "*.SUFFIX", and refuses a whole
-// listener over other wildcards.
+// ServerNames returns the server names of a filter chain for hosts: lower case, sorted, without
+// duplicates. They are empty, which matches every connection, if "*" is among the hosts. The result
+// is false if Envoy cannot match any of the hosts: it supports full names and "*.SUFFIX", and
+// rejects a whole listener with other wildcards.
 func ServerNames(hosts []string) (names []string, ok bool) {
 	for _, h := range hosts {
 		h = strings.ToLower(h)
@@ -40,12 +39,13 @@ func ServerNames(hosts []string) (names []string, ok bool) {
 	return names, len(names) > 0
 }
 
-// handshakeTimeout is how long a client has for its part of a TLS handshake, as in Istio 1.30: Envoy's default is no limit.
+// handshakeTimeout bounds the duration of a client's TLS handshake, as in Istio 1.30. Envoy's
+// default is no limit.
 const handshakeTimeout = 15 * time.Second
 
-// FilterChain returns the filter chain for connections to the names of ServerNames.
-// With a TLS context it terminates TLS; nil: it does not. A connection passes the filters before, in
-// their order, and then the last one, which handles it.
+// FilterChain returns the filter chain for connections to server names (see ServerNames). It
+// terminates TLS if tls is not nil. A connection passes the filters before in order, and then the
+// filter last, which handles it.
 func FilterChain(
 	serverNames []string, tls *tlsv3.DownstreamTlsContext, last *listenerv3.Filter, before ...*listenerv3.Filter,
 ) *listenerv3.FilterChain {
@@ -63,9 +63,9 @@ func FilterChain(
 	return chain
 }
 
-// MatchRanges returns a filter chain for connections to some names, to some ranges of
-// addresses, from some, and else like another. Ranges that are not valid stand for all
-// addresses, and the name "" for all names.
+// MatchRanges returns a copy of a filter chain that matches only connections to these names and
+// destination ranges, from these source ranges. An invalid range matches all addresses, and the
+// name "" all names.
 func MatchRanges(c *listenerv3.FilterChain, names []string, destinations, sources []netip.Prefix) *listenerv3.FilterChain {
 	names = slices.DeleteFunc(names, func(n string) bool { return n == "" })
 	m := &listenerv3.FilterChainMatch{
@@ -91,9 +91,8 @@ func cidrRanges(ranges []netip.Prefix) []*core.CidrRange {
 	return out
 }
 
-// AutoPassthroughChain returns the filter chain that passes mutual TLS of Istio's
-// sidecars on to the cluster that the server name says: both have the name given. A connection passes
-// the filters before first.
+// AutoPassthroughChain returns the filter chain that forwards mutual TLS of Istio's sidecars to the
+// cluster whose name is the server name. A connection passes the filters before first.
 func AutoPassthroughChain(name string, before ...*listenerv3.Filter) *listenerv3.FilterChain {
 	chain := FilterChain([]string{strings.ToLower(name)}, nil, TCPProxy{Cluster: name}.Filter(), before...)
 	chain.FilterChainMatch.ApplicationProtocols = istioALPN()

@@ -12,15 +12,15 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// forward makes a route send requests to the destinations of a rule. The
-// authority is what the header operations of the rule replace the request's by.
+// forward makes a route forward requests to the destinations of a rule. The authority is the
+// replacement of the request's authority from the header operations of the rule.
 func (s *RouteScope) forward(out *routev3.Route, rule *networking.HTTPRoute, authority string) {
 	action := &routev3.RouteAction{
 		RetryPolicy:           s.retryPolicy(rule.GetRetries()),
 		RequestMirrorPolicies: s.mirrors(rule),
 	}
 	if s.WholeElements && s.Client != ForGRPC {
-		// A backend that does not exist is an error of the route, and none of a server.
+		// A missing backend is an error of the route, not of a server.
 		action.ClusterNotFoundResponseCode = routev3.RouteAction_INTERNAL_SERVER_ERROR
 	}
 	s.setTimeout(action, rule.GetTimeout())
@@ -33,13 +33,13 @@ func (s *RouteScope) forward(out *routev3.Route, rule *networking.HTTPRoute, aut
 	out.Action = &routev3.Route_Route{Route: action}
 }
 
-// setTimeout limits the time of a request; nil is no limit. Envoy's default of
-// 15 s would cut streams. gRPC clients know the limit by another name.
+// setTimeout sets the timeout of a request; nil means no timeout. Envoy's default of 15 s would cut
+// streams. gRPC clients read the timeout from another field.
 //
-// Where there is no limit an Envoy ends calls of gRPC when the time is over that their
-// client gives them (the header grpc-timeout). A limit leaves that to the client: an
-// Envoy that is to look at the header ignores the limit, and a limit of the duration of
-// streams, which it would take beside the header, ends websockets and uploads as well.
+// Without a timeout, an Envoy ends gRPC calls at the deadline of the client (the header
+// grpc-timeout). With a timeout, the deadline is left to the client. An Envoy that honors the
+// header ignores the timeout, and the maximum stream duration, which it would apply in addition to
+// the header, also ends websockets and uploads.
 func (s *RouteScope) setTimeout(action *routev3.RouteAction, timeout *durationpb.Duration) {
 	d := duration(timeout)
 	if d == nil {
@@ -54,7 +54,7 @@ func (s *RouteScope) setTimeout(action *routev3.RouteAction, timeout *durationpb
 	}
 }
 
-// deadlinesOfCalls lets an Envoy end calls of gRPC when their header says.
+// deadlinesOfCalls makes an Envoy end gRPC calls at the deadline in their header.
 func deadlinesOfCalls() *routev3.RouteAction_MaxStreamDuration {
 	return &routev3.RouteAction_MaxStreamDuration{GrpcTimeoutHeaderMax: durationpb.New(0)}
 }
@@ -77,8 +77,8 @@ func (s *RouteScope) rewrite(action *routev3.RouteAction, m *routev3.RouteMatch,
 	}
 }
 
-// forwardToOne sends everything to one destination. Retries that look for
-// another host would undo its consistent hash.
+// forwardToOne forwards all requests to one destination. With a consistent hash, retries do not
+// choose another host, because that would defeat the hash.
 func (s *RouteScope) forwardToOne(out *routev3.Route, action *routev3.RouteAction, d *networking.HTTPRouteDestination) {
 	action.ClusterSpecifier = &routev3.RouteAction_Cluster{Cluster: s.cluster(d.GetDestination())}
 	if authority := applyHeaders(out, d.GetHeaders()); authority != "" && action.HostRewriteSpecifier == nil {
@@ -89,15 +89,15 @@ func (s *RouteScope) forwardToOne(out *routev3.Route, action *routev3.RouteActio
 	}
 }
 
-// forwardToSeveral shares the requests among destinations by their weights. It
-// returns false if none has a weight.
+// forwardToSeveral distributes requests among destinations by their weights. It returns false if no
+// destination has a weight.
 func (s *RouteScope) forwardToSeveral(action *routev3.RouteAction, destinations []*networking.HTTPRouteDestination) bool {
 	weighted := &routev3.WeightedCluster{}
 	total := uint64(0)
 	for _, d := range destinations {
 		weight := uint32(max(d.GetWeight(), 0))
 		if total+uint64(weight) > math.MaxUint32 {
-			weight = 0 // Clients refuse the configuration. Validation does not let it come to this.
+			weight = 0 // clients reject larger sums; the validation of rules prevents this
 		}
 		if weight == 0 {
 			continue
@@ -119,9 +119,8 @@ func (s *RouteScope) forwardToSeveral(action *routev3.RouteAction, destinations 
 	return total > 0
 }
 
-// DefaultRoute sends everything to a cluster, as is done with the requests to a
-// service that no VirtualService is about. The hash is that of the service, or
-// nil.
+// DefaultRoute forwards all requests to a cluster. It is the route of a service without a
+// VirtualService. The hash is that of the service, or nil.
 func (s *RouteScope) DefaultRoute(cluster string, hash *networking.LoadBalancerSettings_ConsistentHashLB) *routev3.Route {
 	action := &routev3.RouteAction{
 		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster},

@@ -18,8 +18,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// texts are what may be found in the fields of a service: usual things, edge
-// cases, and what no registry should let through.
+// texts returns values for the fields of a service: usual values, edge cases, and values that a
+// registry should reject.
 func texts(fuzzed string) []string {
 	return []string{
 		fuzzed, "/" + strings.Repeat("s", 107), "@\x00", "", "a.com", "A.com", "*.a.com", "*", "10.0.0.1", "2001:db8::1", "::ffff:10.0.0.1", "fe80::1%0", "/run/s", "@s",
@@ -132,7 +132,7 @@ func sameEncoding(t *testing.T, want *endpointv3.ClusterLoadAssignment, got []by
 
 const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// accepted returns why clients of a kind would refuse a resource.
+// accepted returns an error if clients of a kind would reject a resource.
 func accepted(client envoy.Client, m proto.Message) error {
 	if client == envoy.ForGRPC {
 		return xdscheck.GRPC(m)

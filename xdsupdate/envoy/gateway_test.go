@@ -48,9 +48,8 @@ func tcpChain(p envoy.TCPProxy) []*listenerv3.FilterChain {
 	return []*listenerv3.FilterChain{envoy.FilterChain(nil, nil, p.Filter())}
 }
 
-// TestGatewayListeners compares listeners with those that were recorded from
-// Istio, in testdata/gateway, with the reductions of the recordings, and with the
-// successors of deprecated fields.
+// TestGatewayListeners compares listeners with recordings from Istio, in testdata/gateway, with the
+// reductions of the recordings, and with the successors of deprecated fields.
 func TestGatewayListeners(t *testing.T) {
 	wildcard := "0.0.0.0"
 	https := envoy.GatewayListener{Bind: wildcard, Port: 443, TLS: true}
@@ -138,9 +137,9 @@ func TestGatewayListeners(t *testing.T) {
 	}
 }
 
-// reduced is a resource as the recordings have it: without what means nothing to
-// traffic, and with filters that are empty but for their types by name alone. That a host
-// may have a dot at its end is ours.
+// reduced returns a resource in the form of the recordings: without parts that do not affect
+// traffic, and with only the names of filters whose configuration is empty except for its type. The
+// recordings do not strip the trailing dot of a host.
 func reduced(t *testing.T, text []byte) any {
 	t.Helper()
 	var out any
@@ -198,8 +197,8 @@ func TestUnixGatewayListener(t *testing.T) {
 	check(t, "validation", xdscheck.Envoy(l), nil)
 }
 
-// TestRequestedCertificates: what a client certificate must be besides signed by
-// the authorities.
+// TestRequestedCertificates: the requirements for a client certificate in addition to its
+// authorities.
 func TestRequestedCertificates(t *testing.T) {
 	tls := envoy.DownstreamTLS(server("TLS", []string{"*"}, &networking.ServerTLSSettings{
 		Mode: networking.ServerTLSSettings_MUTUAL, CaCertificates: "/ca", CaCrl: "/crl",

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// unixScheme starts the binds that are Unix domain sockets.
+// unixScheme is the prefix of a bind that is a Unix domain socket.
 const unixScheme = "unix://"
 
 // GatewayListener is a listener of a gateway.
@@ -21,17 +21,17 @@ type GatewayListener struct {
 	// Bind is an IP address, or "unix://PATH" with port 0.
 	Bind string
 	Port uint32
-	// TLS: some filter chain is chosen by the server name of TLS.
+	// TLS is set if some filter chain is selected by the server name of TLS.
 	TLS bool
-	// ProxyProtocol: connections begin with the header of the PROXY protocol.
+	// ProxyProtocol is set if connections begin with the header of the PROXY protocol.
 	ProxyProtocol bool
 }
 
 // Name returns "BIND_PORT".
 func (g GatewayListener) Name() string { return g.Bind + "_" + strconv.FormatUint(uint64(g.Port), 10) }
 
-// Build returns the listener with filter chains, of which no two may have the same
-// match: Envoy would refuse it. The result is nil without any.
+// Build returns the listener with filter chains. No two chains may have the same match, because
+// Envoy rejects such a listener. The result is nil without chains.
 func (g GatewayListener) Build(chains []*listenerv3.FilterChain) *listenerv3.Listener {
 	if len(chains) == 0 {
 		return nil
@@ -40,7 +40,7 @@ func (g GatewayListener) Build(chains []*listenerv3.FilterChain) *listenerv3.Lis
 		Name: g.Name(), Address: g.address(), FilterChains: chains,
 		TrafficDirection: core.TrafficDirection_OUTBOUND,
 	}
-	// The header of the PROXY protocol comes before everything else.
+	// The header of the PROXY protocol precedes everything else.
 	if g.ProxyProtocol {
 		l.ListenerFilters = append(l.ListenerFilters,
 			listenerFilter("envoy.filters.listener.proxy_protocol", &proxyprotocol.ProxyProtocol{}))

@@ -11,16 +11,16 @@ import (
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 )
 
-// maxAlternatives bounds the routes that stand for one. Each header that a call
-// must not have with some value doubles them.
+// maxAlternatives bounds the number of routes that replace one. Each header that must not have a
+// value doubles it.
 const maxAlternatives = 64
 
-// grpcMatches returns the matches by which gRPC clients recognise the calls that
-// an Envoy recognises by one; none if there are no such calls.
+// grpcMatches returns the matches for gRPC clients that are equivalent to a match for Envoys, none
+// if no gRPC call can match.
 //
-// Calls have no query and no claims, and their method is POST, so what is said of
-// these is decided here. The rest is said in the deprecated fields of header
-// matches, over which none of the clients refuses a route configuration.
+// gRPC calls have no query and no claims, and their method is POST, so conditions on these are
+// decided here. The other conditions use the deprecated fields of header matches, because no gRPC
+// client rejects a route configuration with these.
 func grpcMatches(m *routev3.RouteMatch) []*routev3.RouteMatch {
 	if len(m.GetQueryParameters()) > 0 {
 		return nil
@@ -33,7 +33,7 @@ func grpcMatches(m *routev3.RouteMatch) []*routev3.RouteMatch {
 	alternatives := [][]*routev3.HeaderMatcher{nil}
 	for _, h := range m.GetHeaders() {
 		choices := grpcHeader(h)
-		if len(choices) == 1 { // The usual case: nothing is copied.
+		if len(choices) == 1 { // in the usual case nothing is copied
 			for i := range alternatives {
 				alternatives[i] = append(alternatives[i], choices[0]...)
 			}
@@ -58,12 +58,12 @@ func grpcMatches(m *routev3.RouteMatch) []*routev3.RouteMatch {
 	return out
 }
 
-// grpcHeader returns alternatives for the match of a header: all matches of one of
-// them hold if it does.
+// grpcHeader returns alternatives for the match of a header. The match holds if all matches of one
+// of the alternatives hold.
 //
-// Inverted matches of a missing header are where clients differ: they fail with
-// grpc-go and C-core and hold with grpc-js, and treat_missing_header_as_empty does
-// not count everywhere. So absence is an alternative of its own, or excluded.
+// Clients differ in inverted matches of a missing header: these fail in grpc-go and C-core and hold
+// in grpc-js, and not all of them support treat_missing_header_as_empty. Therefore the absence of
+// the header is a separate alternative, or is excluded.
 func grpcHeader(h *routev3.HeaderMatcher) [][]*routev3.HeaderMatcher {
 	if h.GetName() == methodHeader {
 		if headerHolds(h, "POST") {
@@ -76,7 +76,7 @@ func grpcHeader(h *routev3.HeaderMatcher) [][]*routev3.HeaderMatcher {
 	if !h.GetInvertMatch() || h.GetPresentMatch() {
 		return [][]*routev3.HeaderMatcher{{old}}
 	}
-	if !headerHolds(h, "") { // A missing header counts as empty.
+	if !headerHolds(h, "") { // a missing header counts as empty
 		return [][]*routev3.HeaderMatcher{{present(name, false), old}}
 	}
 	return [][]*routev3.HeaderMatcher{{present(name, true)}, {old}}
@@ -89,7 +89,7 @@ func present(name string, invert bool) *routev3.HeaderMatcher {
 	}
 }
 
-// oldMatcher says in the deprecated fields what a match says.
+// oldMatcher converts a header match to the deprecated fields.
 func oldMatcher(name string, h *routev3.HeaderMatcher) *routev3.HeaderMatcher {
 	out := &routev3.HeaderMatcher{Name: name, InvertMatch: h.GetInvertMatch(), HeaderMatchSpecifier: h.GetHeaderMatchSpecifier()}
 	switch p := h.GetStringMatch().GetMatchPattern().(type) {
@@ -105,7 +105,7 @@ func oldMatcher(name string, h *routev3.HeaderMatcher) *routev3.HeaderMatcher {
 
 // headerHolds reports whether the match of a header holds for a value.
 func headerHolds(h *routev3.HeaderMatcher, value string) bool {
-	holds := true // present
+	holds := true // for a present match
 	switch p := h.GetStringMatch().GetMatchPattern().(type) {
 	case *matcher.StringMatcher_Exact:
 		holds = p.Exact == value

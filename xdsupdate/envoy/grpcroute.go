@@ -12,18 +12,17 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// forGRPC returns the routes by which gRPC clients do with calls what a route
-// makes an Envoy do with them. The clients agree on less than Envoy knows, and
-// some refuse a whole route configuration over what others only ignore (grpc-go
-// 1.84, grpc-js-xds 1.14 and C-core 1.51 were tried), so that there is
+// forGRPC returns routes that make gRPC clients handle calls as the given route makes an Envoy
+// handle them. The clients support less than Envoy, and some reject a whole route configuration
+// because of a field that others ignore (tested: grpc-go 1.84, grpc-js-xds 1.14 and C-core 1.51).
+// Therefore the routes have
 //
-//   - no redirect and no direct response: an injected fault fails the calls that
-//     they are for, with the status that gRPC has for the HTTP status. The cluster
-//     is for the form only;
-//   - nothing that only a proxy does: mirrors, rewrites, CORS, header operations;
-//   - no fault without a percentage, which has no effect and which grpc-js refuses;
-//   - the sum of weights, without which C-core wants them to add up to 100;
-//   - no match of what a call does not have: see grpcMatches.
+//   - no redirect and no direct response: a fault fails the matching calls with the status
+//     that gRPC defines for the HTTP status. The cluster of the route is only formally required;
+//   - nothing that only proxies do: mirrors, rewrites, CORS, header operations;
+//   - no fault without a percentage, because it has no effect and grpc-js rejects it;
+//   - the sum of weights, because C-core otherwise requires the weights to add up to 100;
+//   - no match on properties that a call does not have: see grpcMatches.
 func forGRPC(route *routev3.Route, cluster string) []*routev3.Route {
 	var out []*routev3.Route
 	for _, match := range grpcMatches(route.GetMatch()) {
@@ -40,7 +39,7 @@ func forGRPC(route *routev3.Route, cluster string) []*routev3.Route {
 	return out
 }
 
-// grpcFailure is a route that fails all calls as an HTTP status does.
+// grpcFailure returns a route that fails all calls with the gRPC status of an HTTP status.
 func grpcFailure(match *routev3.RouteMatch, status uint32, cluster string) *routev3.Route {
 	r := &routev3.Route{Match: match, Action: &routev3.Route_Route{Route: &routev3.RouteAction{
 		ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster}, Timeout: durationpb.New(0),
@@ -49,7 +48,7 @@ func grpcFailure(match *routev3.RouteMatch, status uint32, cluster string) *rout
 	return r
 }
 
-// grpcAction keeps what gRPC clients make use of.
+// grpcAction returns the parts of an action that gRPC clients use.
 func grpcAction(a *routev3.RouteAction) *routev3.RouteAction {
 	out := &routev3.RouteAction{
 		ClusterSpecifier:  a.GetClusterSpecifier(),
@@ -72,7 +71,7 @@ func grpcAction(a *routev3.RouteAction) *routev3.RouteAction {
 	return out
 }
 
-// effectiveFault leaves out the faults that are never injected; nil stays nil.
+// effectiveFault removes faults that are never injected. It returns nil for nil.
 func effectiveFault(config *anypb.Any) *anypb.Any {
 	var f httpfault.HTTPFault
 	if config == nil || config.UnmarshalTo(&f) != nil {
@@ -90,15 +89,15 @@ func effectiveFault(config *anypb.Any) *anypb.Any {
 	return packed(&f)
 }
 
-// answer returns the HTTP status with which a route itself answers.
+// answer returns the HTTP status of a route that responds itself.
 func answer(route *routev3.Route) uint32 {
 	if r := route.GetDirectResponse(); r != nil {
 		return r.GetStatus()
 	}
-	return 301 // All redirects are the same failure to gRPC.
+	return 301 // to gRPC all redirects are the same failure
 }
 
-// failure is a fault that fails every call.
+// failure returns a fault that fails every call.
 func failure(status uint32) *anypb.Any {
 	return packed(&httpfault.HTTPFault{Abort: &httpfault.FaultAbort{
 		ErrorType:  &httpfault.FaultAbort_GrpcStatus{GrpcStatus: uint32(grpcStatus(status))},
@@ -106,8 +105,8 @@ func failure(status uint32) *anypb.Any {
 	}})
 }
 
-// grpcStatus is what a gRPC client makes of an answer that is not gRPC, as gRPC's
-// http-grpc-status-mapping.md defines it.
+// grpcStatus returns the gRPC status of a response that is not gRPC, as defined by gRPC's
+// http-grpc-status-mapping.md.
 func grpcStatus(http uint32) codes.Code {
 	switch http {
 	case 400:

@@ -113,8 +113,8 @@ func TestGRPCRoutesOfRules(t *testing.T) {
 	}
 }
 
-// A single header operation, match or fault that a client refuses would cost it
-// the whole route configuration.
+// A client that rejects a single header operation, match or fault would reject the whole route
+// configuration.
 func TestRoutesLeaveOutWhatClientsRefuse(t *testing.T) {
 	long := strings.Repeat("x", 20000)
 	for _, rule := range []string{
@@ -146,8 +146,8 @@ func TestRoutesLeaveOutWhatClientsRefuse(t *testing.T) {
 	}
 }
 
-// C-core takes weights to be of 100 unless it is given their sum, and grpc-js
-// refuses a fault without a percentage.
+// C-core expects a sum of weights of 100 unless the sum is set, and grpc-js rejects a fault without
+// a percentage.
 func TestGRPCWeightsAndFaults(t *testing.T) {
 	rule := decode(t, []byte(`{"fault": {"delay": {"fixedDelay": "1s"}, "abort": {"httpStatus": 503, "percentage": {"value": 5}}},
 		"route": [{"destination": {"host": "a"}, "weight": 3}, {"destination": {"host": "b"}, "weight": 2}]}`), &networking.HTTPRoute{})

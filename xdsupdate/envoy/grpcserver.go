@@ -15,16 +15,16 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// inboundPrefix begins the names of the listeners of gRPC servers, as bootstraps of Istio say
+// inboundPrefix is the prefix of the names of gRPC servers' listeners in Istio's bootstraps
 // (server_listener_resource_name_template).
 const inboundPrefix = "xds.istio.io/grpc/lds/inbound/"
 
-// InboundName returns the name of the listener that a gRPC server asks for that listens at an address.
+// InboundName returns the name of the listener that a gRPC server at an address subscribes to.
 func InboundName(at netip.AddrPort) string { return inboundPrefix + at.String() }
 
-// ParseInboundName returns where a gRPC server listens that asks for a listener
-// "xds.istio.io/grpc/lds/inbound/ADDRESS:PORT". Inbound: the name is for a server, whatever follows; ok:
-// it says an IP address and a port.
+// ParseInboundName returns the address of a gRPC server that subscribes to the listener
+// "xds.istio.io/grpc/lds/inbound/ADDRESS:PORT". The result inbound reports whether the name has the
+// prefix of servers, ok whether an IP address and a port follow.
 func ParseInboundName(name string) (at netip.AddrPort, inbound, ok bool) {
 	rest, inbound := strings.CutPrefix(name, inboundPrefix)
 	if !inbound {
@@ -34,19 +34,20 @@ func ParseInboundName(name string) (at netip.AddrPort, inbound, ok bool) {
 	return at, true, err == nil && at.Port() != 0 && at.Addr().Zone() == ""
 }
 
-// GRPCServer is what a gRPC server that speaks xDS is to do with connections to a port.
+// GRPCServer configures how a gRPC server that speaks xDS handles connections to a port.
 type GRPCServer struct {
-	// MutualTLS: connections are TLS with the certificates of the server's bootstrap
-	// (certificate provider "default"), and clients must have one of the same authorities. Else they are
-	// plain text.
+	// MutualTLS requires mutual TLS with the certificates of the server's bootstrap (certificate
+	// provider "default"). Clients must have a certificate of the same authorities. Without
+	// MutualTLS connections are plain text.
 	MutualTLS bool
-	// Filters are those that calls pass, in their order, such as those of authorization; nil:
-	// none.
+	// Filters are HTTP filters that calls pass in order, such as filters for authorization. Nil
+	// means none.
 	Filters []*hcm.HttpFilter
 }
 
-// Listener returns the listener of a server, of a name and the address at which it listens: one filter chain for all
-// connections. A server that refuses the listener does not start, or keeps what it has.
+// Listener returns the listener, with the given name, of a server that listens at an address. It
+// has one filter chain for all connections. A server that rejects the listener does not start, or
+// keeps its last accepted one.
 func (s GRPCServer) Listener(name string, at netip.AddrPort) *listenerv3.Listener {
 	manager := &hcm.HttpConnectionManager{
 		StatPrefix: s.statPrefix(),
@@ -75,8 +76,11 @@ func (s GRPCServer) Listener(name string, at netip.AddrPort) *listenerv3.Listene
 	}
 }
 
-// statPrefix is another one for each transport, so that the filters are: a running server of grpc-js compares those of a new listener first, and
-// transport sockets wrongly (grpc-js-xds 1.14, filterChainsEquivalent). It would not see that mutual TLS goes, and end by an exception when it comes.
+// statPrefix differs by transport, and thereby makes the filters differ, because of a bug in
+// grpc-js. A running server of grpc-js compares the filters of a new listener before the transport
+// sockets, and compares the sockets incorrectly (grpc-js-xds 1.14, filterChainsEquivalent).
+// Otherwise it would not notice that mutual TLS is removed, and would crash with an exception when
+// it is added.
 func (s GRPCServer) statPrefix() string {
 	if s.MutualTLS {
 		return "inbound_mutual_tls"

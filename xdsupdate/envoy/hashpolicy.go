@@ -7,9 +7,9 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// hashPolicies returns by what of a request its endpoint is chosen: the key of a
-// consistent hash is a matter of routes, while the algorithm is one of clusters.
-// The result is nil without a key, and for nil.
+// hashPolicies returns the properties of a request whose hash selects the endpoint. The key of a
+// consistent hash belongs to routes, while the algorithm belongs to clusters. The result is nil
+// without a key, and for nil.
 func hashPolicies(hash *networking.LoadBalancerSettings_ConsistentHashLB) []*routev3.RouteAction_HashPolicy {
 	if hash == nil {
 		return nil
@@ -48,8 +48,7 @@ func hashPolicies(hash *networking.LoadBalancerSettings_ConsistentHashLB) []*rou
 	return []*routev3.RouteAction_HashPolicy{out}
 }
 
-// CheckHash returns why clients would refuse a route whose requests are hashed like
-// this; nil for no reason, and for no hash.
+// CheckHash returns an error if clients would reject a route with this hash, nil for a nil hash.
 func CheckHash(hash *networking.LoadBalancerSettings_ConsistentHashLB) error {
 	for _, h := range hashPolicies(hash) {
 		if err := Check(ForEnvoy, h); err != nil {
@@ -59,7 +58,7 @@ func CheckHash(hash *networking.LoadBalancerSettings_ConsistentHashLB) error {
 	return nil
 }
 
-// usableHash returns the policies of a hash, none if clients would refuse it.
+// usableHash returns the policies of a hash, none if clients would reject it.
 func usableHash(hash *networking.LoadBalancerSettings_ConsistentHashLB) []*routev3.RouteAction_HashPolicy {
 	if CheckHash(hash) != nil {
 		return nil

@@ -12,17 +12,17 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Envoy's limits on operations; it refuses what exceeds them.
+// Envoy's limits of header operations. It rejects a resource that exceeds them.
 const (
 	maxHeaderOperations = 1000
 	maxHeaderBytes      = 16384
 )
 
-// headerOperations is what is done to the headers of a request and its response.
+// headerOperations are the operations on the headers of a request and its response.
 type headerOperations struct {
 	requestAdd, responseAdd       []*corev3.HeaderValueOption
 	requestRemove, responseRemove []string
-	// authority is what the request's is replaced by; empty keeps it.
+	// authority replaces the authority of the request; empty keeps it.
 	authority string
 }
 
@@ -43,8 +43,8 @@ func operationsOf(h *networking.Headers) headerOperations {
 	return out
 }
 
-// headerValues returns the operations sorted by name. The authority of a request
-// is not among them: Envoy changes it by rewriting the host.
+// headerValues returns the operations sorted by name, except a replacement of the request's
+// authority, because Envoy changes the authority by rewriting the host.
 func headerValues(values map[string]string, action corev3.HeaderValueOption_HeaderAppendAction) (out []*corev3.HeaderValueOption, authority string) {
 	if len(values) == 0 {
 		return nil, ""
@@ -76,13 +76,12 @@ func isAuthority(name string) bool {
 	return strings.EqualFold(name, authorityHeader) || strings.EqualFold(name, "host")
 }
 
-// changeable reports whether Envoy lets a route change a header.
+// changeable reports whether Envoy allows routes to change a header.
 func changeable(name string) bool {
 	return name != "" && name[0] != ':' && len(name) <= maxHeaderBytes
 }
 
-// applyHeaders adds operations to those of a route, and returns what the
-// authority is replaced by.
+// applyHeaders adds operations to a route. It returns the replacement of the authority.
 func applyHeaders(out *routev3.Route, h *networking.Headers) (authority string) {
 	if h == nil {
 		return ""

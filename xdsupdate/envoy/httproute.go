@@ -19,17 +19,16 @@ const (
 	routerFilter = "envoy.filters.http.router"
 )
 
-// Routes returns the routes of rules, which take effect in their order: one for
-// each match that can hold in this scope, and one for a rule without matches.
-// Those behind a route that every request matches are left out. Rules with a
-// delegate give no routes; expand them before. What a rule says and clients
-// could not accept is left out alone where that narrows nothing; a route that does not
-// pass Check is replaced by one that answers with 500, or left out if what it matches
-// does not pass either, and LeftOut is called.
+// Routes returns the routes of rules, in the order of the rules: one for each match that can hold
+// in this scope, and one for a rule without matches. It omits routes after a catch-all route. Rules
+// with a delegate produce no routes and must be expanded before. A part of a rule that clients
+// would reject is omitted alone, if that does not narrow the match. A route that fails Check is
+// replaced by one that responds with 500, or omitted if its match fails Check, too; in both cases
+// LeftOut is called.
 //
-// The result is empty only if no rule is for this scope. If there are rules, but
-// none that the call of a gRPC client could be for, there is a route that fails all
-// calls: C-core refuses a virtual host without routes.
+// The result is empty only if no rule is for this scope. If there are rules, but no call of a gRPC
+// client can match them, the result is a route that fails all calls, because C-core rejects a
+// virtual host without routes.
 func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
 	var out []*routev3.Route
 	some, size := false, 0
@@ -70,7 +69,7 @@ func sizeOf(routes []*routev3.Route) int {
 	return n
 }
 
-// orFailure returns routes, or one that fails all requests if there are none.
+// orFailure returns routes, or a route that fails all requests if there are none.
 func (s *RouteScope) orFailure(routes []*routev3.Route) []*routev3.Route {
 	switch {
 	case len(routes) > 0:
@@ -82,9 +81,8 @@ func (s *RouteScope) orFailure(routes []*routev3.Route) []*routev3.Route {
 	}
 }
 
-// route is the route of a rule under one of its matches; nil is the match of a
-// rule that has none. The result is nil if no request can match, or there is
-// nothing to do with it.
+// route returns the route of a rule under one of its matches, nil for a rule without matches. The
+// result is nil if no request can match, or if the rule has no action.
 func (s *RouteScope) route(rule *networking.HTTPRoute, m *networking.HTTPMatchRequest) *routev3.Route {
 	match := s.routeMatch(m)
 	if match == nil {
@@ -117,7 +115,7 @@ func routeName(rule *networking.HTTPRoute, m *networking.HTTPMatchRequest) strin
 	return rule.GetName()
 }
 
-// configureFilter gives a route its own configuration of a filter; nil is none.
+// configureFilter sets a route's own configuration of a filter; nil sets none.
 func configureFilter(out *routev3.Route, name string, config *anypb.Any) {
 	if config == nil {
 		return

@@ -4,8 +4,8 @@ package envoy
 
 import routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-// JoinRoutes returns the routes of several VirtualServices for one host as one
-// list: in their order, but for those that every request matches, which come last.
+// JoinRoutes concatenates the routes of several VirtualServices for one host. Catch-all routes are
+// moved to the end.
 func JoinRoutes(lists ...[]*routev3.Route) []*routev3.Route {
 	var out, last []*routev3.Route
 	for _, routes := range lists {

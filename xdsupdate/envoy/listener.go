@@ -17,10 +17,10 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// APIListener returns the listener through which a gRPC client that speaks xDS
-// finds a port of a service. The name is ListenerName's, or the bare host name;
-// it points to the route configuration of GRPCRoutes. The result is nil for a
-// host or port that cannot be named.
+// APIListener returns the listener for gRPC clients that speak xDS and dial a port of a service.
+// The name is the result of ListenerName, or the bare host name. The listener references the route
+// configuration of GRPCRoutes. The result is nil for a host or port that cannot be part of a
+// resource name.
 func APIListener(name string, svc *registry.Service, port *registry.Port) *listenerv3.Listener {
 	if name == "" || !usable(svc.Hostname, port) {
 		return nil
@@ -32,15 +32,15 @@ func APIListener(name string, svc *registry.Service, port *registry.Port) *liste
 			RouteSpecifier: &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{
 				ConfigSource: ADS(), RouteConfigName: ClusterName(port.Number, svc.Hostname),
 			}},
-			// gRPC clients refuse a list whose last filter is not the router.
+			// gRPC clients reject a list whose last filter is not the router.
 			HttpFilters: []*hcm.HttpFilter{HTTPFilter(routerFilter, &router.Router{})},
 		})},
 	}
 }
 
-// GRPCListener returns the listener through which a gRPC client that speaks xDS
-// finds a route configuration whose routes may inject faults. The address is the
-// one that calls seem to go to; the client does not use it.
+// GRPCListener returns a listener for gRPC clients that speak xDS. It references a route
+// configuration whose routes may inject faults. The client does not use the address, which is the
+// apparent destination of calls.
 func GRPCListener(name, routes, address string, port uint32) *listenerv3.Listener {
 	return &listenerv3.Listener{
 		Name: name,
@@ -55,9 +55,9 @@ func GRPCListener(name, routes, address string, port uint32) *listenerv3.Listene
 	}
 }
 
-// packed wraps a message that this package built. Encoding fails for strings that are
-// not UTF-8. What is returned cannot be encoded then either, by such a string of its
-// own: the error is that of encoding the resource, wherever in it the message is.
+// packed wraps a message that this package built. Encoding fails for strings that are not UTF-8. In
+// that case the result contains such a string itself, so that encoding the resource fails, wherever
+// in it the message is.
 func packed(m proto.Message) *anypb.Any {
 	value, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
 	if err != nil {

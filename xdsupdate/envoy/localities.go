@@ -15,12 +15,12 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// entry is an endpoint of a load assignment, or a gateway in the place of some.
+// entry is an endpoint of a load assignment, or a gateway that replaces endpoints.
 type entry struct {
-	endpoint *registry.Endpoint // the first of those that a gateway stands for
+	endpoint *registry.Endpoint // for a gateway, the first endpoint that it replaces
 	lb       *endpointv3.LbEndpoint
 	locality localityKey
-	// rank orders priorities: those of equal rank have the same.
+	// rank determines the priority. Entries of equal rank have the same priority.
 	rank   int
 	weight uint64
 }
@@ -30,11 +30,11 @@ type group struct {
 	locality localityKey
 	rank     int
 	entries  []entry
-	// weight is that of the locality; 0: the sum of those of the entries.
+	// weight is the weight of the locality, 0 for the sum of the entries' weights.
 	weight uint64
 }
 
-// localities returns endpoints, which are in order, by priority and locality.
+// localities groups sorted endpoints by priority and locality.
 func (u *Upstream) localities(endpoints []*registry.Endpoint, names bool) []*endpointv3.LocalityLbEndpoints {
 	entries := u.entries(endpoints, names)
 	if u.Proxy == nil {
@@ -74,7 +74,7 @@ func (u *Upstream) entries(endpoints []*registry.Endpoint, names bool) []entry {
 	return out
 }
 
-// assemble returns entries by rank and locality.
+// assemble groups entries by rank and locality.
 func assemble(entries []entry) []*endpointv3.LocalityLbEndpoints {
 	return assembleGroups(groupEntries(entries))
 }
@@ -103,11 +103,11 @@ func groupEntries(entries []entry) []*group {
 	return out
 }
 
-// maxPriorities is how many priorities an assignment has at most. Envoy takes 129, and has
-// a load balancer, with its ring or table, for each.
+// maxPriorities is the maximum number of priorities of an assignment. Envoy accepts 129, but has a
+// load balancer, with its ring or table, for each.
 const maxPriorities = 32
 
-// boundRanks makes the highest ranks one, if there are more than priorities.
+// boundRanks merges the highest ranks if there are more ranks than priorities.
 func boundRanks(entries []entry) {
 	distinct := make(map[int]struct{})
 	for _, m := range entries {
@@ -122,10 +122,9 @@ func boundRanks(entries []entry) {
 	}
 }
 
-// assembleGroups turns groups, which are sorted, into messages. Ranks become
-// priorities without gaps, which Envoy and gRPC clients insist on. If the sum of all
-// weights would exceed 32 bits, all are halved until it does not. A weight stays at
-// least 1.
+// assembleGroups turns sorted groups into messages. Ranks become priorities without gaps, because
+// Envoy and gRPC clients require that. If the sum of all weights would exceed 32 bits, all are
+// halved until it does not. A weight stays at least 1.
 func assembleGroups(groups []*group) []*endpointv3.LocalityLbEndpoints {
 	shift := shiftOf(groups)
 	out := make([]*endpointv3.LocalityLbEndpoints, 0, len(groups))
@@ -134,7 +133,7 @@ func assembleGroups(groups []*group) []*endpointv3.LocalityLbEndpoints {
 		if i > 0 && g.rank != groups[i-1].rank {
 			priority++
 		}
-		// The locality is never nil: gRPC clients refuse one that is not set.
+		// The locality is never nil, because gRPC clients reject an unset one.
 		l := &endpointv3.LocalityLbEndpoints{
 			Locality: &core.Locality{Region: g.locality.region, Zone: g.locality.zone, SubZone: g.locality.subZone},
 			Priority: priority, LbEndpoints: make([]*endpointv3.LbEndpoint, len(g.entries)),
@@ -157,7 +156,7 @@ func assembleGroups(groups []*group) []*endpointv3.LocalityLbEndpoints {
 	return out
 }
 
-// shiftOf returns by how many bits all weights have to be shifted.
+// shiftOf returns the number of bits to shift all weights by.
 func shiftOf(groups []*group) uint {
 	total, n := uint64(0), 0
 	for _, g := range groups {
@@ -169,8 +168,8 @@ func shiftOf(groups []*group) uint {
 	return excess(total, n)
 }
 
-// excess returns by how many bits n weights with a sum have to be shifted, with
-// room for the ones that become 1 instead of 0.
+// excess returns the number of bits to shift n weights with a sum by. It accounts for weights that
+// become 1 instead of 0.
 func excess(sum uint64, n int) (shift uint) {
 	for sum > math.MaxUint32 && sum>>shift+uint64(n) > math.MaxUint32 {
 		shift++

@@ -9,28 +9,28 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// localitySetting says how the localities of endpoints count. The zero value: not
-// at all.
+// localitySetting determines the effect of endpoints' localities. The zero value ignores
+// localities.
 type localitySetting struct {
 	distribute []*networking.LocalityLoadBalancerSetting_Distribute
-	// failover: endpoints have priorities.
+	// failover is set if endpoints have priorities.
 	failover bool
-	// labels are those of failoverPriority.
+	// labels are the labels of failoverPriority.
 	labels []string
-	// regions maps a region to that which takes over for it.
+	// regions maps a region to its failover region.
 	regions map[string]string
-	// zoneAware: priorities are by region only; within one Envoy itself prefers its
+	// zoneAware means that priorities are by region only; within a region Envoy itself prefers its
 	// own zone.
 	zoneAware bool
 }
 
-// weighted reports whether Envoy uses the weights of localities: those that were
-// asked for, and those of endpoints of one priority.
+// weighted reports whether Envoy uses the weights of localities: weights that the policy sets, and
+// the weights of endpoints of one priority.
 func (s localitySetting) weighted() bool {
 	return len(s.distribute) > 0 || s.failover && (len(s.labels) > 0 || len(s.regions) > 0)
 }
 
-// distributionLabels are compared for a service that prefers near endpoints.
+// distributionLabels returns the labels to compare for a service that prefers near endpoints.
 func distributionLabels(d registry.TrafficDistribution) []string {
 	switch d {
 	case registry.TrafficDistributionPreferSameZone:
@@ -42,9 +42,9 @@ func distributionLabels(d registry.TrafficDistribution) []string {
 	}
 }
 
-// locality returns the setting that holds: that of the policy, else the preference
-// of the service, else that of the mesh. Priorities need outlier detection, unless
-// the service asks for them: without it Envoy would never leave the first one.
+// locality returns the effective setting: that of the policy, or else the preference of the
+// service, or else that of the mesh. Priorities require outlier detection, because without it Envoy
+// would never leave the first one. An exception is a service that asks for priorities itself.
 func (u *Upstream) locality() localitySetting {
 	lb := u.Policy.GetLoadBalancer()
 	if zone := lb.GetZoneAwareLbSetting(); zone != nil {
@@ -80,7 +80,7 @@ func (u *Upstream) locality() localitySetting {
 	return s
 }
 
-// addRegion adds a failover rule; of several for one region the first holds.
+// addRegion adds a failover rule. The first rule of a region wins.
 func (s *localitySetting) addRegion(from, to string) {
 	if s.regions == nil {
 		s.regions = make(map[string]string)

@@ -10,12 +10,12 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// MaxMirrors is how many copies of a request are sent at most: each costs a proxy as much
-// as the request.
+// MaxMirrors is the maximum number of copies of a request. Each costs a proxy as much as the
+// request.
 const MaxMirrors = 10
 
-// mirrors returns where copies of the requests go, the first MaxMirrors. The answers to
-// them are dropped.
+// mirrors returns the destinations of mirrored requests, at most MaxMirrors. Their responses are
+// dropped.
 func (s *RouteScope) mirrors(rule *networking.HTTPRoute) []*routev3.RouteAction_RequestMirrorPolicy {
 	var out []*routev3.RouteAction_RequestMirrorPolicy
 	if rule.GetMirror() != nil {
@@ -31,7 +31,7 @@ func (s *RouteScope) mirrors(rule *networking.HTTPRoute) []*routev3.RouteAction_
 	return out[:min(len(out), MaxMirrors)]
 }
 
-// appendMirror adds a mirror; a nil share is everything.
+// appendMirror adds a mirror. A nil share means all requests.
 func (s *RouteScope) appendMirror(out []*routev3.RouteAction_RequestMirrorPolicy, d *networking.Destination, share *typev3.FractionalPercent) []*routev3.RouteAction_RequestMirrorPolicy {
 	if share == nil {
 		share = &typev3.FractionalPercent{Numerator: 100}
@@ -47,7 +47,7 @@ func (s *RouteScope) appendMirror(out []*routev3.RouteAction_RequestMirrorPolicy
 	})
 }
 
-// percentage returns a share in millionths; nil stays nil.
+// percentage returns a share in millionths, nil for nil.
 func percentage(p *networking.Percent) *typev3.FractionalPercent {
 	if p == nil {
 		return nil

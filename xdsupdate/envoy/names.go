@@ -20,9 +20,8 @@ const (
 	RouteType          = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration"
 )
 
-// clusterPrefix begins the name of every cluster that a proxy calls out to. What
-// stands between the second and the third bar is a subset, which services as
-// such do not have.
+// clusterPrefix is the prefix of the names of all outbound clusters. The field between the second
+// and the third bar is a subset; it is empty for the service itself.
 const clusterPrefix = "outbound|"
 
 // ClusterName returns "outbound|PORT||HOST".
@@ -30,14 +29,14 @@ func ClusterName(port uint32, host registry.Hostname) string {
 	return clusterPrefix + strconv.FormatUint(uint64(port), 10) + "||" + string(host)
 }
 
-// SubsetClusterName returns "outbound|PORT|SUBSET|HOST"; an empty subset gives what
-// ClusterName does.
+// SubsetClusterName returns "outbound|PORT|SUBSET|HOST". With an empty subset it equals
+// ClusterName.
 func SubsetClusterName(port uint32, subset string, host registry.Hostname) string {
 	return clusterPrefix + strconv.FormatUint(uint64(port), 10) + "|" + subset + "|" + string(host)
 }
 
-// ParseClusterName is the inverse of ClusterName. Names of other forms, those
-// with a subset among them, are not ok.
+// ParseClusterName is the inverse of ClusterName. It returns false for names of other forms,
+// including names with a subset.
 func ParseClusterName(name string) (port uint32, host registry.Hostname, ok bool) {
 	rest, ok := strings.CutPrefix(name, clusterPrefix)
 	if !ok {
@@ -51,14 +50,14 @@ func ParseClusterName(name string) (port uint32, host registry.Hostname, ok bool
 	return port, registry.Hostname(h), ok
 }
 
-// ListenerName returns "HOST:PORT": a client that dials "xds:///HOST:PORT" asks
-// for the listener of that name.
+// ListenerName returns "HOST:PORT". A client that dials "xds:///HOST:PORT" subscribes to the
+// listener of that name.
 func ListenerName(port uint32, host registry.Hostname) string {
 	return net.JoinHostPort(string(host), strconv.FormatUint(uint64(port), 10))
 }
 
-// ParseListenerName is the inverse of ListenerName. A name without a port, from
-// a client that dials "xds:///HOST", gives port 0, which stands for DefaultPort.
+// ParseListenerName is the inverse of ListenerName. For a name without a port, from a client that
+// dials "xds:///HOST", it returns port 0, which means DefaultPort.
 func ParseListenerName(name string) (port uint32, host registry.Hostname, ok bool) {
 	h, number, err := net.SplitHostPort(name)
 	if err != nil {
@@ -68,8 +67,8 @@ func ParseListenerName(name string) (port uint32, host registry.Hostname, ok boo
 	return port, registry.Hostname(h), ok && h != ""
 }
 
-// DefaultPort returns the port that clients mean who name only the service: its
-// only port, or else its first gRPC port, or nil.
+// DefaultPort returns the port for clients that name only the service: its only port, or else its
+// first gRPC port, or nil.
 func DefaultPort(svc *registry.Service) *registry.Port {
 	if len(svc.Ports) == 1 {
 		return svc.Ports[0]
@@ -82,15 +81,14 @@ func DefaultPort(svc *registry.Service) *registry.Port {
 	return nil
 }
 
-// HTTPRouteName returns the name of the route configuration of all HTTP services
-// on a port: its number.
+// HTTPRouteName returns the name of the route configuration of all HTTP services on a port: its
+// number.
 func HTTPRouteName(port uint32) string { return strconv.FormatUint(uint64(port), 10) }
 
 // ParseHTTPRouteName is the inverse of HTTPRouteName.
 func ParseHTTPRouteName(name string) (port uint32, ok bool) { return parsePort(name) }
 
-// parsePort accepts exactly what FormatUint writes, so that no two names mean
-// the same resource.
+// parsePort accepts only the output of FormatUint, so that no two names mean the same resource.
 func parsePort(s string) (uint32, bool) {
 	if s == "" || len(s) > 5 || s[0] == '0' {
 		return 0, false
@@ -105,10 +103,9 @@ func parsePort(s string) (uint32, bool) {
 	return n, n <= maxPort
 }
 
-// CheckPort returns why there is no cluster of a port of a service, whatever its
-// endpoints: the host or the port cannot be part of a name, or connections would have
-// to go to a port that there cannot be. It returns nil for others, and where other
-// resolutions have no cluster. The port must not be nil.
+// CheckPort returns the reason why a port of a service can never have a cluster: the host or the
+// port cannot be part of a resource name, or the target port is invalid. It returns nil otherwise,
+// even if the resolution has no cluster. The port must not be nil.
 func CheckPort(svc *registry.Service, port *registry.Port) error {
 	target := svc.Attributes.PassthroughTargetPorts[port.Number]
 	switch {
@@ -123,9 +120,9 @@ func CheckPort(svc *registry.Service, port *registry.Port) error {
 	}
 }
 
-// usable reports whether a resource can be named after the port of the service.
-// Registries validate their input; what they let through must still not become a
-// resource that clients reject or that cannot be encoded.
+// usable reports whether a resource can be named after the port of the service. Registries validate
+// their input; invalid names that pass must not become a resource that clients reject or that
+// cannot be encoded.
 func usable(host registry.Hostname, port *registry.Port) bool {
 	if host == "" || port == nil || port.Number == 0 || port.Number > maxPort || !utf8.ValidString(string(host)) {
 		return false

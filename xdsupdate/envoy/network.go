@@ -14,12 +14,11 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Networks are the gateways through which the endpoints of networks are reached
-// from other networks. It is immutable; nil has none.
+// Networks has the gateways to the endpoints of other networks. It is immutable; nil has none.
 type Networks struct {
 	gateways map[networkKey][]registry.NetworkGateway
-	// scale is the least common multiple of the numbers of gateways: weights that are
-	// multiplied by it can be divided among gateways without a rest.
+	// scale is the least common multiple of the numbers of gateways. Weights multiplied by it can
+	// be divided among gateways without a remainder.
 	scale uint64
 }
 
@@ -29,11 +28,11 @@ type networkKey struct {
 	cluster registry.ClusterID
 }
 
-// maxScale bounds the weights; with more gateways shares are rounded.
+// maxScale bounds the scale. With more gateways, shares are rounded.
 const maxScale = 1 << 16
 
-// NewNetworks returns the networks of some gateways. Those without an IP address or
-// a port for mutual TLS are left out.
+// NewNetworks returns the networks of some gateways. It skips gateways without an IP address or a
+// port for mutual TLS.
 func NewNetworks(gateways []registry.NetworkGateway) *Networks {
 	n := &Networks{gateways: make(map[networkKey][]registry.NetworkGateway), scale: 1}
 	for _, g := range slices.SortedFunc(slices.Values(gateways), registry.CompareNetworkGateways) {
@@ -57,7 +56,7 @@ func NewNetworks(gateways []registry.NetworkGateway) *Networks {
 	return n
 }
 
-// add adds a gateway, unless one with its address is there.
+// add adds a gateway, unless one with the same address exists.
 func (n *Networks) add(k networkKey, g registry.NetworkGateway) {
 	known := func(o registry.NetworkGateway) bool { return o.Addr == g.Addr && o.Port == g.Port }
 	if !slices.ContainsFunc(n.gateways[k], known) {
@@ -73,8 +72,8 @@ func lcm(a, b uint64) uint64 {
 	return a / x * b
 }
 
-// of returns the gateways for an endpoint: those of its network in its cluster, or
-// else all of its network. None means that it is reached directly.
+// of returns the gateways for an endpoint: the gateways of its network in its cluster, or else all
+// gateways of its network. Without any the endpoint is reached directly.
 func (n *Networks) of(a *registry.EndpointAttributes) []registry.NetworkGateway {
 	if n == nil || a.Network == "" {
 		return nil
@@ -85,9 +84,9 @@ func (n *Networks) of(a *registry.EndpointAttributes) []registry.NetworkGateway 
 	return n.gateways[networkKey{network: a.Network}]
 }
 
-// throughGateways replaces endpoints in other networks by the gateways of these,
-// with the weights of what they stand for. Those that do not take mutual TLS are
-// left out: a gateway passes on nothing else.
+// throughGateways replaces endpoints in other networks by the gateways of these networks. A gateway
+// has the weights of the endpoints that it replaces. Remote endpoints that do not accept mutual TLS
+// are dropped, because a gateway forwards only mutual TLS.
 func (u *Upstream) throughGateways(entries []entry) []entry {
 	if u.Networks == nil || len(u.Networks.gateways) == 0 {
 		return entries
@@ -117,7 +116,7 @@ func (u *Upstream) throughGateways(entries []entry) []entry {
 		for _, g := range gateways {
 			k := gatewayKey{g.Addr, g.Port, m.locality, m.rank}
 			if u.Client == ForGRPC {
-				k = gatewayKey{address: g.Addr, port: g.Port} // these refuse an assignment with an address twice
+				k = gatewayKey{address: g.Addr, port: g.Port} // gRPC clients reject an assignment with duplicate addresses
 			}
 			i, have := at[k]
 			if !have {
@@ -134,7 +133,7 @@ func (u *Upstream) throughGateways(entries []entry) []entry {
 	return append(out, remote...)
 }
 
-// gatewayEndpoint returns a gateway as an endpoint, which takes mutual TLS only.
+// gatewayEndpoint returns a gateway as an endpoint, which accepts only mutual TLS.
 func gatewayEndpoint(g registry.NetworkGateway) *endpointv3.LbEndpoint {
 	return &endpointv3.LbEndpoint{
 		HostIdentifier: &endpointv3.LbEndpoint_Endpoint{Endpoint: &endpointv3.Endpoint{Address: socketAddress(g.Addr, g.Port)}},

@@ -14,7 +14,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// setOutliers sets outlier detection and the share of healthy endpoints under
+// setOutliers sets outlier detection and the panic threshold, the share of healthy endpoints below
 // which Envoy sends to all of them.
 func (u *Upstream) setOutliers(c *clusterv3.Cluster) {
 	o := u.Policy.GetOutlierDetection()
@@ -29,7 +29,7 @@ func outlierDetection(o *networking.OutlierDetection) *clusterv3.OutlierDetectio
 	out := &clusterv3.OutlierDetection{
 		Interval:         positive(o.GetInterval()),
 		BaseEjectionTime: positive(o.GetBaseEjectionTime()),
-		// Envoy's default, which ejects by statistics, was never asked for.
+		// The policy did not ask for Envoy's default ejection by success rate.
 		EnforcingSuccessRate: wrapperspb.UInt32(0),
 	}
 	if n := o.GetConsecutive_5XxErrors(); n != nil {
@@ -51,10 +51,10 @@ func outlierDetection(o *networking.OutlierDetection) *clusterv3.OutlierDetectio
 	return out
 }
 
-// outliersForGRPC returns outlier detection for gRPC clients, which know no
-// consecutive errors (gRFC A50): an endpoint is ejected if within an interval at least
-// as many calls as the policy has errors were made, and all of them failed. Nil for
-// a policy without a number of errors.
+// outliersForGRPC returns outlier detection for gRPC clients, which do not support consecutive
+// errors (gRFC A50). An endpoint is ejected if all calls of an interval fail, and if these are at
+// least as many as the policy's number of errors. The result is nil for a policy without a number
+// of errors.
 func outliersForGRPC(o *networking.OutlierDetection) *clusterv3.OutlierDetection {
 	errors := o.GetConsecutive_5XxErrors().GetValue()
 	if n := o.GetConsecutiveGatewayErrors().GetValue(); n > 0 && (errors == 0 || n < errors) {
@@ -68,7 +68,7 @@ func outliersForGRPC(o *networking.OutlierDetection) *clusterv3.OutlierDetection
 		BaseEjectionTime:               positive(o.GetBaseEjectionTime()),
 		EnforcingSuccessRate:           wrapperspb.UInt32(0),
 		EnforcingFailurePercentage:     wrapperspb.UInt32(100),
-		FailurePercentageThreshold:     wrapperspb.UInt32(99), // more than this
+		FailurePercentageThreshold:     wrapperspb.UInt32(99), // ejects above this percentage
 		FailurePercentageMinimumHosts:  wrapperspb.UInt32(1),
 		FailurePercentageRequestVolume: wrapperspb.UInt32(errors),
 	}
@@ -78,8 +78,8 @@ func outliersForGRPC(o *networking.OutlierDetection) *clusterv3.OutlierDetection
 	return out
 }
 
-// enforced returns how many of a hundred endpoints that reach a number of errors
-// are ejected: 0 switches a detector off.
+// enforced returns the enforcing percentage of a detector with a number of errors: 0, which
+// disables the detector, without such a number, 100 otherwise.
 func enforced(n *wrapperspb.UInt32Value) *wrapperspb.UInt32Value {
 	if n.GetValue() == 0 {
 		return wrapperspb.UInt32(0)
@@ -87,7 +87,7 @@ func enforced(n *wrapperspb.UInt32Value) *wrapperspb.UInt32Value {
 	return wrapperspb.UInt32(100)
 }
 
-// errorMatcher returns which responses count as errors; nil: those with 5xx.
+// errorMatcher returns the responses that count as errors, nil for all 5xx.
 func errorMatcher(o *networking.OutlierDetection) *http.HttpProtocolOptions_OutlierDetection {
 	var rules []*matcher.MatchPredicate
 	for _, code := range o.GetOutlierDetectionHttpErrorCodes() {
@@ -96,7 +96,7 @@ func errorMatcher(o *networking.OutlierDetection) *http.HttpProtocolOptions_Outl
 	switch len(rules) {
 	case 0:
 		return nil
-	case 1: // Envoy refuses a set of fewer than two.
+	case 1: // Envoy rejects a set of fewer than two rules
 		return &http.HttpProtocolOptions_OutlierDetection{ErrorMatcher: rules[0]}
 	default:
 		return &http.HttpProtocolOptions_OutlierDetection{ErrorMatcher: &matcher.MatchPredicate{

@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// TestPackedTextThatIsNotUTF8: a message that cannot be encoded makes what it is in one
-// that cannot be encoded; nothing panics.
+// TestPackedTextThatIsNotUTF8: a resource that contains a message that cannot be encoded cannot be
+// encoded either, and nothing panics.
 func TestPackedTextThatIsNotUTF8(t *testing.T) {
 	for text, ok := range map[string]bool{"http": true, "\xff": false} {
 		l := &listenerv3.Listener{Name: "l", FilterChains: []*listenerv3.FilterChain{{

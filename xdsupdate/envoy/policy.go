@@ -7,15 +7,15 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// TrafficPolicy returns the policy that holds for a port of a service, or for a
-// subset of it, by the levels of a DestinationRule; nil if nothing is set. Its
-// PortLevelSettings are empty. Rule, subset and mesh may be nil.
+// TrafficPolicy returns the effective policy of a port of a service, or of a subset, from the
+// levels of a DestinationRule; nil if no level sets anything. Its PortLevelSettings are empty.
+// Rule, subset and mesh may be nil.
 //
-// The port level settings of the rule for the port take the place of the rule's
-// policy as a whole. The connection pool and outlier detection of the mesh's default
-// policy fill in what is then unset. The subset overrides part by part; its port
-// level settings for the port replace the connection pool, outlier detection, load
-// balancer and TLS, those that they do not set included.
+// The rule's port level settings for the port replace the rule's policy as a whole. The connection
+// pool and outlier detection of the mesh's default policy fill parts that are unset then. The
+// subset overrides single parts. The subset's port level settings for the port replace the
+// connection pool, outlier detection, load balancer and TLS, including the ones that they do not
+// set.
 func TrafficPolicy(
 	rule *networking.TrafficPolicy, port uint32, subset *networking.TrafficPolicy, mesh *meshconfig.MeshConfig,
 ) *networking.TrafficPolicy {
@@ -50,10 +50,10 @@ func TrafficPolicy(
 	return out
 }
 
-// ConsistentHash returns the consistent hash whose key the routes to a destination
-// need, or nil: of the most specific level that sets any, from the subset's
-// settings of the port to the rule's policy. Unlike in TrafficPolicy a level that
-// sets none is passed over. Rule and subset may be nil.
+// ConsistentHash returns the consistent hash whose key the routes to a destination need, or nil.
+// The most specific level that sets a hash wins, from the subset's port level settings to the
+// rule's policy. Unlike in TrafficPolicy, levels without a hash are skipped. Rule and subset may be
+// nil.
 func ConsistentHash(rule *networking.TrafficPolicy, port uint32, subset *networking.TrafficPolicy) *networking.LoadBalancerSettings_ConsistentHashLB {
 	for _, lb := range []*networking.LoadBalancerSettings{
 		portSettings(subset, port).GetLoadBalancer(), subset.GetLoadBalancer(),
@@ -66,7 +66,7 @@ func ConsistentHash(rule *networking.TrafficPolicy, port uint32, subset *network
 	return nil
 }
 
-// overridePolicy sets the parts that a policy sets.
+// overridePolicy overrides the parts of out that with sets.
 func overridePolicy(out, with *networking.TrafficPolicy) {
 	if with.GetConnectionPool() != nil {
 		out.ConnectionPool = with.GetConnectionPool()

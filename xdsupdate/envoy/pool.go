@@ -13,11 +13,11 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// unlimited is what Istio 1.30 sends for a limit that a policy does not set: Envoy's
-// own defaults, such as 3 concurrent retries, are made for small services.
+// unlimited is Istio 1.30's value of a limit that a policy does not set. Envoy's defaults, such as
+// 3 concurrent retries, suit only small services.
 const unlimited = math.MaxUint32
 
-// The defaults of a retry budget, which are Envoy's.
+// Envoy's defaults of a retry budget.
 const (
 	retryBudgetPercent     = 20
 	retryBudgetConcurrency = 3
@@ -44,7 +44,7 @@ func (u *Upstream) setPool(c *clusterv3.Cluster) {
 	}
 }
 
-// limit returns a limit; what is not positive is none.
+// limit returns a limit. A number that is not positive means no limit.
 func limit(n int32) *wrapperspb.UInt32Value {
 	if n <= 0 {
 		return wrapperspb.UInt32(unlimited)
@@ -52,7 +52,7 @@ func limit(n int32) *wrapperspb.UInt32Value {
 	return unsigned(n)
 }
 
-// unsigned returns a number that is positive.
+// unsigned returns n, or 0 if n is negative.
 func unsigned(n int32) *wrapperspb.UInt32Value { return wrapperspb.UInt32(uint32(max(0, n))) }
 
 func retryBudget(b *networking.TrafficPolicy_RetryBudget) *clusterv3.CircuitBreakers_Thresholds_RetryBudget {
@@ -71,11 +71,11 @@ func retryBudget(b *networking.TrafficPolicy_RetryBudget) *clusterv3.CircuitBrea
 	}
 }
 
-// boundedPercent returns a percentage that Envoy accepts.
+// boundedPercent returns a percentage within the range that Envoy accepts.
 func boundedPercent(p float64) *typev3.Percent { return &typev3.Percent{Value: min(100, max(0, p))} }
 
-// keepalive returns the TCP keepalive: each field of the policy over that of the
-// mesh; nil if neither has any.
+// keepalive returns the TCP keepalive. Each field of the policy overrides that of the mesh. The
+// result is nil if neither sets any.
 func (u *Upstream) keepalive() *core.TcpKeepalive {
 	var out *core.TcpKeepalive
 	for _, k := range []*networking.ConnectionPoolSettings_TCPSettings_TcpKeepalive{
@@ -104,7 +104,7 @@ func seconds(d *durationpb.Duration) *wrapperspb.UInt32Value {
 	return wrapperspb.UInt32(uint32(min(math.MaxUint32, max(0, d.GetSeconds()))))
 }
 
-// positive returns a copy of a duration; nil if it is not above zero.
+// positive returns a copy of a duration, nil if it is not above zero.
 func positive(d *durationpb.Duration) *durationpb.Duration {
 	if d == nil || d.AsDuration() <= 0 {
 		return nil

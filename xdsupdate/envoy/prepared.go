@@ -11,34 +11,32 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Prepared is the endpoints of one port of a service, ready to be encoded as a
-// load assignment. When some of the endpoints change, what was done for the
-// others is used again: an assignment of many endpoints is put together from
-// encoded ones. It is immutable.
+// Prepared is the endpoints of one port of a service, ready to be encoded as a load assignment.
+// When some of the endpoints change, the next Prepared reuses the encodings of the others: the
+// encoding of a large assignment is concatenated from encoded endpoints. It is immutable.
 type Prepared struct {
 	port  *registry.Port
 	parts []*part // sorted by CompareEndpoints
-	// simple: all parts are.
+	// simple is set if all parts are simple.
 	simple bool
 }
 
-// part is one endpoint, whichever client it is for.
+// part is one endpoint, independent of the client.
 type part struct {
 	endpoint *registry.Endpoint
-	// encoded is the LbEndpoint; nil: not to be sent to anybody.
+	// encoded is the encoded LbEndpoint, nil if it is not sent to any client.
 	encoded  []byte
 	locality localityKey
 	weight   uint32
 	unix     bool
-	// simple: the only address is an IP address in canonical form, so that
-	// endpoints with the same address stand side by side in the order.
+	// simple is set if the only address is an IP address in canonical form. Endpoints with the same
+	// simple address are neighbors in the order.
 	simple bool
 }
 
-// Prepare returns the endpoints that serve a port. They may be in any order;
-// those sorted by registry.CompareEndpoints cost less. Before, which may be nil,
-// is an earlier state of the same port: endpoints that are still there, by
-// pointer, are taken from it.
+// Prepare returns the endpoints that serve a port. They may be in any order; endpoints sorted by
+// registry.CompareEndpoints cost less. Before, which may be nil, is an earlier state of the same
+// port, whose work is reused for the endpoints that are still there, compared by pointer.
 func Prepare(port *registry.Port, endpoints []*registry.Endpoint, before *Prepared) *Prepared {
 	out := &Prepared{port: port, parts: make([]*part, 0, len(endpoints)), simple: true}
 	var old []*part
@@ -88,7 +86,7 @@ func newPart(e *registry.Endpoint) *part {
 	return p
 }
 
-// encodeLbEndpoint returns an encoded LbEndpoint; nil: not to be sent to anybody.
+// encodeLbEndpoint returns an encoded LbEndpoint, nil if it is not sent to any client.
 func encodeLbEndpoint(e *registry.Endpoint) []byte {
 	lb := lbEndpoint(e, false, e.Attributes().TLSMode)
 	if lb == nil {
@@ -101,8 +99,8 @@ func encodeLbEndpoint(e *registry.Endpoint) []byte {
 	return encoded
 }
 
-// choose returns the parts that a client is sent: no address twice, of several
-// endpoints with one address the healthiest.
+// choose returns the parts to send to a client, without duplicate addresses: of several endpoints
+// with one address it chooses the healthiest.
 func (p *Prepared) choose(visible func(*registry.Endpoint) bool, client Client) []*part {
 	out := make([]*part, 0, len(p.parts))
 	for _, q := range p.parts {
@@ -116,8 +114,8 @@ func (p *Prepared) choose(visible func(*registry.Endpoint) bool, client Client) 
 	return dedupe(out, func(q *part) *registry.Endpoint { return q.endpoint }, false)
 }
 
-// dedupeSimple is dedupe for simple parts: only neighbours with the same text
-// can have the same address.
+// dedupeSimple is dedupe for simple parts: only neighbors with the same text can have the same
+// address.
 func dedupeSimple(parts []*part) []*part {
 	out := parts[:0]
 	for i := 0; i < len(parts); {
@@ -136,8 +134,8 @@ func dedupeSimple(parts []*part) []*part {
 	return out
 }
 
-// dedupe keeps one endpoint of each address: the healthiest, then the first. The
-// order stays.
+// dedupe keeps one endpoint of each address: the healthiest, then the first. It preserves the
+// order.
 func dedupe[T any](list []T, endpoint func(T) *registry.Endpoint, names bool) []T {
 	taken := make(map[string]struct{}, len(list))
 	keep := make([]bool, len(list))

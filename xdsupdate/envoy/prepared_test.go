@@ -13,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// TestPrepared: what is put together from encoded endpoints is the load assignment,
-// whatever the order of the endpoints, and whichever of them were prepared before.
+// TestPrepared: the concatenation of encoded endpoints equals the load assignment, independent of
+// the order of the endpoints and of earlier preparations.
 func TestPrepared(t *testing.T) {
 	svc := service(registry.ClientSideLB)
 	one, two, three := endpoint("10.0.0.1"), endpoint("10.0.0.2", locality("a")), endpoint("10.0.0.3", weight(3))
@@ -46,7 +46,7 @@ func TestPrepared(t *testing.T) {
 	}
 }
 
-// TestSentEndpoints: the cases of TestPrepared that are left out, and what is kept.
+// TestSentEndpoints: the kept and the omitted endpoints in the cases of TestPrepared.
 func TestSentEndpoints(t *testing.T) {
 	svc := service(registry.ClientSideLB)
 	for name, tt := range map[string]struct {

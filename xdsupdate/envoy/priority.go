@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// ranker ranks endpoints for a proxy: the nearer one is, the smaller is its rank.
+// ranker ranks endpoints for a proxy. Nearer endpoints have smaller ranks.
 type ranker struct {
 	localitySetting
 	locality localityKey
@@ -31,12 +31,11 @@ func newRanker(p *registry.Proxy, setting localitySetting) ranker {
 	return r
 }
 
-// ranksOfLocality is how many ranks byLocality and byRegion know.
+// ranksOfLocality is the number of ranks of byLocality and byRegion.
 const ranksOfLocality = 5
 
-// rank returns the rank of an endpoint in a locality. Labels come first; without
-// any, or where regions have others that take over for them, the locality decides
-// among what the labels leave equal.
+// rank returns the rank of an endpoint in a locality. Labels are compared first. The locality
+// orders endpoints of equal labels if there are no labels, or if regions have failover regions.
 func (r ranker) rank(e *registry.Endpoint, l localityKey) int {
 	rank := 0
 	switch {
@@ -48,8 +47,8 @@ func (r ranker) rank(e *registry.Endpoint, l localityKey) int {
 	return r.byLabels(e)*ranksOfLocality + rank
 }
 
-// byLabels returns how many of the labels are not equal: the first that differs
-// makes all after it count as different.
+// byLabels returns the number of labels that differ. All labels after the first difference count as
+// different.
 func (r ranker) byLabels(e *registry.Endpoint) int {
 	a := e.Attributes()
 	for i, l := range r.wanted {
@@ -60,8 +59,8 @@ func (r ranker) byLabels(e *registry.Endpoint) int {
 	return 0
 }
 
-// topologyLabel returns the value of a label. Those of the topology are found where
-// it is, if nobody has made labels of it.
+// topologyLabel returns the value of a label. Topology labels that are not among the labels come
+// from the locality, the network and the cluster.
 func topologyLabel(key string, labels registry.Labels, locality, network string, cluster registry.ClusterID) string {
 	if value, ok := labels[key]; ok {
 		return value
@@ -82,9 +81,9 @@ func topologyLabel(key string, labels registry.Labels, locality, network string,
 	}
 }
 
-// byLocality returns 0 for the same subzone, 1 for the same zone, 2 for the same
-// region, 3 elsewhere, and 4 if that is not the region that takes over. Parts are
-// compared as text: an empty one equals an empty one only.
+// byLocality returns 0 for the same subzone, 1 for the same zone, 2 for the same region, 3
+// elsewhere, and 4 in a region that is not the failover region. Parts are compared as text: an
+// empty one equals only an empty one.
 func (r ranker) byLocality(l localityKey) int {
 	switch own := r.locality; {
 	case own.region != l.region:
@@ -98,8 +97,8 @@ func (r ranker) byLocality(l localityKey) int {
 	}
 }
 
-// byRegion returns 0 for the same region, 1 elsewhere, and 2 if that is not the
-// region that takes over.
+// byRegion returns 0 for the same region, 1 elsewhere, and 2 in a region that is not the failover
+// region.
 func (r ranker) byRegion(l localityKey) int {
 	if r.locality.region == l.region {
 		return 0
@@ -107,7 +106,7 @@ func (r ranker) byRegion(l localityKey) int {
 	return 1 + r.failoverRank(l)
 }
 
-// failoverRank returns 1 if another region than that of l takes over for the own one.
+// failoverRank returns 1 if the proxy's region has a failover region and l is not in it.
 func (r ranker) failoverRank(l localityKey) int {
 	if next, ok := r.regions[r.locality.region]; ok && next != l.region {
 		return 1

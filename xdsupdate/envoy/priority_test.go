@@ -24,8 +24,7 @@ func labels(l string) func(*registry.Endpoint) {
 	}
 }
 
-// fiveLocalities are endpoints near and far, the last number of whose address tells
-// them apart.
+// fiveLocalities are near and far endpoints with different last numbers in their addresses.
 func fiveLocalities() []*registry.Endpoint {
 	return []*registry.Endpoint{
 		endpoint("10.1.0.1", locality("eu/a/1"), labels("version=v1 topology.kubernetes.io/region=eu topology.kubernetes.io/zone=a")),
@@ -46,8 +45,7 @@ func near(a *endpointv3.ClusterLoadAssignment) string {
 	return strings.Join(out, ", ")
 }
 
-// TestLocality: priorities and weights of localities are those of the recorded
-// cases of the same names.
+// TestLocality: priorities and weights of localities equal the recorded cases of the same names.
 func TestLocality(t *testing.T) {
 	const outlier = `"outlierDetection":{"consecutive5xxErrors":5}`
 	rule := func(setting string) string {

@@ -9,9 +9,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/re2"
 )
 
-// ProgramSize returns how many instructions the programs of a route's regular expressions
-// have, or more: an Envoy makes them, 32 bytes each, whenever a route configuration
-// changes.
+// ProgramSize returns an upper bound of the number of instructions in the programs of a route's
+// regular expressions. An Envoy compiles the programs, 32 bytes for each instruction, whenever a
+// route configuration changes.
 func ProgramSize(r *routev3.Route) int {
 	n := expressionSize(r.GetMatch().GetSafeRegex()) + expressionSize(r.GetRoute().GetRegexRewrite().GetPattern())
 	for _, h := range r.GetMatch().GetHeaders() {

@@ -18,7 +18,7 @@ import (
 // httpProtocolOptions is the name of an extension and its key in a cluster.
 const httpProtocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 
-// setProtocol sets what an Envoy speaks. Envoys speak HTTP/1 without options.
+// setProtocol sets the HTTP protocol of an Envoy. Without options Envoys speak HTTP/1.
 func (u *Upstream) setProtocol(c *clusterv3.Cluster) {
 	options := &http.HttpProtocolOptions{
 		CommonHttpProtocolOptions:   u.commonOptions(),
@@ -48,8 +48,8 @@ func (u *Upstream) setProtocol(c *clusterv3.Cluster) {
 		return
 	}
 	if u.Service.Resolution == registry.DynamicDNS {
-		// The server is whatever host a request names. Envoy refuses a dynamic forward
-		// proxy with options that do not make it verify that host.
+		// The server may be any host that a request names. Envoy rejects a dynamic forward proxy
+		// whose options do not verify that host.
 		options.UpstreamHttpProtocolOptions = &core.UpstreamHttpProtocolOptions{AutoSni: true, AutoSanValidation: true}
 	}
 	c.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpProtocolOptions: packed(options)}
@@ -77,10 +77,10 @@ func (u *Upstream) http2() bool {
 	}
 }
 
-// downstreamProtocol reports whether connections speak what their client does. To a
-// port without protocol, sidecars do, which see what the client speaks to the service.
-// The clients of a gateway speak to the gateway: what a browser negotiates with it says
-// nothing of what is behind it.
+// downstreamProtocol reports whether upstream connections use the protocol of the downstream
+// client. Sidecars do for a port without protocol, because they see the protocol that the client
+// speaks to the service. A gateway does not, because the protocol that a browser negotiates with
+// the gateway is unrelated to the service.
 func (u *Upstream) downstreamProtocol() bool {
 	pool := u.Policy.GetConnectionPool().GetHttp()
 	if pool.GetUseClientProtocol() {
@@ -90,8 +90,8 @@ func (u *Upstream) downstreamProtocol() bool {
 		pool.GetH2UpgradePolicy() != networking.ConnectionPoolSettings_HTTPSettings_UPGRADE
 }
 
-// commonOptions returns what holds for any version of HTTP, or nil. Envoy ends TCP
-// connections by them, too.
+// commonOptions returns the options for all versions of HTTP, or nil. Envoy applies them to TCP
+// connections, too.
 func (u *Upstream) commonOptions() *core.HttpProtocolOptions {
 	tcp, pool := u.Policy.GetConnectionPool().GetTcp(), u.Policy.GetConnectionPool().GetHttp()
 	idle := pool.GetIdleTimeout()
@@ -100,7 +100,7 @@ func (u *Upstream) commonOptions() *core.HttpProtocolOptions {
 	}
 	out := &core.HttpProtocolOptions{MaxConnectionDuration: positive(tcp.GetMaxConnectionDuration())}
 	if idle != nil {
-		out.IdleTimeout = duration(idle) // 0 switches Envoy's default of an hour off
+		out.IdleTimeout = duration(idle) // 0 disables Envoy's default of an hour
 	}
 	if n := pool.GetMaxRequestsPerConnection(); n > 0 {
 		out.MaxRequestsPerConnection = unsigned(n)
@@ -117,8 +117,7 @@ func (u *Upstream) http2Options() *core.Http2ProtocolOptions {
 	if n := pool.GetMaxConcurrentStreams(); n > 0 {
 		out.MaxConcurrentStreams = unsigned(n)
 	}
-	// Envoy refuses keepalive without a time to wait for an answer, and times below a
-	// millisecond.
+	// Envoy rejects keepalive without a timeout, and times below a millisecond.
 	if k := pool.GetHttp2KeepAlive(); k.GetTimeout().AsDuration() >= time.Millisecond {
 		out.ConnectionKeepalive = &core.KeepaliveSettings{Timeout: duration(k.GetTimeout())}
 		if k.GetInterval().AsDuration() >= time.Millisecond {
@@ -128,9 +127,8 @@ func (u *Upstream) http2Options() *core.Http2ProtocolOptions {
 	return out
 }
 
-// autoNames makes Envoy take the server name, and what it verifies, of the request:
-// for TLS without a name of its own. Envoy refuses auto_san_validation without
-// auto_sni.
+// autoNames makes Envoy derive the server name, and the name to verify, from the request, for TLS
+// without a configured name. Envoy rejects auto_san_validation without auto_sni.
 func (u *Upstream) autoNames() *core.UpstreamHttpProtocolOptions {
 	t := u.usableTLS()
 	if t == nil || u.AutoPassthrough || t.GetMode() == networking.ClientTLSSettings_ISTIO_MUTUAL || t.GetSni() != "" {

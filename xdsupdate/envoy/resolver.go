@@ -16,13 +16,12 @@ import (
 const (
 	// dnsRefreshRate is Istio 1.30's default.
 	dnsRefreshRate = 60 * time.Second
-	// dnsJitter spreads the DNS queries of many Envoys that were started at once.
+	// dnsJitter spreads the DNS queries of many Envoys that start at the same time.
 	dnsJitter = 100 * time.Millisecond
 )
 
-// dns says how an Envoy asks DNS. With logical, which is LOGICAL_DNS in the older form,
-// all addresses of the name are those of one endpoint; else, as with STRICT_DNS, each is
-// an endpoint.
+// dns returns the settings of DNS clusters. If logical is set, all addresses of the name belong to
+// one endpoint, like LOGICAL_DNS. Otherwise each address is an endpoint, like STRICT_DNS.
 func (u *Upstream) dns(logical bool) *dnsv3.DnsCluster {
 	out := &dnsv3.DnsCluster{
 		DnsRefreshRate: positive(u.Mesh.GetDnsRefreshRate()), RespectDnsTtl: true, DnsJitter: durationpb.New(dnsJitter),
@@ -34,8 +33,8 @@ func (u *Upstream) dns(logical bool) *dnsv3.DnsCluster {
 	return out
 }
 
-// lookupFamily returns which addresses a proxy can connect to, by those that it has
-// itself.
+// lookupFamily returns the address families that a proxy can connect to, based on its own
+// addresses.
 func lookupFamily(p *registry.Proxy) commondns.DnsLookupFamily {
 	v4, v6 := false, false
 	if p != nil {

@@ -15,18 +15,18 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// Istio's defaults: what is retried if nothing is said of it, and how.
+// Istio's defaults of retries.
 const (
 	defaultRetries = 2
 	defaultRetryOn = "connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes"
 	hostAttempts   = 5
-	// retryPriorityUpdates is after how many attempts another priority is tried.
+	// retryPriorityUpdates is the number of attempts after which another priority is tried.
 	retryPriorityUpdates = 2
-	// retriableStatuses makes the list of statuses count.
+	// retriableStatuses is the condition that enables the list of statuses.
 	retriableStatuses = "retriable-status-codes"
 )
 
-// retryPolicy returns what a rule says of retries; nil is the mesh's policy. It
+// retryPolicy returns the retry policy of a rule. For nil it returns the mesh's policy. The result
 // is nil if nothing is retried.
 func (s *RouteScope) retryPolicy(r *networking.HTTPRetry) *routev3.RetryPolicy {
 	if r == nil {
@@ -61,7 +61,7 @@ func (s *RouteScope) retryPolicy(r *networking.HTTPRetry) *routev3.RetryPolicy {
 	return out
 }
 
-// retryOn separates HTTP statuses from the conditions that Envoy knows by name.
+// retryOn separates HTTP statuses from Envoy's named conditions.
 func retryOn(list string) (conditions string, statuses []uint32) {
 	var names []string
 	for part := range strings.SplitSeq(list, ",") {
@@ -85,13 +85,13 @@ func otherHosts() []*routev3.RetryPolicy_RetryHostPredicate {
 	return []*routev3.RetryPolicy_RetryHostPredicate{{
 		Name: "envoy.retry_host_predicates.previous_hosts",
 		ConfigType: &routev3.RetryPolicy_RetryHostPredicate_TypedConfig{
-			// It has no fields, so that there is nothing to encode.
+			// The message has no fields, so its encoding is empty.
 			TypedConfig: &anypb.Any{TypeUrl: typeURL(&previoushosts.PreviousHostsPredicate{})},
 		},
 	}}
 }
 
-// otherPriorities makes retries go to localities of other priorities.
+// otherPriorities makes retries use localities of other priorities.
 func otherPriorities() *routev3.RetryPolicy_RetryPriority {
 	return &routev3.RetryPolicy_RetryPriority{
 		Name: "envoy.retry_priorities.previous_priorities",

@@ -20,8 +20,8 @@ func hashedBy(hash string) string {
 	return `{"host":"a.com","trafficPolicy":{"loadBalancer":{"consistentHash":{"httpHeaderName":"x"` + hash + `}}}}`
 }
 
-// TestRings: rings and tables are bounded, whatever is asked for, and tables have a size
-// that Envoy takes.
+// TestRings: the sizes of rings and tables are bounded for any setting, and Envoy accepts the sizes
+// of tables.
 func TestRings(t *testing.T) {
 	for hash, want := range map[string]struct{ minimum, maximum, table uint64 }{
 		``: {1024, 65536, 0},

@@ -16,10 +16,10 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// GRPCRoutes returns the route configuration behind the API listener of a port
-// of a service: everything goes to its cluster. It matches any domain, because
-// no other service's listener points to it. The result is nil for a host or port
-// that cannot be named.
+// GRPCRoutes returns the route configuration behind the API listener of a port of a service. It
+// forwards all requests to the port's cluster. It matches any domain, because only the listener of
+// this port references it. The result is nil for a host or port that cannot be part of a resource
+// name.
 func GRPCRoutes(svc *registry.Service, port *registry.Port) *routev3.RouteConfiguration {
 	if !usable(svc.Hostname, port) {
 		return nil
@@ -34,12 +34,12 @@ func GRPCRoutes(svc *registry.Service, port *registry.Port) *routev3.RouteConfig
 	}
 }
 
-// VirtualHost returns the virtual host of an HTTP port of a service for Envoys:
-// its domains are the host name and the addresses, each also with the port. VIPs
-// that are not single IP addresses are left out. The result is nil for a port
-// that is not HTTP, for a host or port that cannot be named, and for a service
-// without a cluster of its own (Alias). A headless service of Kubernetes is also
-// called by the names of its pods, "POD.HOST": its domains include "*.HOST".
+// VirtualHost returns the virtual host of an HTTP port of a service for Envoys. Its domains are the
+// host name and the addresses, each also with the port. VIPs that are not single IP addresses are
+// omitted. The result is nil for a port that is not HTTP, for a host or port that cannot be part of
+// a resource name, and for a service without a cluster of its own (Alias). The domains of a
+// headless Kubernetes service include "*.HOST", because clients also use the names of its pods,
+// "POD.HOST".
 func VirtualHost(svc *registry.Service, port *registry.Port, vips []string) *routev3.VirtualHost {
 	if !usable(svc.Hostname, port) || !port.Protocol.IsHTTP() || svc.Resolution == registry.Alias {
 		return nil
@@ -71,8 +71,8 @@ func VirtualHost(svc *registry.Service, port *registry.Port, vips []string) *rou
 	}
 }
 
-// VIPs returns the virtual addresses of a service: the declared one, or else the
-// automatically allocated ones.
+// VIPs returns the virtual addresses of a service: the declared one, or else the automatically
+// allocated ones.
 func VIPs(svc *registry.Service) []string {
 	if a := svc.DefaultAddress; a != "" && ipaddr.Canonical(a) != registry.UnspecifiedAddress && ipaddr.Canonical(a) != "::" {
 		return []string{svc.DefaultAddress}
@@ -86,10 +86,10 @@ func VIPs(svc *registry.Service) []string {
 	return out
 }
 
-// HTTPRoutes returns the route configuration of a port for Envoys. Envoy refuses
-// a configuration in which a domain occurs twice: the first virtual host keeps
-// it, and one without any domain left is dropped. The virtual hosts become part
-// of the result; those that lose a domain are modified.
+// HTTPRoutes returns the route configuration of a port for Envoys. Envoy rejects a configuration
+// with duplicate domains. Therefore the first virtual host keeps a domain, and a virtual host
+// without any domain left is dropped. The virtual hosts become part of the result, and a virtual
+// host that loses a domain is modified.
 func HTTPRoutes(port uint32, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
 	rc := &routev3.RouteConfiguration{Name: HTTPRouteName(port), ValidateClusters: wrapperspb.Bool(false)}
 	domains := make(map[string]struct{}, len(hosts))
@@ -114,8 +114,8 @@ func HTTPRoutes(port uint32, hosts []*routev3.VirtualHost) *routev3.RouteConfigu
 	return rc
 }
 
-// routeTo sends everything to a cluster. Envoy's default timeout of 15 s would
-// cut streams; Istio switches it off too.
+// routeTo returns a route that forwards all requests to a cluster. It disables Envoy's default
+// timeout of 15 s, as Istio does, because the timeout would cut streams.
 func routeTo(cluster string) *routev3.Route {
 	return &routev3.Route{
 		Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},

@@ -12,20 +12,20 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// The pseudo headers that matches of a request are about.
+// The pseudo headers that correspond to fields of a match.
 const (
 	methodHeader    = ":method"
 	authorityHeader = ":authority"
 	schemeHeader    = ":scheme"
 )
 
-// everyPath is a match that every request passes.
+// everyPath returns a match that every request passes.
 func everyPath() *routev3.RouteMatch {
 	return &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
 }
 
-// matchesAll reports whether every request matches. The regular expression is
-// one that users write for it.
+// matchesAll reports whether every request matches. It also recognizes the regular expression that
+// users write for this.
 func matchesAll(m *routev3.RouteMatch) bool {
 	if len(m.GetHeaders()) > 0 || len(m.GetQueryParameters()) > 0 || len(m.GetDynamicMetadata()) > 0 {
 		return false
@@ -33,7 +33,7 @@ func matchesAll(m *routev3.RouteMatch) bool {
 	return m.GetPrefix() == "/" || m.GetSafeRegex().GetRegex() == ".*"
 }
 
-// routeMatch returns the match of requests, or nil if no request can pass it.
+// routeMatch returns the match for requests, nil if no request can match.
 func (s *RouteScope) routeMatch(m *networking.HTTPMatchRequest) *routev3.RouteMatch {
 	out := everyPath()
 	if m == nil {
@@ -51,7 +51,7 @@ func (s *RouteScope) routeMatch(m *networking.HTTPMatchRequest) *routev3.RouteMa
 		}
 	case *networking.StringMatch_Regex:
 		if !isRegex(uri.Regex) {
-			return nil // Clients refuse the whole configuration over it.
+			return nil // clients would reject the whole configuration
 		}
 		out.PathSpecifier = &routev3.RouteMatch_SafeRegex{SafeRegex: &matcher.RegexMatcher{Regex: uri.Regex}}
 	}
@@ -61,7 +61,7 @@ func (s *RouteScope) routeMatch(m *networking.HTTPMatchRequest) *routev3.RouteMa
 	return out
 }
 
-// addHeaderMatches adds what is said of headers, and of claims in their place. It
+// addHeaderMatches adds the matches of headers, and of claims, which are written as headers. It
 // returns false if nothing can match.
 func addHeaderMatches(out *routev3.RouteMatch, m *networking.HTTPMatchRequest) bool {
 	ok := true
@@ -95,8 +95,8 @@ func addHeaderMatches(out *routev3.RouteMatch, m *networking.HTTPMatchRequest) b
 	return ok
 }
 
-// headerMatcher returns the match of a header; inverted, one that fails if the
-// header matches. It is nil for a header or a value that no client accepts.
+// headerMatcher returns the match of a header. If invert is set, it fails if the header matches. It
+// is nil for a header or a value that no client accepts.
 func headerMatcher(name string, value *networking.StringMatch, invert bool) *routev3.HeaderMatcher {
 	if name == "" {
 		return nil
@@ -111,8 +111,8 @@ func headerMatcher(name string, value *networking.StringMatch, invert bool) *rou
 		return nil
 	}
 	out.HeaderMatchSpecifier = &routev3.HeaderMatcher_StringMatch{StringMatch: s}
-	// Envoy fails an inverted match too if the header is missing; who must not
-	// have a value may have none.
+	// By default Envoy also fails an inverted match if the header is missing. A request that must
+	// not have a value may have no value.
 	out.TreatMissingHeaderAsEmpty = invert
 	return out
 }

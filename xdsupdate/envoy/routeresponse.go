@@ -12,11 +12,11 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// maxResponseBody is the largest body of a direct response that the route
-// configurations of this package admit; Envoy's default is 4 KiB.
+// maxResponseBody is the maximum size of a direct response's body in the route configurations of
+// this package. Envoy's default is 4 KiB.
 const maxResponseBody = 1 << 20
 
-// redirect returns nil for a code that Envoy does not know.
+// redirect returns a redirect, nil for a code that Envoy does not support.
 func (s *RouteScope) redirect(m *routev3.RouteMatch, r *networking.HTTPRedirect) *routev3.Route_Redirect {
 	code, ok := redirectCode(r.GetRedirectCode())
 	if !ok {
@@ -56,7 +56,8 @@ func redirectCode(code uint32) (routev3.RedirectAction_RedirectResponseCode, boo
 	}
 }
 
-// redirectPort is 0 for the port that the scheme implies, which is not written out.
+// redirectPort returns the port of a redirect, 0 for the default port of the scheme, which is not
+// written into the location.
 func (s *RouteScope) redirectPort(r *networking.HTTPRedirect) uint32 {
 	var port uint32
 	switch p := r.GetRedirectPort().(type) {
@@ -73,7 +74,7 @@ func (s *RouteScope) redirectPort(r *networking.HTTPRedirect) uint32 {
 	return port
 }
 
-// impliedPort is the port of the scheme that a redirect leads to.
+// impliedPort returns the default port of the scheme of a redirect's location.
 func (s *RouteScope) impliedPort(r *networking.HTTPRedirect) uint32 {
 	if r.GetScheme() == "https" || r.GetScheme() == "" && s.TLS {
 		return 443
@@ -81,9 +82,9 @@ func (s *RouteScope) impliedPort(r *networking.HTTPRedirect) uint32 {
 	return 80
 }
 
-// forcesImpliedPort reports whether a redirect leads to the port that the scheme
-// implies, whatever port the client wrote. Where it names another host, Envoy writes no
-// port of the client.
+// forcesImpliedPort reports whether a redirect leads to the default port of its scheme even if the
+// client's host has another port. A redirect to another host needs no such port, because Envoy
+// drops the client's port then.
 func (s *RouteScope) forcesImpliedPort(r *networking.HTTPRedirect) bool {
 	if r == nil || r.GetAuthority() != "" {
 		return false
@@ -98,10 +99,10 @@ func (s *RouteScope) forcesImpliedPort(r *networking.HTTPRedirect) bool {
 	}
 }
 
-// withPortWritten returns a route, and before it one for requests whose host has a port
-// if the rule redirects to the port that the scheme implies. Envoy keeps the port of the
-// host unless it is told another, and writes out what it is told, ":443" too: for
-// requests without a port, which are the most, the location has none.
+// withPortWritten returns a route, preceded by a route for requests whose host has a port if the
+// rule redirects to the default port of the scheme. Envoy keeps the port of the host unless the
+// route sets another, and writes any port that the route sets into the location, even ":443". With
+// two routes the location has no port for requests without a port, which are the majority.
 func (s *RouteScope) withPortWritten(rule *networking.HTTPRoute, route *routev3.Route) []*routev3.Route {
 	if route.GetRedirect() == nil || !s.forcesImpliedPort(rule.GetRedirect()) {
 		return []*routev3.Route{route}
@@ -117,11 +118,12 @@ func (s *RouteScope) withPortWritten(rule *networking.HTTPRoute, route *routev3.
 	return []*routev3.Route{ported, route}
 }
 
-// portSeparator is in every host with a port.
+// portSeparator occurs in every host with a port.
 const portSeparator = ":"
 
-// ofPortWritten reports whether a match is of the first route of withPortWritten whose
-// second one every request matches. No match of a rule asks what a header contains.
+// ofPortWritten reports whether a match belongs to the first route of withPortWritten and every
+// request matches the second. The header match identifies it, because no match of a rule tests
+// whether a header contains a text.
 func ofPortWritten(m *routev3.RouteMatch) bool {
 	h := m.GetHeaders()
 	if len(h) != 1 || h[0].GetName() != authorityHeader || h[0].GetStringMatch().GetContains() != portSeparator {
@@ -132,7 +134,7 @@ func ofPortWritten(m *routev3.RouteMatch) bool {
 	return matchesAll(rest)
 }
 
-// directResponse leaves out a body that is too large.
+// directResponse returns a direct response, without a body that is too large.
 func directResponse(r *networking.HTTPDirectResponse) *routev3.Route_DirectResponse {
 	out := &routev3.DirectResponseAction{Status: r.GetStatus()}
 	switch b := r.GetBody().GetSpecifier().(type) {

@@ -11,53 +11,49 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// meshGateway is the gateway name in a VirtualService that stands for every
-// sidecar and every gRPC client.
+// meshGateway is the gateway name in a VirtualService for all sidecars and all gRPC clients.
 const meshGateway = "mesh"
 
-// RouteScope is where the HTTP rules of a VirtualService are put to use: a route
-// configuration of a client. The same rules give other routes elsewhere.
+// RouteScope is the route configuration of a client that the HTTP rules of a VirtualService apply
+// to. The same rules give other routes in another scope.
 //
-// The names in the rules must be complete: hosts of destinations as the registry
-// has them, gateways in matches as "NAMESPACE/NAME" or "mesh".
+// The names in the rules must be complete: hosts of destinations as in the registry, gateways in
+// matches as "NAMESPACE/NAME" or "mesh".
 type RouteScope struct {
-	// Client is the kind of client. For gRPC clients there are only forms that all of
-	// them accept, and nothing that they do not do: mirrors, rewrites, CORS and
-	// header operations are left out, and redirects and direct responses are faults
-	// that fail the calls.
+	// Client is the kind of client. Routes of gRPC clients have only fields that all gRPC clients
+	// accept, and no features of proxies: mirrors, rewrites, CORS and header operations are
+	// omitted, and redirects and direct responses become faults that fail the calls.
 	Client Client
-	// ServiceCluster is the cluster of the service that the route configuration of a
-	// gRPC client is for: routes that fail all calls need some cluster.
+	// ServiceCluster is the cluster of the service of a gRPC client's route configuration. Routes
+	// that fail all calls use it, because they need some cluster.
 	ServiceCluster string
-	// Port is the port that the route configuration is for, on a gateway that of
-	// the server.
+	// Port is the port of the route configuration, on a gateway the port of the server.
 	Port uint32
 	// Gateway is the gateway as "NAMESPACE/NAME"; empty means "mesh".
 	Gateway string
-	// Namespace and Labels are those of the workload beside the client.
+	// Namespace and Labels are the namespace and the labels of the client's workload.
 	Namespace string
 	Labels    map[string]string
-	// WholeElements: a prefix of a path matches whole elements, as Kubernetes wants it. "/a" and
-	// "/a/" match /a, /a/ and /a/b, and not /ab; what replaces the prefix is joined to the rest
-	// by one slash. By default it matches any path that begins with it.
+	// WholeElements makes a path prefix match whole path elements, as Kubernetes specifies: "/a"
+	// and "/a/" match /a, /a/ and /a/b, but not /ab. The replacement of a prefix is joined to the
+	// rest with one slash. By default a prefix matches any path that begins with it.
 	WholeElements bool
-	// TLS says that the clients of the gateway's server speak HTTPS.
+	// TLS is set if the clients of the gateway's server use HTTPS.
 	TLS bool
 	// Retries is the mesh's default retry policy; nil means Istio's.
 	Retries *networking.HTTPRetry
-	// Cluster returns the name of the cluster of a destination. Nil means that of
-	// SubsetClusterName, with Port as the port of destinations without one.
+	// Cluster returns the name of the cluster of a destination. Nil means SubsetClusterName, with
+	// Port as the port of destinations without one.
 	Cluster func(*networking.Destination) string
-	// ConsistentHash returns how the requests to a destination are hashed, or nil
-	// if they are not; nil means that none are.
+	// ConsistentHash returns the hash for requests to a destination, nil if they are not hashed. A
+	// nil function means that no requests are hashed.
 	ConsistentHash func(*networking.Destination) *networking.LoadBalancerSettings_ConsistentHashLB
-	// LeftOut is called with the rule of each route that Routes replaces by one that
-	// answers with 500, or leaves out, and the reason; nil: it is not reported.
+	// LeftOut is called for each route that Routes omits or replaces by one that responds with 500,
+	// with the rule and the reason. Nil reports nothing.
 	LeftOut func(rule *networking.HTTPRoute, reason error)
-	// MaxBytes is how many bytes the routes may have, encoded, with a byte for each
-	// instruction of the programs of their regular expressions (ProgramSize). If they have more, Routes
-	// returns FailingRoutes, as soon as it knows, and LeftOut is called with the rule at
-	// which that is. 0: any number.
+	// MaxBytes is the maximum encoded size of the routes, plus a byte for each instruction in the
+	// programs of their regular expressions (ProgramSize). As soon as the limit is exceeded, Routes
+	// calls LeftOut with the current rule and returns FailingRoutes. 0 means no limit.
 	MaxBytes int
 }
 
@@ -72,8 +68,8 @@ func (s *RouteScope) cluster(d *networking.Destination) string {
 	return SubsetClusterName(port, d.GetSubset(), registry.Hostname(d.GetHost()))
 }
 
-// hashPolicies returns how requests to a destination are hashed. A hash that clients
-// would refuse is left out: it is of the destination's owner, not of the route's.
+// hashPolicies returns the hash policies for requests to a destination. A hash that clients would
+// reject is omitted, because it belongs to the owner of the destination, not of the route.
 func (s *RouteScope) hashPolicies(d *networking.Destination) []*routev3.RouteAction_HashPolicy {
 	if s.ConsistentHash == nil {
 		return nil
@@ -81,8 +77,8 @@ func (s *RouteScope) hashPolicies(d *networking.Destination) []*routev3.RouteAct
 	return usableHash(s.ConsistentHash(d))
 }
 
-// covers reports whether a match can hold here at all. Gateways in a match make
-// what it says of the source void.
+// covers reports whether a match can hold in this scope at all. If a match has gateways, its
+// conditions on the source workload are ignored.
 func (s *RouteScope) covers(m *networking.HTTPMatchRequest) bool {
 	if m.GetPort() != 0 && m.GetPort() != s.Port {
 		return false

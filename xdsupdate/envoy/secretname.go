@@ -8,8 +8,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 )
 
-// The names of the secrets of a proxy's own: the certificate of the workload, and
-// the roots of the mesh.
+// The names of a proxy's own secrets: the certificate of the workload, and the roots of the mesh.
 const (
 	WorkloadCertificate = "default"
 	MeshRoots           = "ROOTCA"
@@ -26,9 +25,8 @@ const (
 	fileSeparator    = "~"
 )
 
-// CredentialName returns the name of the secret with the certificate and key of a
-// credentialName: "kubernetes://NAME". A name that has a scheme is returned as it
-// is.
+// CredentialName returns the name of the secret with the certificate and key of a credentialName:
+// "kubernetes://NAME". A name with a scheme is returned unchanged.
 func CredentialName(name string) string {
 	if strings.Contains(name, "://") {
 		return name
@@ -36,37 +34,35 @@ func CredentialName(name string) string {
 	return credentialScheme + name
 }
 
-// CredentialRootsName returns the name of the secret with the roots that belong to
-// a credentialName: "kubernetes://NAME-cacert".
+// CredentialRootsName returns the name of the secret with the roots of a credentialName:
+// "kubernetes://NAME-cacert".
 func CredentialRootsName(name string) string { return CredentialName(name) + rootsSuffix }
 
-// FileCertificateName returns the name of the secret of two files:
-// "file-cert:CERTIFICATE~KEY".
+// FileCertificateName returns the name of the secret of two files: "file-cert:CERTIFICATE~KEY".
 func FileCertificateName(certificate, key string) string {
 	return fileCertPrefix + certificate + fileSeparator + key
 }
 
-// FileRootsName returns the name of the secret of a file with roots:
-// "file-root:FILE".
+// FileRootsName returns the name of the secret of a file with roots: "file-root:FILE".
 func FileRootsName(file string) string { return fileRootPrefix + file }
 
-// SecretName is what the name of a secret says.
+// SecretName is a parsed name of a secret.
 type SecretName struct {
-	// Roots: the secret has certificates of authorities rather than a certificate
-	// with its key.
+	// Roots is set if the secret has certificates of authorities instead of a certificate with its
+	// key.
 	Roots bool
 	// Credential is the NAME of "kubernetes://NAME" and "kubernetes://NAME-cacert".
 	Credential string
 	// Certificate and Key are the files of "file-cert:CERTIFICATE~KEY".
 	Certificate, Key string
-	// Authorities is the file of "file-root:FILE"; "system" stands for the roots of
-	// the operating system.
+	// Authorities is the file of "file-root:FILE"; "system" means the roots of the operating
+	// system.
 	Authorities string
 }
 
-// ParseSecretName reads names that the functions above make, WorkloadCertificate
-// and MeshRoots; other names are not ok. A file name with "~" cannot be told from
-// two, and is not ok either.
+// ParseSecretName parses the names that the functions above return, WorkloadCertificate and
+// MeshRoots. It returns false for other names, and for file names with "~", because they are
+// ambiguous.
 func ParseSecretName(name string) (s SecretName, ok bool) {
 	if rest, found := strings.CutPrefix(name, credentialScheme); found {
 		s.Credential, s.Roots = strings.CutSuffix(rest, rootsSuffix)
@@ -84,7 +80,7 @@ func ParseSecretName(name string) (s SecretName, ok bool) {
 	return s, s.Roots || name == WorkloadCertificate
 }
 
-// sds refers to a secret that comes over the stream on which its user came.
+// sds references a secret on the stream that also carries the referencing resource.
 func sds(name string) *tlsv3.SdsSecretConfig {
 	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: ADS()}
 }

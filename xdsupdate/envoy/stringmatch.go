@@ -9,9 +9,9 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// anyValue reports whether a match asks only that there is a value. Istio's
-// users also write "*" as a regular expression, which it is not, and Envoy
-// refuses empty prefixes.
+// anyValue reports whether a match only requires that there is a value. It accepts the regular
+// expression "*", which is invalid, because Istio's users write it, and empty prefixes, because
+// Envoy rejects them.
 func anyValue(m *networking.StringMatch) bool {
 	switch t := m.GetMatchType().(type) {
 	case nil:
@@ -25,8 +25,8 @@ func anyValue(m *networking.StringMatch) bool {
 	}
 }
 
-// stringMatcher returns the match of a value, or nil for what is not a regular
-// expression and for one that any value passes (anyValue).
+// stringMatcher returns the match of a value, nil for an invalid regular expression and for a match
+// that any value passes (anyValue).
 func stringMatcher(m *networking.StringMatch) *matcher.StringMatcher {
 	switch t := m.GetMatchType().(type) {
 	case *networking.StringMatch_Exact:
@@ -48,7 +48,7 @@ func stringMatcher(m *networking.StringMatch) *matcher.StringMatcher {
 	}
 }
 
-// isRegex reports whether a text is an expression of RE2, whose syntax is Go's.
+// isRegex reports whether a text is an RE2 expression. Go has the same syntax.
 func isRegex(text string) bool {
 	if text == "" {
 		return false

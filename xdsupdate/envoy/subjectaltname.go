@@ -10,8 +10,8 @@ import (
 	matcherv3 "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 )
 
-// verifying returns what a certificate must have besides a signature: one of the names,
-// if there are any.
+// verifying returns the requirements for a certificate in addition to its signature: it must have
+// one of the names, if there are any.
 func verifying(names []string) *tlsv3.CertificateValidationContext {
 	v := &tlsv3.CertificateValidationContext{}
 	for _, n := range names {
@@ -22,9 +22,9 @@ func verifying(names []string) *tlsv3.CertificateValidationContext {
 	return v
 }
 
-// kindsOf returns which kinds of subject alternative names a name may be. Configs do not
-// say it, but its form does: URIs have a scheme (SPIFFE IDs, "urn:x"), mail addresses an
-// "@". An IP address may be in a certificate as a DNS name as well.
+// kindsOf returns the types of subject alternative names that a name may have. Configs do not
+// specify the type, so it follows from the form: URIs have a scheme (SPIFFE IDs, "urn:x"), mail
+// addresses an "@". A certificate may also have an IP address as a DNS name.
 func kindsOf(name string) []tlsv3.SubjectAltNameMatcher_SanType {
 	switch _, err := netip.ParseAddr(name); {
 	case err == nil:
@@ -38,8 +38,8 @@ func kindsOf(name string) []tlsv3.SubjectAltNameMatcher_SanType {
 	}
 }
 
-// verifyingForGRPC is verifying for gRPC clients, which do not know typed names and
-// would take any certificate of the mesh.
+// verifyingForGRPC is verifying for gRPC clients, which do not support typed names and would accept
+// any certificate of the mesh.
 func verifyingForGRPC(names []string) *tlsv3.CertificateValidationContext {
 	v := &tlsv3.CertificateValidationContext{}
 	for _, n := range names {

@@ -9,18 +9,18 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// TCPProxy says where connections go.
+// TCPProxy configures the destination of connections.
 type TCPProxy struct {
-	// Cluster gets all connections, if Shares is empty.
+	// Cluster gets all connections if Shares is empty.
 	Cluster string
-	// Shares are the clusters that share the connections by their weights. Those of
-	// weight 0 get none.
+	// Shares are the clusters that connections are distributed to by weight. Clusters of weight 0
+	// get none.
 	Shares []ClusterShare
-	// IdleTimeout closes connections without traffic; nil: Envoy's default, an hour.
+	// IdleTimeout closes connections without traffic. Nil means Envoy's default, an hour.
 	IdleTimeout *durationpb.Duration
-	// MaxConnectionDuration closes connections after that time; nil: never.
+	// MaxConnectionDuration closes connections after that time. Nil means never.
 	MaxConnectionDuration *durationpb.Duration
-	// HashSourceIP: clusters that hash choose the endpoint by the client's address.
+	// HashSourceIP makes clusters with a hash select the endpoint by the client's address.
 	HashSourceIP bool
 }
 
@@ -30,7 +30,7 @@ type ClusterShare struct {
 	Weight  uint32
 }
 
-// Filter returns the network filter, or nil if no connection could go anywhere.
+// Filter returns the network filter, nil if connections have no destination.
 func (p TCPProxy) Filter() *listenerv3.Filter {
 	m := &tcp.TcpProxy{IdleTimeout: duration(p.IdleTimeout), MaxDownstreamConnectionDuration: duration(p.MaxConnectionDuration)}
 	if len(p.Shares) == 0 {

@@ -11,8 +11,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// serverParameters returns the versions, ciphers and curves of a server: its own,
-// or else the mesh's; nil if neither says anything.
+// serverParameters returns the versions, ciphers and curves of a server: its own, or else the
+// mesh's; nil if neither sets any.
 func serverParameters(tls *networking.ServerTLSSettings, mesh *meshconfig.MeshConfig_TLSConfig) *tlsv3.TlsParameters {
 	p := &tlsv3.TlsParameters{
 		TlsMinimumProtocolVersion: serverVersion(tls.GetMinProtocolVersion()),
@@ -24,8 +24,8 @@ func serverParameters(tls *networking.ServerTLSSettings, mesh *meshconfig.MeshCo
 		p.TlsMinimumProtocolVersion = meshVersion(mesh.GetMinProtocolVersion())
 	}
 	if most := p.GetTlsMaximumProtocolVersion(); most != tlsv3.TlsParameters_TLS_AUTO && most < p.GetTlsMinimumProtocolVersion() {
-		// The mesh's minimum is above what the server allows at most. Envoy refuses a
-		// listener with an empty range.
+		// The mesh's minimum is above the server's maximum. Envoy rejects a listener with an empty
+		// range.
 		p.TlsMinimumProtocolVersion = most
 	}
 	if len(p.CipherSuites) == 0 {
@@ -64,9 +64,9 @@ func meshVersion(v meshconfig.MeshConfig_TLSConfig_TLSProtocol) tlsv3.TlsParamet
 	}
 }
 
-// cipherSuites returns the cipher suites that Envoy knows, each once, in their
-// order: it refuses a whole listener or cluster over an unknown one. A group of
-// equal preference, "[A|B]", stays if all its members are known.
+// cipherSuites returns the cipher suites that Envoy supports, in their order without duplicates,
+// because Envoy rejects a whole listener or cluster with an unknown one. A group of equal
+// preference, "[A|B]", stays if all its members are supported.
 func cipherSuites(suites []string) []string {
 	var out []string
 	for _, s := range suites {

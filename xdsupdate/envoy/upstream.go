@@ -13,61 +13,60 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Upstream is a port of a service, or a subset of it, as one kind of proxies calls
-// it under a traffic policy: what a cluster and its load assignment are built of.
-// Service and Port must be set. Everything is only read, and what Upstream points
-// to must not change while a method runs.
+// Upstream is a port of a service, or a subset of it, as one kind of proxies calls it under a
+// traffic policy. It is the input for a cluster and its load assignment. Service and Port must be
+// set. The methods only read it, and its data must not change while a method runs.
 type Upstream struct {
 	Service *registry.Service
 	Port    *registry.Port
-	// Subset names a subset, whose endpoints have the Labels. Empty: the service
+	// Subset is the name of a subset. Its endpoints have the Labels. Empty means the service
 	// itself.
 	Subset string
 	Labels registry.Labels
-	// Policy is the result of TrafficPolicy; nil: none.
+	// Policy is the result of TrafficPolicy; nil means no policy.
 	Policy *networking.TrafficPolicy
-	// SelectedByLabels: the policy is of a rule with a workload selector. Only these
-	// may name credentials (tls.credentialName) for proxies that are not gateways.
+	// SelectedByLabels is set if the policy belongs to a rule with a workload selector. Only such a
+	// rule may use credentials (tls.credentialName) for proxies that are not gateways.
 	SelectedByLabels bool
-	// Certificate is the credentialName of what the proxy shows to servers that ask, by a
-	// policy of mode SIMPLE; empty: nothing.
+	// Certificate is the credentialName of the client certificate that the proxy presents if a
+	// server requests one, under a policy of mode SIMPLE. Empty means no certificate.
 	Certificate string
-	// Mesh is the mesh's configuration; nil: Istio's defaults.
+	// Mesh is the mesh's configuration; nil means Istio's defaults.
 	Mesh *meshconfig.MeshConfig
-	// Networks are the gateways of other networks; nil: every endpoint is reached
+	// Networks are the gateways of other networks; nil means that every endpoint is reached
 	// directly.
 	Networks *Networks
-	// Endpoints are those of the service, of all its ports and subsets.
+	// Endpoints are the endpoints of the service, of all its ports and subsets.
 	Endpoints []*registry.Endpoint
-	// Identities are those of the endpoints of the service (SPIFFE IDs).
+	// Identities are the identities (SPIFFE IDs) of the endpoints of the service.
 	Identities []string
-	// MutualTLS: some of the Endpoints have TLS mode "istio", or had
-	// (xdsupdate.ServiceEndpoints.MutualTLS). Where a policy does not say anything of
-	// TLS, Envoys choose the socket by the endpoint then, so that these get mutual TLS;
-	// the cluster names the secrets of the mesh for it. Without such an endpoint it
-	// names none. False: by the Endpoints alone.
+	// MutualTLS is set if some of the Endpoints have, or had, TLS mode "istio"
+	// (xdsupdate.ServiceEndpoints.MutualTLS). If a policy does not set TLS, Envoys then select the
+	// transport socket by the endpoint, so that these endpoints get mutual TLS, and the cluster
+	// references the secrets of the mesh. Without such an endpoint it does not reference them. If
+	// false, only Endpoints decide.
 	MutualTLS bool
-	// Plaintext reports whether a workload takes no mutual TLS, whatever the TLS mode of its endpoint
-	// says: a PeerAuthentication of the workload says so. Nil: none.
+	// Plaintext reports whether a PeerAuthentication disables mutual TLS for a workload, regardless
+	// of the TLS mode of its endpoint. Nil means for none.
 	Plaintext func(*registry.Endpoint) bool
 	Client    Client
-	// OutliersForGRPC lets gRPC clients have outlier detection, too.
+	// OutliersForGRPC enables outlier detection for gRPC clients, too.
 	OutliersForGRPC bool
-	// Gateway: the proxy is an Envoy that serves as a gateway. It cannot send
-	// requests to where a client wanted to go, and may use credentials.
+	// Gateway is set if the proxy is an Envoy that serves as a gateway. A gateway cannot send
+	// requests to the client's original destination, and may use credentials.
 	Gateway bool
-	// AutoPassthrough: the cluster is for connections that a gateway passes on
-	// without ending their TLS, found by their SNI: it has no TLS of its own, and
-	// only endpoints that take mutual TLS.
+	// AutoPassthrough is set if the cluster is for connections that a gateway forwards by their SNI
+	// without terminating TLS. The cluster has no TLS of its own, and only endpoints that accept
+	// mutual TLS.
 	AutoPassthrough bool
-	// Proxy is what in a proxy makes a difference: addresses, labels (those of its
-	// topology included), locality, network. Nil: unknown, then endpoints have no
-	// preference by locality.
+	// Proxy has the attributes of the proxy that affect the result: addresses, labels (including
+	// topology labels), locality, network. Nil means that the proxy is unknown; then endpoints have
+	// no preference by locality.
 	Proxy *registry.Proxy
 }
 
-// name returns the name of the cluster and of its load assignment:
-// "outbound|PORT|SUBSET|HOST", or the server name for AutoPassthrough.
+// name returns the name of the cluster and of its load assignment: "outbound|PORT|SUBSET|HOST", or
+// the server name for AutoPassthrough.
 func (u *Upstream) name() string {
 	if u.AutoPassthrough {
 		return u.sni()
@@ -75,19 +74,18 @@ func (u *Upstream) name() string {
 	return SubsetClusterName(u.Port.Number, u.Subset, u.Service.Hostname)
 }
 
-// sni returns the server name by which gateways of other networks find the cluster:
+// sni returns the server name that gateways of other networks map to the cluster:
 // "outbound_.PORT_.SUBSET_.HOST".
 func (u *Upstream) sni() string { return SNIName(u.Port.Number, u.Subset, u.Service.Hostname) }
 
-// Cluster returns the cluster, or nil if there is none: for hosts and ports that
-// cannot be named, for DNS services without a usable endpoint, and where the table
-// of the package comment says so. A policy changes that table: simple load
-// balancing PASSTHROUGH makes an Envoy's cluster ORIGINAL_DST; a gateway's cluster
-// of a Passthrough service is EDS. A gRPC client takes of a policy the
-// load balancing, http2MaxRequests, and TLS of mode ISTIO_MUTUAL; with
-// OutliersForGRPC also outlier detection, as far as it knows one.
+// Cluster returns the cluster. It is nil for hosts and ports that cannot be part of a resource
+// name, for DNS services without a usable endpoint, and if the table in the package comment has no
+// cluster. A policy changes that table: simple load balancing PASSTHROUGH makes an Envoy's cluster
+// ORIGINAL_DST; a gateway's cluster of a Passthrough service is EDS. Clusters for gRPC clients have
+// only these parts of a policy: load balancing, http2MaxRequests, and TLS of mode ISTIO_MUTUAL;
+// with OutliersForGRPC also outlier detection, as far as gRPC supports it.
 //
-// Metadata is that of the function Cluster.
+// The metadata is that of the function Cluster.
 func (u *Upstream) Cluster() *clusterv3.Cluster {
 	if !usable(u.Service.Hostname, u.Port) || !usableSubset(u.Subset) {
 		return nil
@@ -107,13 +105,13 @@ func (u *Upstream) Cluster() *clusterv3.Cluster {
 	return c
 }
 
-// EDS reports whether there is a cluster whose endpoints come by EDS. Endpoints,
-// Identities and MutualTLS do not matter.
+// EDS reports whether there is a cluster whose endpoints come by EDS. It ignores Endpoints,
+// Identities and MutualTLS.
 func (u *Upstream) EDS() bool {
 	return u.resolution() == registry.ClientSideLB && usable(u.Service.Hostname, u.Port) && usableSubset(u.Subset)
 }
 
-// setForGRPC sets what gRPC clients take of a policy.
+// setForGRPC sets the parts of a policy that gRPC clients support.
 func (u *Upstream) setForGRPC(c *clusterv3.Cluster) {
 	c.ConnectTimeout, c.CommonLbConfig = nil, nil
 	u.setBalancerForGRPC(c)
@@ -130,7 +128,7 @@ func (u *Upstream) setForGRPC(c *clusterv3.Cluster) {
 	}
 }
 
-// usableSubset reports whether a cluster can be named after the subset.
+// usableSubset reports whether the subset can be part of a cluster's name.
 func usableSubset(subset string) bool { return !strings.ContainsFunc(subset, unnameable) }
 
 // ParseSubsetClusterName is the inverse of SubsetClusterName.
@@ -142,8 +140,8 @@ func ParseSubsetClusterName(name string) (port uint32, subset string, host regis
 	return parseParts(rest, "|")
 }
 
-// SNIName returns "outbound_.PORT_.SUBSET_.HOST": the name of the same cluster in a
-// form that fits into a TLS server name.
+// SNIName returns "outbound_.PORT_.SUBSET_.HOST": the name of the same cluster in a form that is
+// valid as a TLS server name.
 func SNIName(port uint32, subset string, host registry.Hostname) string {
 	return sniPrefix + strconv.FormatUint(uint64(port), 10) + sniSeparator + subset + sniSeparator + string(host)
 }

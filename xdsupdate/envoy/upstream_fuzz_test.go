@@ -16,8 +16,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// FuzzUpstream: whatever a policy says, also what validation would refuse, clients
-// accept the cluster and the load assignment.
+// FuzzUpstream: clients accept the cluster and the load assignment under any policy, even under one
+// that validation rejects.
 func FuzzUpstream(f *testing.F) {
 	for seed := range uint64(300) {
 		f.Add(seed)

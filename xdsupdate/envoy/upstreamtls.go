@@ -28,38 +28,36 @@ const (
 	http1Protocol  = "http/1.1"
 	http2Protocol  = "h2"
 	providerSocket = "default"
-	// maxSNI is the length of the longest server name that Envoy accepts.
+	// maxSNI is the maximum length of a server name that Envoy accepts.
 	maxSNI = 255
 )
 
-// plaintext reports whether no connection is mutual TLS of the mesh: a policy wants
-// something else.
+// plaintext reports whether a policy excludes mutual TLS of the mesh for all connections.
 func (u *Upstream) plaintext() bool {
 	t := u.Policy.GetTls()
 	return t != nil && t.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL
 }
 
-// mutualTLS reports whether connections to an endpoint can be mutual TLS of the
-// mesh.
+// mutualTLS reports whether connections to an endpoint can use mutual TLS of the mesh.
 func (u *Upstream) mutualTLS(e *registry.Endpoint) bool {
 	return e.Attributes().TLSMode == tlsModeIstio && !u.plaintext() && (u.Plaintext == nil || !u.Plaintext(e))
 }
 
-// automatic reports whether the endpoints say whether they take mutual TLS.
+// automatic reports whether mutual TLS depends on the endpoints.
 func (u *Upstream) automatic() bool {
 	enabled := u.Mesh.GetEnableAutoMtls()
 	return u.Policy.GetTls() == nil && (enabled == nil || enabled.GetValue()) && !u.Service.MeshExternal && !u.AutoPassthrough
 }
 
-// matchesSockets reports whether a proxy can choose the transport socket by the
-// endpoint: where it finds the addresses by itself there is no metadata to choose by.
+// matchesSockets reports whether a proxy can select the transport socket by the endpoint. It cannot
+// for Passthrough and dynamic DNS, because their addresses have no metadata.
 func (u *Upstream) matchesSockets() bool {
 	r := u.resolution()
 	return r != registry.Passthrough && r != registry.DynamicDNS
 }
 
-// allMutual reports whether all endpoints of the port take mutual TLS, and there are
-// some: then connections can be mutual TLS wherever they go (Istio 1.30).
+// allMutual reports whether the port has endpoints and all of them accept mutual TLS. Then a
+// connection to any destination can use mutual TLS (Istio 1.30).
 func (u *Upstream) allMutual() bool {
 	some := false
 	for _, e := range u.Endpoints {
@@ -74,14 +72,14 @@ func (u *Upstream) allMutual() bool {
 	return some
 }
 
-// someMutual reports whether an endpoint of the service takes mutual TLS, or did.
+// someMutual reports whether an endpoint of the service accepts mutual TLS, or did.
 func (u *Upstream) someMutual() bool {
 	return u.MutualTLS || slices.ContainsFunc(u.Endpoints, u.mutualTLS)
 }
 
-// setSockets sets TLS and the PROXY protocol. The secrets of the mesh are named where
-// a connection can use them, and nowhere else: a proxy warms a cluster until it has its
-// secrets, and in a mesh without certificates that would be a long time for each.
+// setSockets sets TLS and the PROXY protocol. It references the secrets of the mesh only if a
+// connection can use them, because a proxy does not finish warming a cluster before it has the
+// cluster's secrets, and in a mesh without certificates each cluster would take long.
 func (u *Upstream) setSockets(c *clusterv3.Cluster) {
 	if u.AutoPassthrough {
 		return
@@ -100,14 +98,14 @@ func (u *Upstream) setSockets(c *clusterv3.Cluster) {
 	}
 	socket := u.socket(u.Policy.GetTls())
 	if socket == nil && u.Policy.GetProxyProtocol() != nil {
-		socket = socketOf("raw_buffer", &rawbuffer.RawBuffer{}) // Istio 1.30's name here
+		socket = socketOf("raw_buffer", &rawbuffer.RawBuffer{}) // Istio 1.30's name for this socket
 	}
 	if socket != nil {
 		c.TransportSocket = u.wrap(socket)
 	}
 }
 
-// wrap lets a socket begin with the PROXY protocol, if the policy wants that.
+// wrap makes a socket begin with the PROXY protocol, if the policy asks for it.
 func (u *Upstream) wrap(socket *core.TransportSocket) *core.TransportSocket {
 	p := u.Policy.GetProxyProtocol()
 	if p == nil {
@@ -120,8 +118,8 @@ func (u *Upstream) wrap(socket *core.TransportSocket) *core.TransportSocket {
 	return socketOf(proxyV1Socket, &proxyprotocol.ProxyProtocolUpstreamTransport{Config: config, TransportSocket: socket})
 }
 
-// usableTLS returns the settings, or nil where connections are plain: without
-// settings, with mode DISABLE, and with credentials that the proxy may not use.
+// usableTLS returns the TLS settings, nil if connections are plain text: without settings, with
+// mode DISABLE, and with credentials that the proxy may not use.
 func (u *Upstream) usableTLS() *networking.ClientTLSSettings {
 	t := u.Policy.GetTls()
 	switch {
@@ -134,7 +132,7 @@ func (u *Upstream) usableTLS() *networking.ClientTLSSettings {
 	}
 }
 
-// socket returns the TLS socket of some settings; nil: connections are plain.
+// socket returns the TLS socket for settings, nil if connections are plain text.
 func (u *Upstream) socket(t *networking.ClientTLSSettings) *core.TransportSocket {
 	if t == nil || t == u.Policy.GetTls() && u.usableTLS() == nil {
 		return nil
@@ -158,13 +156,13 @@ func (u *Upstream) socket(t *networking.ClientTLSSettings) *core.TransportSocket
 	return socketOf(tlsSocket, context)
 }
 
-// meshProtocols returns the application protocols (ALPN) that mutual TLS of the mesh
-// offers: Istio's, by which its servers know their peers, and then what HTTP is spoken,
-// because other servers refuse connections that offer only what they do not know. TCP most
-// often carries HTTP/1 to servers that know application protocols; Istio's servers
-// of TCP choose Istio's name. Where the connection speaks what its client does there is no
-// one name: servers, Istio's among them, take one that they know at its word, and would
-// expect the other version of HTTP. docs/envoy.md says what the program can do.
+// meshProtocols returns the application protocols (ALPN) that mutual TLS of the mesh offers. First
+// come Istio's names, which its servers use to recognize their peers. Then comes the version of
+// HTTP in use, because other servers reject connections that offer only unknown protocols. TCP most
+// often carries HTTP/1 to servers that know application protocols; Istio's servers of TCP choose
+// Istio's name. If the connection uses the protocol of the downstream client, no single name is
+// right: servers, including Istio's, rely on the name that they choose, and would expect the other
+// version of HTTP. docs/envoy.md describes the host's options.
 func (u *Upstream) meshProtocols() []string {
 	names := []string{peerExchange, inMesh}
 	switch {
@@ -177,7 +175,7 @@ func (u *Upstream) meshProtocols() []string {
 	}
 }
 
-// setForeignTLS sets what TLS with certificates from elsewhere than the mesh takes.
+// setForeignTLS sets the TLS context for certificates that are not the mesh's.
 func (u *Upstream) setForeignTLS(common *tls.CommonTlsContext, t *networking.ClientTLSSettings) {
 	if t.GetMode() == networking.ClientTLSSettings_MUTUAL {
 		name := FileCertificateName(t.GetClientCertificate(), t.GetPrivateKey())
@@ -206,8 +204,8 @@ func (u *Upstream) setForeignTLS(common *tls.CommonTlsContext, t *networking.Cli
 	validateWith(common, roots, v)
 }
 
-// subjectAltNames returns the names that servers may have: those of the settings,
-// else the identities of the service.
+// subjectAltNames returns the names that servers may have: the names of the settings, or else the
+// identities of the service.
 func (u *Upstream) subjectAltNames(t *networking.ClientTLSSettings) []string {
 	if names := t.GetSubjectAltNames(); len(names) > 0 {
 		return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s == "" || !utf8.ValidString(s) })
@@ -215,7 +213,8 @@ func (u *Upstream) subjectAltNames(t *networking.ClientTLSSettings) []string {
 	return subjectAltNames(u.Service, u.identities())
 }
 
-// identities returns those of the endpoints, in all trust domains that stand for the mesh's own.
+// identities returns the identities of the endpoints, in the mesh's trust domain and all its
+// aliases.
 func (u *Upstream) identities() []string {
 	aliases := u.Mesh.GetTrustDomainAliases()
 	if len(aliases) == 0 {
@@ -233,11 +232,11 @@ func (u *Upstream) identities() []string {
 	return out
 }
 
-// spiffe begins identities.
+// spiffe is the prefix of identities.
 const spiffe = "spiffe://"
 
-// tlsParameters returns versions, curves and ciphers. TLS 1.3 is allowed, unlike by
-// Envoy's default for clients.
+// tlsParameters returns versions, curves and ciphers. TLS 1.3 is enabled; Envoy's default for
+// clients does not enable it.
 func (u *Upstream) tlsParameters(t *networking.ClientTLSSettings) *tls.TlsParameters {
 	out := &tls.TlsParameters{
 		TlsMinimumProtocolVersion: tls.TlsParameters_TLSv1_2, TlsMaximumProtocolVersion: tls.TlsParameters_TLSv1_3,
@@ -253,7 +252,7 @@ func socketOf(name string, config proto.Message) *core.TransportSocket {
 	return &core.TransportSocket{Name: name, ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: packed(config)}}
 }
 
-// validateWith lets certificates be verified by the CAs of a secret.
+// validateWith makes the CAs of a secret verify certificates.
 func validateWith(c *tls.CommonTlsContext, roots string, v *tls.CertificateValidationContext) {
 	c.ValidationContextType = &tls.CommonTlsContext_CombinedValidationContext{
 		CombinedValidationContext: &tls.CommonTlsContext_CombinedCertificateValidationContext{
@@ -263,16 +262,16 @@ func validateWith(c *tls.CommonTlsContext, roots string, v *tls.CertificateValid
 	}
 }
 
-// socketForGRPC returns mutual TLS with the certificates of the client's bootstrap.
-// SNI and subject alternative names of the policy do not count (Istio 1.30).
+// socketForGRPC returns mutual TLS with the certificates of the client's bootstrap. SNI and subject
+// alternative names of the policy are ignored (Istio 1.30).
 func (u *Upstream) socketForGRPC() *core.TransportSocket {
 	common := providerContext(verifyingForGRPC(subjectAltNames(u.Service, u.identities())))
 	return socketOf(tlsSocket, &tls.UpstreamTlsContext{CommonTlsContext: common})
 }
 
-// providerContext returns TLS with the certificate and the authorities of the bootstrap of a
-// gRPC client or server, which verifies peers by a validation besides. The deprecated fields are for old
-// ones; grpc-js refuses them without the new ones.
+// providerContext returns TLS with the certificate and the authorities in the bootstrap of a gRPC
+// client or server. The validation adds requirements for peers. The deprecated fields are for old
+// clients; grpc-js rejects them without the new ones.
 func providerContext(validation *tls.CertificateValidationContext) *tls.CommonTlsContext {
 	provider := func(name string) *tls.CertificateProviderPluginInstance {
 		return &tls.CertificateProviderPluginInstance{InstanceName: providerSocket, CertificateName: name}

@@ -139,8 +139,8 @@ func TestMeshProtocols(t *testing.T) {
 	}
 }
 
-// TestKindsOfNames: the names that a server's certificate may have are compared with
-// those of its kind.
+// TestKindsOfNames: the names that a server's certificate may have are compared with names of the
+// same type.
 func TestKindsOfNames(t *testing.T) {
 	for name, want := range map[string][]tlsv3.SubjectAltNameMatcher_SanType{
 		"spiffe://cluster.local/ns/shop/sa/cart": {tlsv3.SubjectAltNameMatcher_URI},

@@ -54,8 +54,8 @@ func TestWeightsStayIn32Bits(t *testing.T) {
 	}
 }
 
-// TestWeightsOfManySmallOnes: what is scaled down to less than 1 stays 1, and there is
-// room for it.
+// TestWeightsOfManySmallOnes: a weight that would be scaled down to less than 1 stays 1, and the
+// sum still fits.
 func TestWeightsOfManySmallOnes(t *testing.T) {
 	svc := service(registry.ClientSideLB)
 	endpoints := []*registry.Endpoint{endpoint("10.0.1.1", weight(math.MaxUint32-100)), endpoint("10.0.1.2", weight(math.MaxUint32-100))}

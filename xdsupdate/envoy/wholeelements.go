@@ -10,18 +10,18 @@ import (
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 )
 
-// element returns what a prefix is that matches whole elements of paths; false for one
-// that matches any path that begins with it: "/", which does both, and what Envoy would
-// refuse to take for elements.
+// element returns the path element of a prefix that matches whole elements. It returns false for a
+// prefix that matches any path that begins with it: "/", which does both, and prefixes that Envoy
+// rejects as elements.
 func (s *RouteScope) element(prefix string) (string, bool) {
 	element := strings.TrimSuffix(prefix, "/")
 	ok := s.WholeElements && len(element) > 1 && !strings.HasSuffix(element, "/") && !strings.ContainsAny(element, "?#")
 	return element, ok
 }
 
-// replacement says how to replace the prefix that a match is of by another one: as Envoy
-// does it, or by a substitution. Envoy puts nothing between the two, so that "/" in the
-// place of "/a" would make //b of /a/b, and "/new" in the place of "/" would make /newb of /b.
+// replacement returns how to replace a match's prefix by another one: with Envoy's prefix rewrite,
+// or with a substitution. Envoy inserts no slash between the new prefix and the rest. Therefore "/"
+// instead of "/a" would turn /a/b into //b, and "/new" instead of "/" would turn /b into /newb.
 func (s *RouteScope) replacement(m *routev3.RouteMatch, by string) (prefix string, substitution *matcher.RegexMatchAndSubstitute) {
 	bare := strings.TrimSuffix(by, "/")
 	switch p := m.GetPathSpecifier().(type) {
@@ -45,8 +45,8 @@ func (s *RouteScope) replacement(m *routev3.RouteMatch, by string) (prefix strin
 	return by, nil
 }
 
-// forElements returns matches of a path's whole elements that gRPC clients know, which
-// refuse a route configuration with the one that says so.
+// forElements expands a match of whole path elements into matches that gRPC clients support,
+// because they reject a route configuration with a path separated prefix.
 func forElements(m *routev3.RouteMatch) []*routev3.RouteMatch {
 	element := m.GetPathSeparatedPrefix()
 	if element == "" {

@@ -16,8 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// BenchmarkPush changes a service until all clients have accepted it, with metrics beside
-// none.
+// BenchmarkPush changes a service until all clients have accepted it, with and without metrics.
 func BenchmarkPush(b *testing.B) {
 	for _, clients := range []int{1, 100} {
 		for _, observed := range []struct {
@@ -51,8 +50,8 @@ func BenchmarkPush(b *testing.B) {
 	}
 }
 
-// BenchmarkEvents is what one push costs an observer: of the push, and of one client that
-// is sent a response and accepts it.
+// BenchmarkEvents measures the cost of one push for an observer: the push, and one client that is
+// sent a response and accepts it.
 func BenchmarkEvents(b *testing.B) {
 	for name, observer := range map[string]ads.Observer{"none": ads.NoObserver{}, "metrics": prometheus.New()} {
 		stream := ads.Stream{ID: 1, Delta: true, Node: "n"}
@@ -74,8 +73,8 @@ func BenchmarkEvents(b *testing.B) {
 	}
 }
 
-// BenchmarkScrape collects all metrics: those that are counted, and those for which the
-// server is asked about its proxies and endpoints.
+// BenchmarkScrape collects all metrics: the counted ones, and the ones that read the server's
+// proxies and endpoints.
 func BenchmarkScrape(b *testing.B) {
 	metrics := prometheus.New()
 	hosts := make([]string, 1000)

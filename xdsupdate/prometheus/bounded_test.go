@@ -25,8 +25,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestBounded: 10,000 clients, each with a name, a type URL and a text of a refusal of its
-// own, make no series.
+// TestBounded: 10,000 clients, each with a name, a type URL and a NACK text of its own, create no
+// series.
 func TestBounded(t *testing.T) {
 	clients, together := tier.Share(10_000), 500
 	synctest.Test(t, func(t *testing.T) {
@@ -62,8 +62,8 @@ func TestBounded(t *testing.T) {
 	})
 }
 
-// invents returns a client that subscribes to a type that nobody knows, and refuses
-// clusters with a text of its own.
+// invents returns a client that subscribes to an unknown type, and rejects clusters with a text of
+// its own.
 func invents(f *fixture, conn grpc.ClientConnInterface, i int) *xdstest.Client {
 	f.t.Helper()
 	c := xdstest.NewClient(conn, xdstest.ClientOptions{
@@ -81,7 +81,7 @@ func invents(f *fixture, conn grpc.ClientConnInterface, i int) *xdstest.Client {
 	return c
 }
 
-// TestBoundedEvents: nothing that an event may hold makes a series.
+// TestBoundedEvents: no value in an event creates a series.
 func TestBoundedEvents(t *testing.T) {
 	metrics := prometheus.New()
 	all := registered(t, metrics)
@@ -130,7 +130,7 @@ func TestBoundedEvents(t *testing.T) {
 	})
 }
 
-// TestKnownTypes: secrets, and what the host names, have values of their own, once.
+// TestKnownTypes: secrets, and the type URLs of the host, have label values of their own, once.
 func TestKnownTypes(t *testing.T) {
 	const own = "type.googleapis.com/example.Own"
 	metrics := prometheus.New(prometheus.Options{TypeURLs: []string{own, own, envoy.ClusterType}})

@@ -8,7 +8,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
-// collector is a Collector that asks somebody for its figures.
+// collector is a Collector that computes its metrics in each scrape.
 type collector struct {
 	descs   []*client.Desc
 	collect func(metrics chan<- client.Metric)
@@ -31,9 +31,9 @@ func (c *collector) desc(name, help string, labels ...string) *client.Desc {
 	return d
 }
 
-// asking calls what may be a function of the program. If it panics, which on a goroutine of
-// the client library would end the process, there is an error in place of the metrics
-// that follow.
+// asking calls ask, which may call a function of the host. If it panics, asking emits an error
+// instead of the remaining metrics, because a panic on a goroutine of the client library would end
+// the process.
 func asking(metrics chan<- client.Metric, of *client.Desc, ask func()) (ok bool) {
 	if p := guard.Call(ask); p != nil {
 		metrics <- client.NewInvalidMetric(of, p)

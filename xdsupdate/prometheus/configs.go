@@ -8,9 +8,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// NewConfigCollector returns a collector of how many objects of each of its kinds a store
-// or a cache has. Each scrape lists all kinds; the stores of this library hand out the same
-// list as long as nothing has changed. A nil store panics.
+// NewConfigCollector returns a collector of the number of objects of each kind in a store or a
+// cache. Each scrape lists all kinds; the stores of this library return the same list as long as
+// nothing has changed. A nil store panics.
 func NewConfigCollector(configs configstore.Reader) client.Collector {
 	if configs == nil {
 		panic("prometheus.NewConfigCollector: no store")

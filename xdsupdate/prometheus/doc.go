@@ -1,50 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package prometheus shows what a control plane does as metrics of Prometheus:
+// Package prometheus exports the state of a control plane as Prometheus metrics:
 //
 //	metrics := prometheus.New()
 //	server := ads.New(registries, ads.Options{Observer: metrics})
 //	registerer.MustRegister(metrics, prometheus.NewServerCollector(server))
 //
-// docs/metrics.md lists all metrics, with what to alert on.
+// docs/metrics.md lists all metrics, and recommends alerts.
 //
-// There are four collectors, each of which a host registers or leaves alone:
+// There are four collectors. A host registers those it needs:
 //
-//	collector          | has                                      | a scrape costs
+//	collector          | metrics                                  | cost of a scrape
 //	-------------------|------------------------------------------|------------------------------
-//	Metrics            | what the server did, as ads.Observer     | what its series cost
-//	                   | tells: counters and histograms, and the  |
-//	                   | connected proxies                        |
-//	NewServerCollector | what is pending, refused or failed now,  | a look at each subscription
+//	Metrics            | events of ads.Observer: counters,        | its series
+//	                   | histograms, connected proxies            |
+//	NewServerCollector | pending, rejected and failed resources,  | a look at each subscription
 //	                   | and the queue of pushes                  | and each service
-//	NewSourceCollector | sources: synced, stale, errors, warnings | what they take to say so
-//	NewConfigCollector | how many configs there are, by kind      | a list of each kind
+//	NewSourceCollector | sources: synced, stale, errors, warnings | a call of each source's State
+//	NewConfigCollector | number of configs by kind                | a list of each kind
 //
 // # Labels
 //
-// The values of labels are bounded, whatever clients and hosts do: type URLs are
-// those of Envoy's main types and of Options.TypeURLs, and all others together are
-// "other"; so are the reasons, parts and status codes that this module does not
-// know. Names of sources and kinds of configs are the program's. IDs of proxies, names of
-// resources and texts of errors are in the log, and in ads.Server.Proxies, never here.
-// All series of Metrics are there from the beginning, with zero, so that the first
-// event is an increase.
+// The number of label values is bounded, whatever clients and hosts do: type URLs are those of
+// Envoy's main types and of Options.TypeURLs, and all others are "other". Reasons, parts and status
+// codes that this module does not know are "other", too. Names of sources and kinds of configs are
+// chosen by the host. IDs of proxies, names of resources and texts of errors are never labels; they
+// are in the log and in ads.Server.Proxies. All series of Metrics exist from the beginning, with
+// zero, so that the first event is an increase.
 //
 // # Several servers
 //
-// Nothing is global: a host registers collectors with the registry that it has. The
-// metrics of several servers in one process are told apart by a label that the program
-// adds:
+// The package has no global state: a host registers collectors with a registry of its own. The
+// metrics of several servers in one process are distinguished by a label that the host adds:
 //
 //	client.WrapRegistererWith(client.Labels{"server": "east"}, registerer).MustRegister(east)
 //
-// A Metrics that observes several servers counts what they do together.
+// A Metrics that observes several servers counts the sum of their events.
 //
 // # Concurrency and failure
 //
-// Every method may be called from any goroutine. The methods of Observer take no lock
-// and allocate nothing. A scrape sees each series at a moment of its own: two of
-// one event may differ by it. What panics while it is collected is an error of the
-// scrape (client.NewInvalidMetric) and ends neither the process nor what else is
-// collected; promhttp serves the rest with promhttp.ContinueOnError.
+// Every method is safe for concurrent use. The methods of Observer take no lock and allocate
+// nothing. A scrape reads the series one after the other, so two series of one event may differ by
+// it. A panic during the collection is an error of the scrape (client.NewInvalidMetric); it neither
+// ends the process nor affects other collectors. promhttp serves the other metrics with
+// promhttp.ContinueOnError.
 package prometheus

@@ -55,8 +55,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestPageLabels: docs/metrics.md has all values of the labels whose values are texts of
-// this module.
+// TestPageLabels: docs/metrics.md has all label values that are defined in this module.
 func TestPageLabels(t *testing.T) {
 	text, err := os.ReadFile(page)
 	if err != nil {

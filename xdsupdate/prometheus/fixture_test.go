@@ -178,7 +178,7 @@ func (f *fixture) client(options xdstest.ClientOptions, typeURL string) *xdstest
 	return c
 }
 
-// refused is a client that is not let in, maybe before it has said anything.
+// refused connects a client that is rejected, possibly before its first request.
 func (f *fixture) refused(node *core.Node) {
 	f.t.Helper()
 	c := xdstest.NewClient(f.dial(), xdstest.ClientOptions{Node: node})

@@ -24,8 +24,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// panicking is Metrics, and code of a program around it that panics now and then, before or
-// after the metrics are told.
+// panicking is a Metrics in an observer of the host that panics occasionally, before or after it
+// calls the Metrics.
 type panicking struct {
 	*prometheus.Metrics
 	panics func() bool
@@ -57,8 +57,8 @@ func (p *panicking) Request(s ads.Stream, r ads.RequestEvent) {
 	p.Metrics.Request(s, r)
 }
 
-// TestGauges: in any order of opens, refusals, panics and stops the gauges are those of
-// the proxies that are connected, and 0 in the end.
+// TestGauges: in any order of opens, refusals, panics and stops the gauges equal the number of
+// connected proxies, and are 0 in the end.
 func TestGauges(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 40) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestGauges(t *testing.T) {
 func gaugesModel(t *testing.T, seed uint64) {
 	t.Helper()
 	random, ofHost := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1))
-	var mu sync.Mutex // of what the program's functions decide by
+	var mu sync.Mutex // guards the inputs of the host's functions
 	in := func(n int) bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -103,7 +103,7 @@ func gaugesModel(t *testing.T, seed uint64) {
 			}
 			c := xdstest.NewClient(f.dial(), options)
 			if c.Connect(f.context()) == nil {
-				if !in(5) { // a client that says nothing
+				if !in(5) { // a client without requests
 					_ = c.Subscribe(envoy.ClusterType)
 				}
 				clients = append(clients, c)

@@ -15,14 +15,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// other is the value of a label for all that has no value of its own.
+// other is the label value for everything that has no value of its own.
 const other = "other"
 
-// secretType is the type of SDS. That of package secrets is the same; importing it
-// would link what serves secrets.
+// secretType is the type URL of SDS. It repeats the constant of package secrets, because importing
+// that package would link the implementation of SDS.
 const secretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
-// typeURLs returns the values of the label type_url but for other.
+// typeURLs returns the values of the label type_url except other.
 func typeURLs(constructor string, more []string) []string {
 	types := []string{envoy.ClusterType, envoy.LoadAssignmentType, envoy.ListenerType, envoy.RouteType, secretType}
 	for i, url := range more {
@@ -47,7 +47,7 @@ func protocol(s ads.Stream) int {
 	return 0
 }
 
-// knownCodes is how many status codes gRPC has. A host may return others.
+// knownCodes is the number of gRPC status codes. A host may return others.
 const knownCodes = int(codes.Unauthenticated) + 1
 
 // statusCodes are the values of the label code, by code; the last one is other.
@@ -101,7 +101,7 @@ func reasons() []string {
 	}
 }
 
-// parts are the values of the label part, those of ads.PanicEvent; the last one is other.
+// parts are the values of the label part: the parts of ads.PanicEvent; the last one is other.
 func parts() []string {
 	return []string{
 		"configs", "customizer", "generator", "group", "host", "observer", "provider", "proxy", "push", "resource",
@@ -119,7 +119,7 @@ const (
 // causes are the values of the label cause.
 func causes() []string { return []string{"left_out", "quarantined", other} }
 
-// causeOf returns the index of what Observer.Failed was told in causes.
+// causeOf returns the index in causes of an error given to Observer.Failed.
 func causeOf(err error) int {
 	var (
 		leftOut     *ads.LeftOutError

@@ -37,8 +37,8 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// TestSeveralServers: the metrics of two servers of one process differ by a label of the
-// host, nothing is in the global registry, and one server's are registered once.
+// TestSeveralServers: the metrics of two servers in one process differ by a label of the host, the
+// global registry stays empty, and one server's metrics are registered once.
 func TestSeveralServers(t *testing.T) {
 	all := client.NewPedanticRegistry()
 	east, west := prometheus.New(), prometheus.New()

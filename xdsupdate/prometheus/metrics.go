@@ -9,23 +9,23 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// Options are choices for New and NewServerCollector. The zero value works.
+// Options are the options of New and NewServerCollector. The zero value works.
 type Options struct {
-	// TypeURLs are type URLs that are values of the label type_url, besides those of
-	// clusters, load assignments, listeners, routes and secrets: those of the program's own
-	// generators. Each costs about 30 series. All others are "other" together. One that is
+	// TypeURLs are additional values of the label type_url, such as the type URLs of the host's own
+	// generators. Clusters, load assignments, listeners, routes and secrets are always included.
+	// Each type costs about 30 series. All other types share the value "other". A type URL that is
 	// empty, "other", or not valid UTF-8 panics.
 	TypeURLs []string
 }
 
-// Metrics counts what ads.Servers do. It is the Observer of them, and a collector.
-// Create it with New. Every method may be called from any goroutine.
+// Metrics counts the events of ads.Servers. It is their Observer, and a collector. Create it with
+// New. Every method is safe for concurrent use.
 type Metrics struct {
-	ads.NoObserver // for what Observer may get later
+	ads.NoObserver // for future methods of Observer
 
 	all []client.Collector
 
-	// By the index of the label's value.
+	// The slices are indexed like the values of their label.
 	connected              []client.Gauge
 	opened                 []client.Counter
 	closed, refused        []client.Counter
@@ -37,7 +37,7 @@ type Metrics struct {
 	reasons, parts         map[string]client.Counter
 	otherReason, otherPart client.Counter
 
-	// types and otherType are never written after New, so that they need no lock.
+	// types and otherType need no lock, because they are never written after New.
 	types     map[string]*typeMetrics
 	otherType *typeMetrics
 }
@@ -124,7 +124,8 @@ func (m *Metrics) addTypes(urls []string) {
 	}
 }
 
-// counters adds a counter with all values of its label, and returns them in order.
+// counters registers a counter with all values of its label. It returns one counter for each value,
+// in the order of values.
 func (m *Metrics) counters(name, help, label string, values []string) []client.Counter {
 	vec := client.NewCounterVec(client.CounterOpts{Name: name, Help: help}, []string{label})
 	m.all = append(m.all, vec)
@@ -135,7 +136,8 @@ func (m *Metrics) counters(name, help, label string, values []string) []client.C
 	return out
 }
 
-// named is counters, by value; the last value, which stands for all others, is apart.
+// named is like counters, but returns the counters by value, and the counter of the last value
+// separately, because it stands for all others.
 func (m *Metrics) named(name, help, label string, values []string) (known map[string]client.Counter, rest client.Counter) {
 	known = make(map[string]client.Counter, len(values))
 	for i, counter := range m.counters(name, help, label, values) {
@@ -144,7 +146,7 @@ func (m *Metrics) named(name, help, label string, values []string) (known map[st
 	return known, rest
 }
 
-// histograms is counters for histograms.
+// histograms is like counters, for histograms.
 func (m *Metrics) histograms(name, help, label string, values []string, buckets []float64) []client.Observer {
 	vec := client.NewHistogramVec(client.HistogramOpts{Name: name, Help: help, Buckets: buckets}, []string{label})
 	m.all = append(m.all, vec)

@@ -31,9 +31,9 @@ func (m *Metrics) StreamRefused(_ ads.Stream, err error) {
 	m.limited(err)
 }
 
-// limited counts a stream that has exceeded a limit.
+// limited counts a stream that exceeded a limit.
 func (m *Metrics) limited(err error) {
-	if status.Code(err) != codes.ResourceExhausted { // of few
+	if status.Code(err) != codes.ResourceExhausted { // every LimitError has this status
 		return
 	}
 	if exceeded, ok := errors.AsType[*ads.LimitError](err); ok {
@@ -45,10 +45,10 @@ func (m *Metrics) limited(err error) {
 	}
 }
 
-// codeOf returns the index of an error's status in statusCodes.
+// codeOf returns the index in statusCodes of an error's status.
 func codeOf(err error) int { return int(min(status.Code(err), codes.Code(knownCodes))) }
 
-// Request implements Observer: a subscription, an acceptance, or a refusal.
+// Request implements Observer: a subscription, an ACK, or a NACK.
 func (m *Metrics) Request(_ ads.Stream, r ads.RequestEvent) {
 	t := m.typed(r.TypeURL)
 	t.received.Add(float64(r.Bytes))
@@ -92,7 +92,7 @@ func (m *Metrics) Pushed(p ads.PushEvent) {
 		if !known {
 			counter = m.otherReason
 		}
-		counter.Add(float64(max(n, 0))) // a host may count as it likes
+		counter.Add(float64(max(n, 0))) // a host may pass negative counts
 	}
 }
 

@@ -31,7 +31,7 @@ func (slow) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
 	return nothing{}, ads.Changes{}
 }
 
-// nothing is what it provides.
+// nothing is a provider without resources.
 type nothing struct{}
 
 func (nothing) Names(ads.View, string) (iter.Seq[string], bool) { return nil, false }
@@ -56,7 +56,7 @@ func TestRunningPush(t *testing.T) {
 	})
 }
 
-// TestQueue: what waits to be pushed, how long, and how long a push has been running.
+// TestQueue: the metrics of pending pushes, their age, and the duration of a running push.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := ads.New(aggregate.NewController(), ads.Options{Pusher: xdsupdate.PusherOptions{DebounceAfter: time.Hour, DebounceMax: 2 * time.Hour}})

@@ -22,8 +22,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestScrape follows two proxies through pushes, a refusal, and their end; others are not
-// let in.
+// TestScrape follows two proxies through pushes, a NACK, and the end of their streams; other
+// clients are rejected.
 func TestScrape(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := prometheus.New()
@@ -38,7 +38,7 @@ func TestScrape(t *testing.T) {
 		}, "a")
 		all := registered(t, metrics, prometheus.NewServerCollector(f.Server))
 		f.flush()
-		synctest.Wait() // the end of a push is told after it has been flushed
+		synctest.Wait() // the observer is notified of a push after the flush
 		before := scrape(t, all)
 		series(t, "in the beginning", before, map[string]float64{
 			`pilotkit_xds_connected_proxies{protocol="delta"}`: 0, typed("pilotkit_xds_nacks_total", envoy.ClusterType): 0,

@@ -12,11 +12,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// NewServerCollector returns a collector of what is at the moment of the scrape with the
-// proxies of a server, in its queue of pushes, and in its index of endpoints. All figures of proxies are of one
-// moment. It calls Server.Proxies, which looks at each subscription with the lock that
-// pushes need: docs/performance.md says what that costs. A nil server, and more
-// than one Options, panic.
+// NewServerCollector returns a collector of the current state of a server: its proxies, its queue
+// of pushes, and its index of endpoints. All metrics of proxies come from one snapshot. A scrape
+// calls Server.Proxies, which reads each subscription under the lock that pushes need:
+// docs/performance.md has the cost. A nil server, and more than one Options, panic.
 func NewServerCollector(server *ads.Server, opts ...Options) client.Collector {
 	const constructor = "prometheus.NewServerCollector"
 	if server == nil {
@@ -59,7 +58,7 @@ type serverCollector struct {
 	services, endpoints                                           *client.Desc
 }
 
-// typeFigures are those of one type URL.
+// typeFigures are the figures of one type URL.
 type typeFigures struct{ subscriptions, pending, overdue, refused, quarantined, failed int }
 
 func (s *serverCollector) collect(metrics chan<- client.Metric) {
@@ -82,7 +81,7 @@ func (s *serverCollector) collect(metrics chan<- client.Metric) {
 	metrics <- gauge(s.endpoints, endpoints)
 }
 
-// queue says what waits between changes and proxies.
+// queue emits the metrics of the queue of push requests.
 func (s *serverCollector) queue(metrics chan<- client.Metric) {
 	pusher, ok := xdsupdate.As[*xdsupdate.Pusher](s.server)
 	if !ok {
@@ -97,7 +96,7 @@ func (s *serverCollector) queue(metrics chan<- client.Metric) {
 	metrics <- client.MustNewConstMetric(s.failed, client.CounterValue, float64(state.Failed))
 }
 
-// since returns the seconds from a moment to another one; none if there is no such moment.
+// since returns the seconds from a moment until now, 0 for the zero time.
 func since(moment, now time.Time) float64 {
 	if moment.IsZero() {
 		return 0
@@ -105,7 +104,7 @@ func since(moment, now time.Time) float64 {
 	return max(0, now.Sub(moment).Seconds())
 }
 
-// proxies returns the figures of the connected proxies, by the index of urls.
+// proxies returns the figures of the connected proxies, indexed like urls.
 func (s *serverCollector) proxies() []typeFigures {
 	out := make([]typeFigures, len(s.urls))
 	for _, proxy := range s.server.Proxies() {

@@ -11,10 +11,10 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// NewSourceCollector returns a collector of how sources are, as configstore.SourceOf makes
-// them. The values of the label source are their names. Each scrape calls their State; if
-// one panics the scrape has an error in place of its metrics. Sources that
-// configstore.CheckSources refuses panic.
+// NewSourceCollector returns a collector of the state of sources (see configstore.SourceOf). The
+// values of the label source are the names of the sources. Each scrape calls State of each source;
+// if one panics, the scrape has an error instead of its metrics. Sources that
+// configstore.CheckSources rejects panic.
 func NewSourceCollector(sources ...configstore.Source) client.Collector {
 	if err := configstore.CheckSources(sources); err != nil {
 		panic("prometheus.NewSourceCollector: " + err.Error())

@@ -28,7 +28,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/prometheus"
 )
 
-// knowsAll is a source of which everything is known.
+// knowsAll returns a source that sets all fields of its state.
 func knowsAll(name string) configstore.Source {
 	return configstore.Source{Name: name, State: func() configstore.SourceState {
 		return configstore.SourceState{
@@ -38,7 +38,7 @@ func knowsAll(name string) configstore.Source {
 	}}
 }
 
-// TestSources: what is known has metrics, and what is not known has none.
+// TestSources: known values have metrics, and unknown values have none.
 func TestSources(t *testing.T) {
 	got := scrape(t, registered(t, prometheus.NewSourceCollector(
 		knowsAll("all"), configstore.SourceOf("synced", syncer(false)), configstore.SourceOf("fresh", fresh{}),
@@ -58,7 +58,7 @@ type syncer bool
 
 func (s syncer) HasSynced() bool { return bool(s) }
 
-// fresh is a source of which all is well.
+// fresh is a source without problems.
 type fresh struct{ syncer }
 
 func (fresh) SourceState() configstore.SourceState {
@@ -74,7 +74,7 @@ spec:
   resolution: DNS
 `
 
-// TestFileSource follows a directory in which something is wrong, and its configs.
+// TestFileSource checks the metrics of a directory with errors, and of its configs.
 func TestFileSource(t *testing.T) {
 	dir := t.TempDir()
 	store := configs.Make(istio.Schemas())
@@ -166,8 +166,7 @@ func defective() bridge.Listing {
 	return bridge.Listing{Records: []bridge.Record{record("a", "10.0.0.1"), record("b", "nowhere at all"), unreadable}}
 }
 
-// TestCheckpointSource starts warm: what is shown is that of the file until the source
-// has synced.
+// TestCheckpointSource starts warm: the metrics describe the file until the source has synced.
 func TestCheckpointSource(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "configs")
 	const synced, stale = `pilotkit_source_synced{source="warm"}`, `pilotkit_source_stale{source="warm"}`
@@ -211,7 +210,7 @@ func TestCheckpointSource(t *testing.T) {
 	series(t, "replaced", scrape(t, all), map[string]float64{synced: 1, stale: 0, faults: 0})
 }
 
-// late is a cache that has synced when it is told to.
+// late is a cache whose sync the test triggers.
 type late struct {
 	*configs.Controller
 	synced bool
@@ -219,7 +218,8 @@ type late struct {
 
 func (l *late) HasSynced() bool { return l.synced && l.Controller.HasSynced() }
 
-// TestPanicOfASource: it is an error of the scrape, and ends nothing else.
+// TestPanicOfASource: the panic of a source is an error of the scrape, and does not affect other
+// metrics.
 func TestPanicOfASource(t *testing.T) {
 	bad := configstore.Source{Name: "bad", State: func() configstore.SourceState { panic("a fault") }}
 	all := registered(t, prometheus.NewSourceCollector(bad, knowsAll("good")), prometheus.NewConfigCollector(panics{}))
@@ -238,8 +238,7 @@ type panics struct{ configstore.Reader }
 
 func (panics) Schemas() configstore.Schemas { panic("a fault") }
 
-// TestWrongArguments: what would spoil each scrape fails at once, with a text that says
-// what it is.
+// TestWrongArguments: arguments that would fail each scrape panic at once, with a descriptive text.
 func TestWrongArguments(t *testing.T) {
 	for want, call := range map[string]func(){
 		`source 1: "" is no name`:                 func() { prometheus.NewSourceCollector(knowsAll("a"), knowsAll("")) },

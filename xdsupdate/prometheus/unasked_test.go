@@ -29,8 +29,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// watched is a server with everything mounted by which it can be asked: CSDS, debug pages and
-// metrics.
+// watched is a server with all services for operators: CSDS, debug pages and metrics.
 type watched struct {
 	*fixture
 	pages   http.Handler
@@ -78,7 +77,7 @@ func (f *fixture) applied() {
 	}
 }
 
-// operations are what a server does all day, each until its clients have accepted it.
+// operations are the usual operations of a server. Each ends when the clients have accepted it.
 func operations() map[string]func(f *fixture, n int) {
 	return map[string]func(f *fixture, n int){
 		"endpoint": func(f *fixture, n int) {
@@ -128,8 +127,8 @@ func allocated() uint64 {
 	return m.Mallocs
 }
 
-// TestUnasked: what is mounted and asked by nobody costs a push and a connect no allocations. What
-// else the process allocates now and then is not the operations': of some rounds the least counts.
+// TestUnasked: services for operators that are not in use cost a push and a connect no allocations.
+// Because the process occasionally makes other allocations, the minimum of several rounds is used.
 func TestUnasked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		both := bareAndWatched(t)
@@ -161,10 +160,10 @@ func TestUnasked(t *testing.T) {
 	})
 }
 
-// BenchmarkUnasked is what the same costs: turn by turn, in random order, with bare servers and with
-// ones that have everything mounted, so that both have the same share of whatever else runs. There
-// are several of each, as two that are equal differ, too, by where their memory lies. An operation is
-// one of each.
+// BenchmarkUnasked measures the cost of unused services for operators. It alternates in random
+// order between bare servers and servers with all services, so that both share the load of the
+// machine. There are several servers of each type, because even two equal servers differ by their
+// memory layout. An operation is one of each type.
 func BenchmarkUnasked(b *testing.B) {
 	for _, name := range []string{"endpoint", "full", "connect"} {
 		b.Run(name, func(b *testing.B) {

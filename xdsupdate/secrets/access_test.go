@@ -13,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestAccess: whatever secrets there are, and whatever proxies ask for, they get
-// those of their own namespace and those that the program allows them, and no others.
+// TestAccess: for any secrets and any subscriptions, proxies get exactly the secrets of their own
+// namespace and those that the host allows.
 func TestAccess(t *testing.T) {
 	namespaces := []string{"a", "b", "c"}
 	credentials := []string{"x", "y"}
@@ -75,7 +75,7 @@ func TestAccess(t *testing.T) {
 				}
 			}
 			compare()
-			for range 3 { // what changes is sent to whom it is for
+			for range 3 { // a change is sent to the proxies that may have the secret
 				for n := range all {
 					if random.IntN(3) == 0 {
 						all[n] = issue(t, "new")

@@ -14,8 +14,8 @@ import (
 	"errors"
 )
 
-// The reasons why a certificate and its key are not served, in Envoy's words where it
-// has some. They wrap nothing: errors of parsers may quote their input.
+// The reasons why a certificate and its key are not served, in Envoy's words if it has an error for
+// them. They wrap nothing, because errors of parsers may quote their input.
 var (
 	errChain      = errors.New("the certificate chain cannot be loaded: it must be certificates in PEM, in blocks called CERTIFICATE")
 	errSmallKey   = errors.New("only RSA certificates with 2048-bit or larger keys are supported")
@@ -28,9 +28,9 @@ var (
 	errNoMatch   = errors.New("the certificate and the key do not belong together")
 )
 
-// checkPair returns why proxies would refuse a certificate chain with its key. It is
-// somewhat stricter than they are, which skip blocks of other types in front of the
-// ones that they look for, but read certificates from them too.
+// checkPair returns an error if proxies would reject a certificate chain and its key. Like proxies it
+// skips blocks of other types, such as keys, before the block that it looks for. It is somewhat
+// stricter than proxies, because some of them read certificates from blocks of other names.
 func checkPair(chain, key []byte) error {
 	leaf, err := checkChain(chain)
 	if err != nil {
@@ -50,14 +50,14 @@ func checkPair(chain, key []byte) error {
 	return nil
 }
 
-// checkChain returns the first certificate of a chain.
+// checkChain parses all certificates of a chain and returns the first.
 func checkChain(chain []byte) (leaf *x509.Certificate, err error) {
 	for block := range blocks(chain) {
 		if block == nil || len(block.Headers) > 0 || block.Type == "X509 CERTIFICATE" || block.Type == "TRUSTED CERTIFICATE" {
 			return nil, errChain
 		}
 		if block.Type != certificateBlock {
-			continue // A key, for example.
+			continue // a key, for example
 		}
 		certificate, err := x509.ParseCertificate(block.Bytes)
 		if err != nil {
@@ -73,7 +73,7 @@ func checkChain(chain []byte) (leaf *x509.Certificate, err error) {
 	return leaf, nil
 }
 
-// checkLeaf checks what Envoy asks of the certificate of a server.
+// checkLeaf checks Envoy's requirements for the certificate of a server.
 func checkLeaf(leaf *x509.Certificate) error {
 	switch key := leaf.PublicKey.(type) {
 	case *rsa.PublicKey:
@@ -97,8 +97,7 @@ func checkLeaf(leaf *x509.Certificate) error {
 	return nil
 }
 
-// privateKey returns the block of a key, the first one of a type that Envoy reads, in
-// PKCS 8.
+// privateKey returns the first block of a type that Envoy reads as a key, converted to PKCS 8.
 func privateKey(text []byte) (*pem.Block, error) {
 	for block := range blocks(text) {
 		if block == nil {
@@ -117,13 +116,13 @@ func privateKey(text []byte) (*pem.Block, error) {
 		case "DSA PRIVATE KEY":
 			return nil, errPrivateKey
 		default:
-			continue // Parameters of a curve, or certificates.
+			continue // parameters of a curve, or certificates
 		}
 		if len(block.Headers) > 0 {
 			return nil, errEncrypted
 		}
 		if key == nil || err != nil {
-			// PKCS 8 may be in all of them.
+			// Any of these block types may contain PKCS 8.
 			if key, err = x509.ParsePKCS8PrivateKey(block.Bytes); err != nil {
 				return nil, errPrivateKey
 			}
@@ -137,7 +136,7 @@ func privateKey(text []byte) (*pem.Block, error) {
 	return nil, errPrivateKey
 }
 
-// areCertificates reports whether a text has certificates, and nothing broken or of
+// areCertificates reports whether a text has certificates, and no broken blocks or blocks of
 // another type.
 func areCertificates(text []byte) bool {
 	found := false

@@ -101,7 +101,7 @@ func indented(text []byte) []byte {
 	return slices.Concat(lines[0], []byte("\n  "), bytes.Join(lines[1:len(lines)-1], []byte("\n  ")), []byte("\n"), lines[len(lines)-1], []byte("\n"))
 }
 
-// judged is a secret and what is said of it; "": it is served.
+// judged is a secret and the expected error; "" if the secret is served.
 type judged struct {
 	name   string
 	secret *Secret
@@ -244,7 +244,7 @@ func roots(i issuer) []judged {
 	}
 }
 
-// TestSecretsThatProxiesRefuse: what is refused is so for the reason that is given.
+// TestSecretsThatProxiesRefuse: each rejected secret has the expected error.
 func TestSecretsThatProxiesRefuse(t *testing.T) {
 	for _, j := range append(pairs(issuer{t}), roots(issuer{t})...) {
 		err := j.secret.check(-1)
@@ -254,8 +254,8 @@ func TestSecretsThatProxiesRefuse(t *testing.T) {
 	}
 }
 
-// TestEnvoyAgrees asks all supported releases: what is served all of them take, and what
-// is not one of them refuses, or it is one of those that are noted.
+// TestEnvoyAgrees tests all supported releases: each accepts all served secrets. Of the secrets
+// that are not served, each is rejected by at least one release, or is a documented exception.
 func TestEnvoyAgrees(t *testing.T) {
 	stricter := []string{
 		"a chain with bytes behind", "X509 CERTIFICATE", "TRUSTED CERTIFICATE", "a chain with X509 CERTIFICATE", "BEGIN with text behind",
@@ -274,7 +274,7 @@ func TestEnvoyAgrees(t *testing.T) {
 			switch served := j.secret.check(-1) == nil; {
 			case served && refusedBy[i] != "":
 				t.Errorf("%s is served, and refused by %s", j.name, refusedBy[i])
-			case !served && refusedBy[i] == "" && tier.Full() && // older releases refuse it
+			case !served && refusedBy[i] == "" && tier.Full() && // older releases reject it
 				!slices.Contains(stricter, j.name):
 				t.Errorf("%s is refused, %v, and no Envoy does", j.name, j.secret.check(-1))
 			}
@@ -282,7 +282,7 @@ func TestEnvoyAgrees(t *testing.T) {
 	}
 }
 
-// FuzzSecret: whatever a secret has, nothing panics.
+// FuzzSecret: no secret causes a panic.
 func FuzzSecret(f *testing.F) {
 	for _, j := range append(pairs(issuer{f}), roots(issuer{f})...) {
 		f.Add(j.secret.Certificate, []byte(j.secret.Key), j.secret.Authorities)

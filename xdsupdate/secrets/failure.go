@@ -13,22 +13,22 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// What becomes of a lookup besides an answer.
+// The failures of a lookup that are not errors of the host's function.
 var (
 	errOverdue = errors.New("there is no answer yet")
 	errTooMany = errors.New("too many lookups have not ended")
 	errEnded   = errors.New("the function has ended its goroutine")
 )
 
-// panicError says that code of the program panicked. What with may be anything, so it
-// is not shown.
+// panicError reports a panic of the host's code. The value of the panic is not part of the error,
+// because it may contain a secret.
 type panicError struct{ stack string }
 
 // Error returns the same text for all panics.
 func (*panicError) Error() string { return "the function panicked" }
 
-// newPanicError is called by the function that recovers. The stack has names and
-// lines: runtime/debug would print arguments, and they may be keys.
+// newPanicError must be called by the function that recovers. Its stack has names and lines only,
+// because the arguments in the stack of runtime/debug may be keys.
 func newPanicError() *panicError {
 	var b strings.Builder
 	callers := make([]uintptr, 64)
@@ -41,8 +41,8 @@ func newPanicError() *panicError {
 	return &panicError{b.String()}
 }
 
-// attrs are what is logged of an error of name, which may be a panic: then the observer
-// is told of it.
+// attrs returns the log attributes for an error of name. If the error is a panic, attrs also
+// notifies the observer.
 func (o *Options) attrs(name string, err error) []any {
 	out := []any{slog.Any("error", err)}
 	var p *panicError

@@ -156,7 +156,7 @@ func (p *plane) subscribe(c *xdstest.Client, names ...string) {
 	p.applied()
 }
 
-// applied waits until all clients have what there is for them.
+// applied waits until all clients have their current resources.
 func (p *plane) applied() {
 	p.t.Helper()
 	if err := p.server.WaitApplied(p.context(), nil); err != nil && !errors.Is(err, ads.ErrNotUpdated) {
@@ -200,7 +200,7 @@ func encode(m proto.Message) []byte {
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
-	// grown is closed by the next Write; nil: nobody waits for one.
+	// grown is closed by the next Write. It is nil unless a reader waits.
 	grown chan struct{}
 }
 
@@ -220,7 +220,7 @@ func (b *lockedBuffer) String() string {
 	return b.b.String()
 }
 
-// next returns what is in the log, and a channel that is closed when there is more.
+// next returns the content of the log, and a channel that is closed when the log grows.
 func (b *lockedBuffer) next() (string, <-chan struct{}) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

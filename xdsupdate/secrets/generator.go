@@ -14,30 +14,30 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// Generator serves secrets. It is an ads.Generator.
+// Generator serves secrets. It implements ads.Generator.
 type Generator struct {
 	store *store
 	ran   atomic.Bool
-	// updaterFailed: the updater panicked when it was called last by Run.
+	// updaterFailed is set if the last call of the updater by Run panicked.
 	updaterFailed atomic.Bool
-	// poke has something in it if Changed was called and Run has not seen it.
+	// poke has capacity one. It holds a token if Changed was called after Run last refreshed.
 	poke chan struct{}
-	// fixed are the names that are there without references.
+	// fixed are the names that exist without references.
 	fixed []string
 
-	// The rest belongs to the server's calls, which come one at a time.
+	// The fields below belong to the calls of the server, which are serial.
 	references *references
-	// renamed: there are other names than in the push before.
+	// renamed reports whether the current push changed the set of names.
 	renamed bool
-	// changed are the secrets that the current push is about, affected the names
-	// under which some proxy may have one of them.
+	// changed are the secrets in the current push request, affected the resource names that may
+	// resolve to one of them for some proxy.
 	changed  map[Name]struct{}
 	affected []string
 }
 
 var _ ads.Generator = (*Generator)(nil)
 
-// New returns a generator for ads.Options.Generators. It starts nothing.
+// New returns a generator for ads.Options.Generators. It starts no goroutine.
 func New(opts ...Options) *Generator {
 	o := options.One("secrets.New", opts).withDefaults()
 	g := &Generator{store: newStore(o), poke: make(chan struct{}, 1), references: newReferences()}
@@ -54,8 +54,8 @@ func New(opts ...Options) *Generator {
 // Name implements ads.Generator.
 func (g *Generator) Name() string { return "secrets" }
 
-// Affected implements ads.Generator: all views, if secrets or their names
-// have changed.
+// Affected implements ads.Generator. All views of Envoys are affected if secrets or the set of
+// names changed.
 func (g *Generator) Affected(push *ads.PushContext) func(ads.View) bool {
 	g.renamed = g.references.update(push)
 	g.changed = make(map[Name]struct{})
@@ -74,10 +74,10 @@ func (g *Generator) Affected(push *ads.PushContext) func(ads.View) bool {
 	return func(v ads.View) bool { return v.Client == envoy.ForEnvoy } // gRPC clients have no SDS
 }
 
-// anyNamespace stands for that of a proxy where only names count.
+// anyNamespace is a placeholder for the proxy's namespace where only names matter.
 const anyNamespace = "*"
 
-// names returns all names that proxies may ask for.
+// names returns all names that proxies may subscribe to.
 func (g *Generator) names() map[string]struct{} {
 	out := make(map[string]struct{}, len(g.references.uses)+len(g.fixed))
 	for n := range g.references.uses {
@@ -89,7 +89,7 @@ func (g *Generator) names() map[string]struct{} {
 	return out
 }
 
-// findAffected finds out what proxies may call the secrets of a push.
+// findAffected computes the resource names that may resolve to a changed secret.
 func (g *Generator) findAffected() {
 	g.affected = nil
 	if len(g.changed) == 0 {
@@ -107,7 +107,7 @@ func (g *Generator) findAffected() {
 	}
 }
 
-// forgetUnused lets the store forget what has no name any more.
+// forgetUnused makes the store drop the secrets that no resource name resolves to.
 func (g *Generator) forgetUnused() {
 	used := make(map[string]struct{})
 	for resource := range g.names() {
@@ -139,7 +139,7 @@ func (g *Generator) Generate(view ads.View, push *ads.PushContext, out *ads.Reso
 	return nil
 }
 
-// isChanged reports whether a push is about a secret, or about files of that name for
+// isChanged reports whether the push request contains a secret, or the files of that name for
 // proxies of every namespace.
 func (g *Generator) isChanged(n Name) bool {
 	_, own := g.changed[n]
@@ -147,7 +147,7 @@ func (g *Generator) isChanged(n Name) bool {
 	return own || shared
 }
 
-// rename makes the names of a view those that there are.
+// rename updates the resource names of a view to the current set of names.
 func (g *Generator) rename(view ads.View, out *ads.Resources) {
 	names := g.names()
 	for _, n := range slices.Collect(out.Names(Type)) {
@@ -161,7 +161,7 @@ func (g *Generator) rename(view ads.View, out *ads.Resources) {
 	}
 }
 
-// set sets a secret, which is looked up when a proxy of the view has asked for it.
+// set sets a secret as a lazy resource: it is looked up when a proxy of the view subscribes to it.
 func (g *Generator) set(view ads.View, resource string, out *ads.Resources) {
 	namespace := view.Namespace
 	out.SetLazy(Type, resource, func() (proto.Message, error) {

@@ -121,9 +121,8 @@ func ownGoroutines() (n int) {
 	return n
 }
 
-// TestHangingFunction: a name for which the function never returns costs one
-// goroutine. It delays no other name and not the end of Run, is logged once, keeps
-// the last good secret, and recovers.
+// TestHangingFunction: a lookup of a name that never returns costs one goroutine. It neither delays
+// other names nor the end of Run, is logged once, keeps the last good secret, and recovers.
 func TestHangingFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
@@ -215,8 +214,8 @@ func TestHangingFile(t *testing.T) {
 	})
 }
 
-// TestAllHang: if everything hangs, no further lookup begins; a refresh takes a
-// moment and not one for each, and all of it recovers.
+// TestAllHang: if all lookups hang, no further lookup begins; a refresh waits once and not for each
+// lookup, and all of them recover.
 func TestAllHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
@@ -258,8 +257,8 @@ func TestAllHang(t *testing.T) {
 	})
 }
 
-// TestRefreshWaits: Refresh waits for what takes its time, until the timeout, and
-// reports it; what is slower is reported when it is there.
+// TestRefreshWaits: Refresh waits for lookups until the timeout, and reports their results; the
+// result of a slower lookup is reported later.
 func TestRefreshWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
@@ -293,8 +292,7 @@ func TestRefreshWaits(t *testing.T) {
 	})
 }
 
-// TestChangedWhileLookedUp: an answer that was on its way when the program says that there is
-// another one is not the last.
+// TestChangedWhileLookedUp: if the host calls Changed during a lookup, another lookup follows.
 func TestChangedWhileLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()

@@ -11,61 +11,60 @@ import (
 )
 
 const (
-	// maxLookups bounds how many lookups there are at once that have not ended.
+	// maxLookups is the maximum number of lookups in progress.
 	maxLookups = 1000
-	// width is how many lookups a refresh makes at once.
+	// width is the number of lookups that a refresh makes at once.
 	width = 8
-	// proxyPatience and refreshPatience are how long a proxy that asks first, and a
-	// refresh, wait for one lookup before they go on without it. patienceWhileLate
-	// is the same while there is one for which this was not enough: then there may
-	// be many.
+	// proxyPatience bounds the wait of a proxy's first subscription for a lookup, refreshPatience
+	// that of a refresh. patienceWhileLate replaces both while another lookup is late, because then
+	// many may be.
 	proxyPatience     = time.Second
 	refreshPatience   = 100 * time.Millisecond
 	patienceWhileLate = 20 * time.Millisecond
 )
 
-// lookups keeps what the program has answered about the keys that are in use. The
-// host's code may take any time, and may never return: nobody waits for it long,
-// and a key is looked up by one goroutine at a time, so that one
-// that hangs costs one goroutine. The last answer stays until there is another.
+// lookups caches the host's last answers for the keys in use. Because the host's code may take any
+// time, and may never return, callers wait for a bounded time only, and at most one goroutine at a
+// time looks up a key. A call that never returns costs one goroutine. The last answer stays until
+// there is a new one.
 type lookups[K comparable, V any] struct {
-	// find asks the program. It gets the last answer.
+	// find calls the host. It gets the last answer.
 	find  func(key K, last V) (V, error)
 	equal func(a, b V) bool
-	// failed is called when a failure of a key begins.
+	// failed is called when a key begins to fail.
 	failed func(K, error)
-	// changed is called when there is something for take.
+	// changed is called when take has new keys.
 	changed func()
-	// timeout is how long a lookup may take before it is a failure.
+	// timeout is the time after which a lookup counts as a failure.
 	timeout time.Duration
 
 	mu      sync.Mutex
 	entries map[K]*lookup[V]
-	// running counts the lookups that have not ended, late those of them for which
-	// a caller has waited until its timeout.
+	// running is the number of lookups in progress. late is the number of lookups among them that
+	// some caller stopped waiting for.
 	running, late int
-	// pending are the keys whose values have changed since they were told.
+	// pending are the keys whose values have changed since the last take.
 	pending map[K]struct{}
 }
 
-// lookup is a key that is in use.
+// lookup is the state of a key in use.
 type lookup[V any] struct {
 	value V
-	// answered: a lookup has ended, if only with an error. missed: somebody went on
-	// before that.
+	// answered is set when the first lookup has ended, even with an error. missed is set if a
+	// caller stopped waiting before that.
 	answered, missed bool
-	// failure is the text of the failure that has begun.
+	// failure is the text of the current failure, "" if there is none.
 	failure string
-	// done is closed when the lookup in progress ends; nil: there is none. next is
-	// the same of the one that has to follow.
+	// done is closed when the lookup in progress ends, nil if there is none. next is the done
+	// channel of the lookup that has to follow, nil if there is none.
 	done, next chan struct{}
 	late       bool
-	// unused: to be forgotten when the lookup ends.
+	// unused is set if the key has to be dropped when the lookup ends.
 	unused bool
 }
 
-// get returns the value of a key. If it was never looked up, that is begun, and
-// waited for; if that takes longer than proxyPatience it is the zero value for now.
+// get returns the value of a key. The first get of a key begins a lookup and waits for it, at most
+// proxyPatience. If the lookup takes longer, get returns the zero value.
 func (l *lookups[K, V]) get(key K) V {
 	l.mu.Lock()
 	e := l.entries[key]
@@ -94,8 +93,7 @@ func (l *lookups[K, V]) get(key K) V {
 	return e.value
 }
 
-// patience returns how long to wait for a lookup, usual if none is late. The caller
-// holds mu.
+// patience returns the time to wait for a lookup: usual if no lookup is late. The caller holds mu.
 func (l *lookups[K, V]) patience(usual time.Duration) time.Duration {
 	if l.late > 0 {
 		return patienceWhileLate
@@ -103,7 +101,7 @@ func (l *lookups[K, V]) patience(usual time.Duration) time.Duration {
 	return usual
 }
 
-// await waits until done is closed and reports whether it is.
+// await waits until done is closed, for at most the given time, and reports whether it is closed.
 func await(done <-chan struct{}, wait time.Duration, stop <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -131,9 +129,9 @@ type begun[V any] struct {
 	at    time.Time
 }
 
-// refresh looks all keys up again that nobody is looking up; with again, those too,
-// after that. It returns the lookups that it has begun, most of which have ended:
-// for each it has waited no longer than refreshPatience.
+// refresh looks up all keys that have no lookup in progress. With again set, the other keys are
+// looked up once more after the lookup in progress. It returns the lookups that it began. Most of
+// them have ended, because it waits up to refreshPatience for each.
 func (l *lookups[K, V]) refresh(again bool, stop <-chan struct{}) []begun[V] {
 	l.mu.Lock()
 	entries := maps.Clone(l.entries)
@@ -156,8 +154,7 @@ func (l *lookups[K, V]) refresh(again bool, stop <-chan struct{}) []begun[V] {
 	return all
 }
 
-// beginAgain begins a lookup for a refresh. It is not ok if there is none to wait
-// for.
+// beginAgain begins a lookup for a refresh. It returns false if there is no lookup to wait for.
 func (l *lookups[K, V]) beginAgain(key K, e *lookup[V], again bool) (begun[V], bool) {
 	l.mu.Lock()
 	busy := e.done != nil
@@ -188,8 +185,8 @@ func (l *lookups[K, V]) await(b begun[V], stop <-chan struct{}) {
 	l.setLate(b.entry, b.entry.done != nil && !isClosed(b.done))
 }
 
-// begin begins a lookup, or with again makes another one follow that in progress.
-// The caller holds mu, and calls what it returns without.
+// begin begins a lookup. If one is in progress and again is set, another one follows it. The caller
+// holds mu, and calls fail after releasing it.
 func (l *lookups[K, V]) begin(key K, e *lookup[V], again bool) (fail func()) {
 	switch {
 	case e.done != nil:
@@ -210,7 +207,7 @@ func (l *lookups[K, V]) begin(key K, e *lookup[V], again bool) (fail func()) {
 func (l *lookups[K, V]) work(key K, e *lookup[V], done chan struct{}, last V) {
 	overdue := time.AfterFunc(l.timeout, func() { l.overdue(key, e, done) })
 	var value V
-	err := errEnded // which runtime.Goexit leaves it at
+	err := errEnded // the error if find calls runtime.Goexit
 	defer func() {
 		if guard.Recovered(recover()) != nil {
 			err = newPanicError()
@@ -221,7 +218,7 @@ func (l *lookups[K, V]) work(key K, e *lookup[V], done chan struct{}, last V) {
 	value, err = l.find(key, last)
 }
 
-// overdue notes that a lookup, if it is still in progress, takes too long.
+// overdue records a failure if the lookup is still in progress.
 func (l *lookups[K, V]) overdue(key K, e *lookup[V], done chan struct{}) {
 	l.mu.Lock()
 	fail := func() {}
@@ -233,7 +230,7 @@ func (l *lookups[K, V]) overdue(key K, e *lookup[V], done chan struct{}) {
 	fail()
 }
 
-// end takes the answer of a lookup, and begins the one that has to follow.
+// end stores the result of a lookup, and begins the lookup that has to follow.
 func (l *lookups[K, V]) end(key K, e *lookup[V], done chan struct{}, value V, err error) {
 	l.mu.Lock()
 	fail, changed := func() {}, false
@@ -242,7 +239,7 @@ func (l *lookups[K, V]) end(key K, e *lookup[V], done chan struct{}, value V, er
 	} else {
 		e.failure = ""
 		if !l.equal(e.value, value) {
-			// Who waits for the first answer is not told of it besides.
+			// A caller that is still waiting for the first answer needs no notification.
 			changed = e.answered || e.missed
 			e.value = value
 		}
@@ -269,11 +266,11 @@ func (l *lookups[K, V]) end(key K, e *lookup[V], done chan struct{}, value V, er
 	if changed {
 		l.changed()
 	}
-	close(done) // after all that who waits may want to see
+	close(done) // last, because waiting callers read the state above
 }
 
-// fail notes a failure, and returns what tells of it if it has just begun. The
-// caller holds mu.
+// fail records a failure. The function that it returns calls failed if the failure is new. The
+// caller holds mu, and calls the function after releasing it.
 func (l *lookups[K, V]) fail(key K, e *lookup[V], err error) func() {
 	text := err.Error()
 	if e.failure == text {
@@ -302,8 +299,8 @@ func (l *lookups[K, V]) take() map[K]struct{} {
 	return out
 }
 
-// retain forgets the keys that are no longer in use. Those that are being looked up
-// are forgotten after that: until then nobody else looks them up.
+// retain drops the keys that are not in use. A key with a lookup in progress is dropped when the
+// lookup ends, so that there is never a second one at the same time.
 func (l *lookups[K, V]) retain(used func(K) bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -16,10 +16,10 @@ import (
 // Type is the type URL of secrets.
 const Type = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret"
 
-// errOnlyAuthorities: a proxy that waits for a certificate refuses authorities.
+// errOnlyAuthorities is an error because a proxy that waits for a certificate rejects authorities.
 var errOnlyAuthorities = errors.New("it has authorities and no certificate, under the name of a certificate")
 
-// message returns what a proxy is sent under a name; nil: there is none.
+// message returns the resource for a name, nil if there is none.
 func (r request) message(resource string, s *store) (*tlsv3.Secret, error) {
 	switch {
 	case r.Certificate != "":
@@ -45,14 +45,14 @@ func (r request) message(resource string, s *store) (*tlsv3.Secret, error) {
 	return nil, nil
 }
 
-// ofCertificate reports whether a name can be that of a certificate and its key only.
-// What the program's own names are is not known.
+// ofCertificate reports whether a name can only be that of a certificate and its key. For the
+// host's own names the type of the secret is unknown.
 func (r request) ofCertificate(resource string) bool {
 	return r.Credential != "" && !r.Roots || resource == envoy.WorkloadCertificate
 }
 
-// certificate returns a certificate and its key. The proxy watches the directory of
-// its own file: "" if it has none.
+// certificate returns a resource with a certificate and its key. If file is set, the proxy watches
+// the directory of its own file.
 func certificate(resource string, chain, key *core.DataSource, file string) *tlsv3.Secret {
 	return &tlsv3.Secret{Name: resource, Type: &tlsv3.Secret_TlsCertificate{TlsCertificate: &tlsv3.TlsCertificate{
 		CertificateChain: chain, PrivateKey: key, WatchedDirectory: watched(file),

@@ -10,30 +10,30 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// Name names a secret of the host.
+// Name is the key of a secret.
 type Name struct {
-	// Namespace is where the secret is: of a credential its own, of any other that of
-	// the proxies that may have it.
+	// Namespace is the credential's own namespace. For any other secret it is the namespace of the
+	// proxies that may have it.
 	Namespace string
-	// Name is "kubernetes://NAME" for a credential, without a namespace, and what
-	// proxies ask for in all other cases: "default", for instance. A credential with
-	// authorities only may be "kubernetes://NAME-cacert".
+	// Name is "kubernetes://NAME" for a credential, without a namespace. For any other secret it is
+	// the resource name, such as "default". A credential that has only authorities may be
+	// "kubernetes://NAME-cacert".
 	Name string
 }
 
 // String returns "namespace/name".
 func (n Name) String() string { return n.Namespace + "/" + n.Name }
 
-// request is what a proxy means by the name of a resource.
+// request is a parsed resource name.
 type request struct {
 	envoy.SecretName
-	// of are the secrets that may have it, the first one that exists counts; none:
-	// it is on the proxy.
+	// of are the secrets that the name may resolve to; the first one that exists is used. Empty if
+	// the secret is a file on the proxy's host.
 	of []Name
 }
 
-// newRequest reads the name of a resource that a proxy of a namespace asks for; not
-// ok: there can be nothing under it.
+// newRequest parses a resource name that a proxy of a namespace subscribes to. It returns false if
+// no secret can have this name.
 func newRequest(namespace, resource string) (request, bool) {
 	parsed, known := envoy.ParseSecretName(resource)
 	r := request{SecretName: parsed}
@@ -59,8 +59,8 @@ func newRequest(namespace, resource string) (request, bool) {
 	return r, true
 }
 
-// allowed reports whether proxies of a namespace may have it; allow is asked for the
-// credentials of others.
+// allowed reports whether proxies of a namespace may have the secret. It calls allow for a
+// credential of another namespace.
 func (r request) allowed(namespace string, allow func(string, Name) bool) bool {
 	if len(r.of) == 0 {
 		return true
@@ -69,7 +69,7 @@ func (r request) allowed(namespace string, allow func(string, Name) bool) bool {
 	return credential.Namespace == namespace || allow(namespace, credential)
 }
 
-// key is the name in push requests.
+// key returns the key of the secret in push requests.
 func (n Name) key() xdsupdate.ConfigKey {
 	return xdsupdate.ConfigKey{Kind: Kind(), Namespace: n.Namespace, Name: n.Name}
 }

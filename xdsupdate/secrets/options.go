@@ -9,50 +9,47 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// Options for New. The zero value works: proxies have the names of their own files.
+// Options are the options of New. The zero value works: proxies get the names of their own files.
 type Options struct {
-	// Function returns the secret of a name; an error that is ErrNotFound says that
-	// there is none. Any other error is logged, and what proxies have stays: it must
-	// not have any part of a key. It is called when a proxy asks for the secret and
-	// then by Run, on goroutines of their own, with no lock held: once at a time for a
-	// name, and for several names at once. It may take any time. A panic counts as an
-	// error. Nil: there are only Files.
+	// Function returns the secret of a name, or an error that wraps ErrNotFound if there is none.
+	// Any other error is logged, and proxies keep the last good secret. An error must not contain
+	// any part of a key. Function is called when a proxy subscribes to the secret, and then by Run.
+	// Each call runs on a goroutine of its own with no lock held; calls for one name are serial,
+	// calls for several names are concurrent. A call may take any time. A panic counts as an error.
+	// With nil only Files are served.
 	Function func(Name) (*Secret, error)
-	// Files are files of this process; they take precedence over Function. A Name
-	// without a namespace is for proxies of every namespace.
+	// Files are files of this process. They take precedence over Function. A Name without a
+	// namespace is available to proxies of every namespace.
 	Files map[Name]Files
-	// Names are names that proxies may ask for besides those that Gateways and
-	// DestinationRules refer to and those of Files, in the form of resources:
-	// "kubernetes://NAME", for instance.
+	// Names are further names that proxies may subscribe to, in the form of resource names such as
+	// "kubernetes://NAME". The names in Files, Gateways and DestinationRules need not be listed.
 	Names []string
-	// Allow reports whether proxies of a namespace may have a credential of another
-	// one. It is called like Function, and has answered no until it returns. Nil: they
-	// may not.
+	// Allow reports whether proxies of a namespace may have a credential of another one. It is
+	// called like Function. Until it returns, the answer is no. Nil denies all.
 	Allow func(proxyNamespace string, credential Name) bool
-	// Interval is the time after which files are read and Function is called again;
-	// 0: 10 seconds. Negative: only when Changed is called.
+	// Interval is the time between two reads of files and calls of Function. 0 means 10 seconds. If
+	// it is negative, secrets are refreshed only when Changed is called.
 	Interval time.Duration
-	// Timeout is how long reading files, Function or Allow may take before that is
-	// logged as a failure, once. The answer counts whenever it comes. 0: 5 seconds.
+	// Timeout is the time after which a lookup of files, Function or Allow is logged as a failure,
+	// once. A later result is still used. 0 means 5 seconds.
 	Timeout time.Duration
-	// MaxBytes is the size of the largest file that is read, and of the largest
-	// certificate chain, key and authorities that are served; a larger one is logged,
-	// and what proxies have stays. 0: 1 MiB; negative: no limit.
+	// MaxBytes is the maximum size of a file, and of a certificate chain, a key and authorities. A
+	// larger one is logged, and proxies keep the last good secret. 0 means 1 MiB, a negative value
+	// no limit.
 	MaxBytes int
-	// SystemRoots is the file of a proxy with the authorities of its operating
-	// system, for "file-root:system"; empty: "/etc/ssl/certs/ca-certificates.crt".
+	// SystemRoots is the file of the system's certificate authorities on the proxy's host, for
+	// "file-root:system". The default is "/etc/ssl/certs/ca-certificates.crt".
 	SystemRoots string
-	// Logger gets secrets that cannot be read or served, without their contents; nil
-	// discards.
+	// Logger receives secrets that cannot be read or served, without their contents. Nil discards.
 	Logger *slog.Logger
-	// Observer is told of panics of Function, Allow and the updater, where one begins
-	// (ads.Observer.Panicked, in "secret", with the name), and of nothing else. It is
-	// that of the server, mostly. Nil: nobody is told.
+	// Observer is notified of panics of Function, Allow and the updater when one begins
+	// (ads.Observer.Panicked, in "secret", with the name). Its other methods are not called.
+	// Usually it is the observer of the server. Nil notifies nobody.
 	Observer ads.Observer
 }
 
-// Files are the files of a secret, in PEM. Certificate and Key go together; what is
-// empty the secret does not have.
+// Files are the PEM files of a secret. Certificate and Key go together. An empty path means that
+// the secret does not have that part.
 type Files struct{ Certificate, Key, Authorities string }
 
 const (

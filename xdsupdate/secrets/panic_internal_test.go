@@ -20,8 +20,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// TestPanics: a panic of the program's code costs the secret for which it was called, and is
-// logged once with its stack, but not with what may be a key.
+// TestPanics: a panic of the host's code affects only the secret of the call, and is logged once
+// with its stack, but without its value, which may be a key.
 func TestPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
@@ -127,7 +127,7 @@ func (u *panickingUpdater) ConfigUpdate(r *xdsupdate.PushRequest) {
 	u.recordingUpdater.ConfigUpdate(r)
 }
 
-// TestUpdaterPanics: Run goes on, and reports again what it could not.
+// TestUpdaterPanics: Run continues, and reports the changes again.
 func TestUpdaterPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()

@@ -18,8 +18,8 @@ const (
 
 const beginning = "-----BEGIN "
 
-// blocks yields the PEM blocks of a text, and nil for one that is broken, behind which
-// proxies read no further. encoding/pem skips those.
+// blocks yields the PEM blocks of a text, and nil for a broken block, after which proxies stop
+// reading. encoding/pem skips broken blocks.
 func blocks(text []byte) iter.Seq[*pem.Block] {
 	return func(yield func(*pem.Block) bool) {
 		for {
@@ -38,13 +38,13 @@ func blocks(text []byte) iter.Seq[*pem.Block] {
 	}
 }
 
-// isWhole reports whether a text, from behind its beginning, is one block, without blank
-// lines: Envoy 1.36 takes what is before one for headers.
+// isWhole reports whether a text, from its first block on, is exactly one block without blank
+// lines. Envoy 1.36 parses the lines before a blank line as headers.
 func isWhole(text []byte) bool {
 	return len(fromBeginning(text)) == 0 && !bytes.Contains(bytes.ReplaceAll(bytes.TrimSpace(text), []byte("\r"), nil), []byte("\n\n"))
 }
 
-// fromBeginning returns a text from the first line on that begins a block.
+// fromBeginning returns a text from the first line that begins a block.
 func fromBeginning(text []byte) []byte {
 	if bytes.HasPrefix(text, []byte(beginning)) {
 		return text

@@ -14,11 +14,11 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// references are the names of secrets that configs refer to. A push costs the
-// configs that it names.
+// references are the names of secrets that configs reference. The cost of an update is proportional
+// to the number of configs in the push request.
 type references struct {
 	of map[xdsupdate.ConfigKey][]string
-	// uses counts the configs that refer to a name.
+	// uses is the number of configs that reference a name.
 	uses map[string]int
 }
 
@@ -26,8 +26,8 @@ func newReferences() *references {
 	return &references{of: make(map[xdsupdate.ConfigKey][]string), uses: make(map[string]int)}
 }
 
-// update brings the references up to date with what a push is about, and reports
-// whether there are other names than before.
+// update recomputes the references of the configs in a push request, and reports whether the set of
+// names changed.
 func (r *references) update(push *ads.PushContext) bool {
 	configs := push.Configs()
 	if configs == nil {
@@ -52,7 +52,7 @@ func (r *references) update(push *ads.PushContext) bool {
 	return changed
 }
 
-// set replaces what a config refers to, and reports whether a name came or went.
+// set replaces the references of a config, and reports whether a name was added or removed.
 func (r *references) set(key xdsupdate.ConfigKey, names []string) (changed bool) {
 	for _, n := range names {
 		r.uses[n]++
@@ -70,8 +70,7 @@ func (r *references) set(key xdsupdate.ConfigKey, names []string) (changed bool)
 	return changed
 }
 
-// namesIn returns the secrets that a config, which may be nil, refers to, each
-// once.
+// namesIn returns the distinct names of secrets that a config references. The config may be nil.
 func namesIn(c *configstore.Config) []string {
 	if c == nil {
 		return nil
@@ -102,14 +101,14 @@ func namesIn(c *configstore.Config) []string {
 	return slices.Compact(out)
 }
 
-// clientSecrets returns the secrets that a cluster with some settings may refer to.
-// It is no harm if it does not: they are looked up when a proxy asks.
+// clientSecrets returns the secrets that a cluster with these settings may reference. A name
+// without a reference does no harm, because secrets are looked up only when a proxy subscribes.
 func clientSecrets(tls *networking.ClientTLSSettings) []string {
 	var out []string
 	switch tls.GetMode() {
 	case networking.ClientTLSSettings_SIMPLE, networking.ClientTLSSettings_MUTUAL:
 	default:
-		return nil // those of the mesh are there anyway
+		return nil // the names of the mesh's certificates always exist
 	}
 	if name := tls.GetCredentialName(); name != "" {
 		out = append(out, envoy.CredentialName(name), envoy.CredentialRootsName(name))

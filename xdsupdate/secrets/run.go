@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Updater is where changes are reported to: ads.Server is one.
+// Updater receives the pushes for changed secrets. ads.Server implements it.
 type Updater interface {
 	ConfigUpdate(*xdsupdate.PushRequest)
 }
@@ -17,10 +17,10 @@ type Updater interface {
 // ReasonSecret is the reason of pushes for secrets.
 const ReasonSecret xdsupdate.TriggerReason = "secret"
 
-// Run watches the secrets that proxies have asked for, until stop is closed. It
-// returns at once then: what has not answered by that time is not waited for. It may
-// be called once; a second call panics. A nil updater is xdsupdate.Discard. A panic of
-// the updater is logged, and what it was about is reported again.
+// Run refreshes the secrets that proxies have subscribed to, until stop is closed. Then it returns
+// at once, without waiting for lookups in progress. Run may be called once; a second call panics. A
+// nil updater is xdsupdate.Discard. A panic of the updater is logged, and the changes are reported
+// again.
 func (g *Generator) Run(updater Updater, stop <-chan struct{}) {
 	if g.ran.Swap(true) {
 		panic("secrets: Run of a Generator was called twice")
@@ -48,8 +48,8 @@ func (g *Generator) Run(updater Updater, stop <-chan struct{}) {
 	}
 }
 
-// Changed says that the function, or Allow, would answer otherwise than before: Run
-// calls it again at once. It does not block.
+// Changed makes Run call Function and Allow again at once. Call it when their results have changed.
+// It does not block.
 func (g *Generator) Changed() {
 	select {
 	case g.poke <- struct{}{}:
@@ -57,11 +57,11 @@ func (g *Generator) Changed() {
 	}
 }
 
-// Refresh does what Run does, once: it looks all secrets up again that proxies have
-// asked for, and reports those that have changed, if any, to the updater as one
-// full push, on the caller's goroutine. It waits for the answers, but no longer
-// than Options.Timeout, and not for what was late already: that is reported by Run,
-// or by the next Refresh. A nil updater is xdsupdate.Discard.
+// Refresh is one cycle of Run: it looks up all secrets that proxies have subscribed to, and reports
+// the changed ones to the updater as one full push, on the caller's goroutine. It waits for the
+// lookups, but no longer than Options.Timeout, and not for a lookup that is already late. The
+// result of such a lookup is reported by Run or by the next Refresh. A nil updater is
+// xdsupdate.Discard.
 func (g *Generator) Refresh(updater Updater) {
 	deadline := time.Now().Add(g.store.opts.Timeout)
 	for _, done := range g.store.refresh(true, nil) {
@@ -70,8 +70,8 @@ func (g *Generator) Refresh(updater Updater) {
 	g.report(updater)
 }
 
-// refresh looks everything up again. It returns what it has begun, most of which
-// has ended.
+// refresh begins all lookups again. It returns the channels of the lookups; most of them are
+// closed.
 func (s *store) refresh(again bool, stop <-chan struct{}) []<-chan struct{} {
 	var out []<-chan struct{}
 	for _, b := range s.permissions.refresh(again, stop) {
@@ -83,7 +83,7 @@ func (s *store) refresh(again bool, stop <-chan struct{}) []<-chan struct{} {
 	return out
 }
 
-// report reports what has changed.
+// report reports the changed secrets to the updater.
 func (g *Generator) report(updater Updater) {
 	names := g.store.changed()
 	if len(names) == 0 || updater == nil {
@@ -106,8 +106,8 @@ func (g *Generator) report(updater Updater) {
 	reported = true
 }
 
-// tryReport is report for Run, which goes on if the updater panics. That is logged
-// when it begins.
+// tryReport is report for Run, which survives a panic of the updater. A panic is logged when it
+// begins.
 func (g *Generator) tryReport(updater Updater) {
 	defer func() {
 		if guard.Recovered(recover()) != nil {

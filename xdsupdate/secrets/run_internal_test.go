@@ -20,7 +20,7 @@ func (u *recordingUpdater) ConfigUpdate(r *xdsupdate.PushRequest) {
 	u.requests = append(u.requests, r.String())
 }
 
-// TestRun: every interval, and when the program says so, what is in use is read again.
+// TestRun: secrets in use are read again at every interval, and when the host calls Changed.
 func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var exists atomic.Bool
@@ -72,7 +72,7 @@ func TestRun(t *testing.T) {
 	})
 }
 
-// TestForget: what has no name any more is not read any more.
+// TestForget: secrets that no name resolves to are not read any more.
 func TestForget(t *testing.T) {
 	s := newStore(Options{}.withDefaults())
 	s.get(Name{"a", "kubernetes://x"})

@@ -10,17 +10,17 @@ import (
 	"log/slog"
 )
 
-// Secret is what there is under a name: a certificate and its key, authorities, or
-// both. All are PEM. It must not be modified once it was handed over.
+// Secret is the content of a secret: a certificate and its key, authorities, or both. All are PEM.
+// It must not be modified after it was handed over.
 type Secret struct {
-	// Certificate is the chain, the proxy's own certificate first.
+	// Certificate is the chain, beginning with the proxy's own certificate.
 	Certificate []byte
 	Key         PrivateKey
-	// Authorities are the certificates that others are verified with.
+	// Authorities are the certificates with which peers are verified.
 	Authorities []byte
 }
 
-// PrivateKey is a key that is not shown.
+// PrivateKey is a key that formatting and encoding do not show.
 type PrivateKey []byte
 
 const hidden = "[hidden]"
@@ -28,7 +28,7 @@ const hidden = "[hidden]"
 // Format implements fmt.Formatter.
 func (PrivateKey) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, hidden) }
 
-// String returns a text without the key.
+// String returns a placeholder.
 func (PrivateKey) String() string { return hidden }
 
 // MarshalText implements encoding.TextMarshaler.
@@ -37,7 +37,7 @@ func (PrivateKey) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 // LogValue implements slog.LogValuer.
 func (PrivateKey) LogValue() slog.Value { return slog.StringValue(hidden) }
 
-// ErrNotFound says that there is no secret under a name.
+// ErrNotFound means that a secret does not exist.
 var ErrNotFound = errors.New("no such secret")
 
 // The reasons why a secret is not served.
@@ -46,8 +46,8 @@ var (
 	errNoAuthorities = errors.New("the authorities are not certificates in PEM")
 )
 
-// check returns what proxies would refuse of a secret, or what would not work. A
-// negative limit of the bytes of a part is none.
+// check returns the reason why proxies would reject a secret, or why it would not work. A negative
+// limit means that the size of a part is not limited.
 func (s *Secret) check(limit int) error {
 	if size := max(len(s.Certificate), len(s.Key), len(s.Authorities)); limit >= 0 && size > limit {
 		return fmt.Errorf("a part of it is larger than the limit of %d bytes", limit)

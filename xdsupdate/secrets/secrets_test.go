@@ -26,8 +26,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestRotation: a proxy gets the new certificate on the stream that it has, and
-// nothing else; what is half way through a rotation, or broken, it never gets.
+// TestRotation: a proxy gets only the new certificate, on its existing stream, and never gets a
+// broken pair or one in the middle of a rotation.
 func TestRotation(t *testing.T) {
 	dir := directory(t.TempDir())
 	first, second := issue(t, "first"), issue(t, "second")
@@ -197,8 +197,8 @@ func TestReferences(t *testing.T) {
 	expect("without any")
 }
 
-// TestReferencesReadAgain: configs that are read anew count once, so that the names of
-// those that go then go with them.
+// TestReferencesReadAgain: configs that are read again count once, so that names without references
+// are removed afterwards.
 func TestReferencesReadAgain(t *testing.T) {
 	secret := issue(t, "any")
 	p := serve(t, secrets.Options{Function: func(secrets.Name) (*secrets.Secret, error) { return secret, nil }})
@@ -273,8 +273,8 @@ func TestFilesOfProxies(t *testing.T) {
 	}
 }
 
-// TestGRPCClients: they refuse clusters with SDS, so there is nothing for them, not even
-// what exists.
+// TestGRPCClients: gRPC clients reject clusters with SDS, so they get no secrets, not even existing
+// ones.
 func TestGRPCClients(t *testing.T) {
 	secret := issue(t, "x")
 	p := serve(t, secrets.Options{Function: func(secrets.Name) (*secrets.Secret, error) { return secret, nil }})
@@ -321,8 +321,8 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// TestFilesOfAllNamespaces: files without a namespace are for proxies of every one, and
-// a file that is being written, and still empty, changes nothing.
+// TestFilesOfAllNamespaces: files without a namespace are available to proxies of every namespace,
+// and a file that is still empty, because it is being written, changes nothing.
 func TestFilesOfAllNamespaces(t *testing.T) {
 	dir, first := directory(t.TempDir()), issue(t, "first")
 	dir.write(t, first)
@@ -397,9 +397,9 @@ func TestUnusedSecretsAreNotRead(t *testing.T) {
 	}
 }
 
-// TestAuthoritiesAlone: authorities under the name of a certificate are not served,
-// which proxies would refuse, but logged with the name; a certificate that was there
-// before stays, and the authorities are served by their own name.
+// TestAuthoritiesAlone: authorities under the name of a certificate are not served, because proxies
+// would reject them, but logged with the name. An earlier certificate stays, and the authorities
+// are served under their own name.
 func TestAuthoritiesAlone(t *testing.T) {
 	first, alone := issue(t, "first"), &secrets.Secret{Authorities: issue(t, "ca").Authorities}
 	var mu sync.Mutex

@@ -70,8 +70,8 @@ func TestSpecialFiles(t *testing.T) {
 	}
 }
 
-// TestProxiesBesideWhatHangs: proxies, on streams of their own and on one with what
-// hangs, get what does not hang, and the rest when it is there.
+// TestProxiesBesideWhatHangs: on separate streams, and on a stream that also has hanging secrets,
+// proxies get the other secrets, and get the hanging ones as soon as they exist.
 func TestProxiesBesideWhatHangs(t *testing.T) {
 	secret, hanging := issue(t, "x"), make(chan struct{})
 	p := serve(t, secrets.Options{
@@ -110,7 +110,7 @@ func TestProxiesBesideWhatHangs(t *testing.T) {
 	await(3)
 }
 
-// TestTooLarge: what the function returns is bounded like files.
+// TestTooLarge: the function's secrets have the same size limit as files.
 func TestTooLarge(t *testing.T) {
 	secret := issue(t, "x")
 	for limit, want := range map[int]bool{len(secret.Certificate): true, len(secret.Certificate) - 1: false, -1: true, 0: true} {

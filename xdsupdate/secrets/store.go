@@ -12,19 +12,19 @@ import (
 	"github.com/pilotkit/pilotkit/internal/regularfile"
 )
 
-// store has the secrets that proxies have asked for, and the permissions for them,
-// as the host has answered last.
+// store has the secrets that proxies have subscribed to and the permissions for them, as the host
+// last returned them.
 type store struct {
 	opts        Options
-	secrets     lookups[Name, *Secret] // nil: there is none
+	secrets     lookups[Name, *Secret] // the value is nil if there is no such secret
 	permissions lookups[permission, bool]
-	// poke has something in it if there is something for changed.
+	// poke has capacity one. It holds a token if changed has results.
 	poke chan struct{}
 	// readFile is regularfile.Read, except in tests.
 	readFile func(path string, limit int) ([]byte, error)
 }
 
-// permission is what Options.Allow is asked.
+// permission is the key of a call of Options.Allow.
 type permission struct {
 	proxyNamespace string
 	credential     Name
@@ -66,7 +66,7 @@ func (s *store) notDecided(p permission, err error) {
 		slog.String("namespace", p.credential.Namespace), slog.String("name", p.credential.Name))...)
 }
 
-// get returns the secret of a name; nil: there is none, or not yet.
+// get returns the secret of a name, nil if there is none or if it is not known yet.
 func (s *store) get(n Name) *Secret {
 	source, _ := s.source(n)
 	return s.secrets.get(source)
@@ -77,8 +77,7 @@ func (s *store) allowed(namespace string, credential Name) bool {
 	return s.opts.Allow != nil && s.permissions.get(permission{namespace, credential})
 }
 
-// changed returns the secrets that are other ones than before, or for others,
-// sorted.
+// changed returns the sorted names of the secrets whose content or permissions changed.
 func (s *store) changed() []Name {
 	var out []Name
 	for n := range s.secrets.take() {
@@ -91,7 +90,7 @@ func (s *store) changed() []Name {
 	return slices.Compact(out)
 }
 
-// restore lets the next changed return secrets again.
+// restore adds secrets to the result of the next call of changed.
 func (s *store) restore(names []Name) {
 	s.secrets.mu.Lock()
 	defer s.secrets.mu.Unlock()
@@ -100,14 +99,14 @@ func (s *store) restore(names []Name) {
 	}
 }
 
-// retain forgets the secrets whose names are no longer in use.
+// retain drops the secrets whose names are not in use.
 func (s *store) retain(used func(Name) bool) {
 	s.secrets.retain(used)
 	s.permissions.retain(func(p permission) bool { return used(p.credential) })
 }
 
-// source returns the files of a secret and the name that they are under, which
-// secrets of all namespaces share; without files, the name that it has.
+// source returns the files of a secret and the key of the lookup. Secrets of all namespaces share
+// the key if the files are for every namespace. Without files the key is the name of the secret.
 func (s *store) source(n Name) (Name, *Files) {
 	for _, of := range []Name{n, {Name: n.Name}} {
 		if files, ok := s.opts.Files[of]; ok {
@@ -117,8 +116,8 @@ func (s *store) source(n Name) (Name, *Files) {
 	return n, nil
 }
 
-// find reads a secret from its files or else asks the function for it; nil: there
-// is none. One that proxies would refuse is an error.
+// find reads a secret from its files, or calls the function; nil if there is none. A secret that
+// proxies would reject is an error.
 func (s *store) find(n Name, last *Secret) (*Secret, error) {
 	next, err := s.read(n)
 	if err == nil && next != nil && !next.equal(last) {

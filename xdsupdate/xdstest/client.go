@@ -19,28 +19,27 @@ import (
 // errNotConnected means that the client has no stream.
 var errNotConnected = errors.New("not connected")
 
-// ClientOptions for NewClient. The zero value works.
+// ClientOptions are the options of NewClient. The zero value works.
 type ClientOptions struct {
-	// Node is the identity of the client. Nil: a node with the ID "xdstest".
+	// Node is the identity of the client. Nil means a node with the ID "xdstest".
 	Node *core.Node
 	// Delta makes the client speak the delta protocol; the default is SotW.
 	Delta bool
-	// Answer decides what to say to a response: nil accepts it, an error refuses
-	// it with the error's text. It is called on the goroutine that receives, one
-	// call at a time. Nil accepts everything.
+	// Answer decides how to respond to a response: with an ACK if it returns nil, with a NACK that
+	// has the text of the error otherwise. It is called on the goroutine that receives, one call at
+	// a time. With nil the client sends an ACK for every response.
 	Answer func(Response) error
-	// Manual leaves responses unanswered until Ack or Nack is called; Answer is
-	// not used.
+	// Manual leaves responses unanswered until Ack or Nack is called. Then Answer is not used.
 	Manual bool
-	// NoHistory makes the client forget responses, so that Responses and Next have
-	// none; what it accepted is in State. It is for long tests. The default is to
-	// keep all of them.
+	// NoHistory makes the client drop responses after processing, so that Responses and Next have
+	// none. The accepted resources are in State. It is meant for long tests. By default the client
+	// keeps all responses.
 	NoHistory bool
 }
 
-// Client is an xDS client for tests of any xDS server: it speaks ADS, keeps
-// everything that it was sent, accepts or refuses it, and can be made to
-// reconnect. It needs no sleeps: Next and Await wait for what they name.
+// Client is an xDS client for tests of any xDS server. It speaks ADS, keeps all responses, sends
+// ACKs and NACKs, and can reconnect. Tests need no sleeps, because Next and Await block until their
+// condition is met.
 //
 //	client := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: true})
 //	defer client.Close()
@@ -48,28 +47,28 @@ type ClientOptions struct {
 //	err = client.Subscribe(envoy.ClusterType) // all of them
 //	err = client.Await(ctx, func(s xdstest.State) bool { return s.Has(envoy.ClusterType, name) })
 //
-// Every method may be called from any goroutine.
+// Every method is safe for concurrent use.
 type Client struct {
 	conn    grpc.ClientConnInterface
 	options ClientOptions
 
-	// sending is held while a request is made and sent, so that requests are sent
-	// in the order in which they were made. It is taken before mu.
+	// sending is held while a request is built and sent, so that requests are sent in the order in
+	// which they were built. It is locked before mu.
 	sending sync.Mutex
 
 	mu     sync.Mutex
-	stream stream // nil: not connected
+	stream stream // nil if the client is not connected
 	ended  chan struct{}
-	fresh  bool  // nothing was sent on the stream
-	err    error // why the last stream ended
+	fresh  bool  // no request was sent on the stream yet
+	err    error // the reason why the last stream ended
 	types  map[string]*subscription
 	log    []Response
-	read   int           // of log, by Next
+	read   int           // number of responses in log that Next has returned
 	change chan struct{} // closed and replaced when anything above changes
 }
 
-// NewClient returns a client over a connection, which stays the caller's. It is
-// not connected yet.
+// NewClient returns a client over a connection, which stays the caller's. The client is not
+// connected yet.
 func NewClient(conn grpc.ClientConnInterface, opts ...ClientOptions) *Client {
 	o := options.One("xdstest.NewClient", opts)
 	if o.Node == nil {
@@ -80,9 +79,8 @@ func NewClient(conn grpc.ClientConnInterface, opts ...ClientOptions) *Client {
 	}
 }
 
-// Connect opens a stream, which lives until Close or the end of ctx. If
-// there are subscriptions from an earlier stream they are made again, with the
-// versions that the client has: as version_info of each type (SotW), or as
+// Connect opens a stream, which lives until Close or the end of ctx. Subscriptions of an earlier
+// stream are sent again with the client's versions: as version_info of each type (SotW), or as
 // initial_resource_versions of each resource (delta).
 func (c *Client) Connect(ctx context.Context) error {
 	c.Close()
@@ -111,8 +109,8 @@ func (c *Client) Connect(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the stream, if there is one, and waits until nothing is received any
-// more. Subscriptions and resources are kept: the client can be connected again.
+// Close ends the stream, if there is one, and waits until its receiving goroutine has ended. The
+// client keeps its subscriptions and resources and can connect again.
 func (c *Client) Close() {
 	c.mu.Lock()
 	s, ended := c.stream, c.ended
@@ -124,15 +122,15 @@ func (c *Client) Close() {
 	}
 }
 
-// Subscribe adds names to the subscription of a type. Without names it
-// subscribes to everything: the first time by an empty request, which servers
-// take so for clusters and listeners, later and for other types by "*".
+// Subscribe adds names to the subscription of a type. Without names it subscribes to everything.
+// The first such request is empty, which servers treat as a wildcard for clusters and listeners;
+// later requests and requests for other types use "*".
 func (c *Client) Subscribe(typeURL string, names ...string) error {
 	return c.resubscribe(typeURL, names, nil)
 }
 
-// Unsubscribe removes names from the subscription of a type; "*" ends a
-// subscription to everything.
+// Unsubscribe removes names from the subscription of a type. The name "*" ends a subscription to
+// everything.
 func (c *Client) Unsubscribe(typeURL string, names ...string) error {
 	return c.resubscribe(typeURL, nil, names)
 }
@@ -155,21 +153,21 @@ func (c *Client) resubscribe(typeURL string, add, remove []string) error {
 	return c.send(r)
 }
 
-// Ack accepts a response, in Manual mode.
+// Ack sends an ACK for a response, in Manual mode.
 func (c *Client) Ack(r Response) error { return c.answer(r, nil) }
 
-// Nack refuses a response with a text, in Manual mode.
+// Nack sends a NACK with a text for a response, in Manual mode.
 func (c *Client) Nack(r Response, text string) error { return c.answer(r, errors.New(text)) }
 
-// Responses returns everything that was received so far, on all streams.
+// Responses returns all responses received so far, on all streams.
 func (c *Client) Responses() []Response {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.log)
 }
 
-// Next waits for the next response that Next has not returned yet. The error is
-// that of ctx, or why the stream ended, wrapped.
+// Next waits for the next response that Next has not returned yet. The error wraps the error of
+// ctx, or the reason why the stream ended.
 func (c *Client) Next(ctx context.Context) (Response, error) {
 	var out Response
 	err := c.wait(ctx, func() bool {
@@ -183,23 +181,22 @@ func (c *Client) Next(ctx context.Context) (Response, error) {
 	return out, err
 }
 
-// Err returns why the last stream ended; nil while it lives.
+// Err returns the reason why the last stream ended, nil while it lives.
 func (c *Client) Err() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err
 }
 
-// State returns what the client has now: what it was sent and accepted.
+// State returns the resources that the client has received and accepted.
 func (c *Client) State() State {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.stateLocked()
 }
 
-// Await waits until a condition on what the client has is true. The error is
-// that of ctx, or why the stream ended, wrapped. Conditions must not call the
-// client.
+// Await waits until a condition on the state is true. The error wraps the error of ctx, or the
+// reason why the stream ended. Conditions must not call the client.
 func (c *Client) Await(ctx context.Context, condition func(State) bool) error {
 	return c.wait(ctx, func() bool { return condition(c.stateLocked()) })
 }
@@ -212,7 +209,7 @@ func (c *Client) stateLocked() State {
 	return s
 }
 
-// wait calls done with the lock held, now and after each change.
+// wait calls done with the lock held, once at first and after each change, until it returns true.
 func (c *Client) wait(ctx context.Context, done func() bool) error {
 	for {
 		c.mu.Lock()
@@ -263,12 +260,12 @@ func (c *Client) receive(s stream, ended chan struct{}) {
 		if c.options.Answer != nil {
 			refusal = c.options.Answer(r)
 		}
-		// An error shows when receiving.
+		// If sending fails, the stream is broken, and the next receive returns the error.
 		_ = c.answer(r, refusal)
 	}
 }
 
-// answer accepts a response, or refuses it.
+// answer sends an ACK, or a NACK if there is a refusal.
 func (c *Client) answer(r Response, refusal error) error {
 	c.sending.Lock()
 	defer c.sending.Unlock()
@@ -287,8 +284,7 @@ func (c *Client) answer(r Response, refusal error) error {
 	return c.send(req)
 }
 
-// send sends a request; the caller holds sending. The first one on a stream has
-// the node.
+// send sends a request. The caller holds sending. The first request on a stream has the node.
 func (c *Client) send(r request) error {
 	c.mu.Lock()
 	s := c.stream

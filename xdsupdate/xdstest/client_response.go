@@ -17,7 +17,7 @@ type Response struct {
 	// Version is version_info (SotW) or system_version_info (delta).
 	Version string
 	Nonce   string
-	// Resources are those in the response, in its order.
+	// Resources are the resources in the response, in its order.
 	Resources []Resource
 	// Removed are the names in removed_resources (delta).
 	Removed []string
@@ -37,17 +37,17 @@ func (r Response) Names() []string {
 // Resource is one resource as it was sent.
 type Resource struct {
 	Name string
-	// Version is that of the resource (delta) or of the response (SotW).
+	// Version is the version of the resource (delta) or of the response (SotW).
 	Version string
-	// Any is the encoded resource; nil if it came without.
+	// Any is the encoded resource, nil if the response had only its name.
 	Any *anypb.Any
 }
 
-// Message decodes the resource; its package has to be linked into the program.
+// Message decodes the resource. Its Go package has to be linked into the program.
 func (r Resource) Message() (proto.Message, error) { return r.Any.UnmarshalNew() }
 
-// nameOf returns the name in a SotW resource: its field "name", or
-// "cluster_name" in a load assignment; "" if it cannot be decoded or has none.
+// nameOf returns the name in a SotW resource: its field "name", or "cluster_name" in a load
+// assignment; "" if it cannot be decoded or has none.
 func nameOf(a *anypb.Any) string {
 	m, err := a.UnmarshalNew()
 	if err != nil {
@@ -61,8 +61,8 @@ func nameOf(a *anypb.Any) string {
 	return ""
 }
 
-// State is what a client has: the resources that it was sent and accepted, by
-// type and name. The maps are copies; what is in them is shared and read-only.
+// State is the state of a client: the resources that it received and accepted, by type and name.
+// The maps are copies; the resources are shared and read-only.
 type State struct {
 	types map[string]map[string]Resource
 }
@@ -73,7 +73,7 @@ func (s State) Resources(typeURL string) map[string]Resource { return s.types[ty
 // Names returns the names of the resources of a type, sorted.
 func (s State) Names(typeURL string) []string { return slices.Sorted(maps.Keys(s.types[typeURL])) }
 
-// Has reports whether the client has all of the named resources of a type.
+// Has reports whether the client has all named resources of a type.
 func (s State) Has(typeURL string, names ...string) bool {
 	for _, name := range names {
 		if _, ok := s.types[typeURL][name]; !ok {

@@ -11,17 +11,17 @@ import (
 
 const wildcard = "*"
 
-// The types of which an empty first request subscribes to everything.
+// The types whose first request subscribes to everything if it is empty.
 const (
 	clusterType  = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	listenerType = "type.googleapis.com/envoy.config.listener.v3.Listener"
 )
 
-// subscription is one type of a client.
+// subscription is the client's subscription of one type.
 type subscription struct {
 	typeURL   string
 	delta     bool
-	names     map[string]struct{} // "*" among them: everything
+	names     map[string]struct{} // with "*" for a subscription to everything
 	legacy    bool                // subscribed to everything by an empty request
 	resources map[string]Resource
 	version   string // last accepted
@@ -45,7 +45,7 @@ type request struct {
 	refusal                error
 }
 
-// change changes the names and returns the request that the server needs.
+// change updates the names and returns the request to send.
 func (t *subscription) change(add, remove []string, fresh bool) request {
 	if len(add)+len(remove) == 0 {
 		if t.legacy = fresh && (t.typeURL == clusterType || t.typeURL == listenerType); !t.legacy {
@@ -67,7 +67,7 @@ func (t *subscription) change(add, remove []string, fresh bool) request {
 	r := t.request()
 	r.subscribe, r.unsubscribe = add, remove
 	if t.delta {
-		r.nonce = "" // not an answer
+		r.nonce = "" // the request is neither an ACK nor a NACK
 	}
 	return r
 }
@@ -98,23 +98,22 @@ func (t *subscription) request() request {
 	}
 }
 
-// everything reports whether all resources of the type are subscribed.
+// everything reports whether the client is subscribed to all resources of the type.
 func (t *subscription) everything() bool {
 	_, all := t.names[wildcard]
 	return all || t.legacy
 }
 
-// apply makes a response the client's state. A SotW response of clusters or
-// listeners, and of whatever is subscribed as a whole, is complete; of other
-// types it concerns the resources in it only (xDS protocol, "Deleting
-// resources").
+// apply updates the client's state with a response. A SotW response of clusters or listeners, and
+// of any type with a wildcard subscription, is complete; for other types it concerns only the
+// resources in it (xDS protocol, "Deleting resources").
 func (t *subscription) apply(r Response) {
 	t.version = r.Version
 	if !t.delta && (t.everything() || t.typeURL == clusterType || t.typeURL == listenerType) {
 		clear(t.resources)
 	}
 	for _, res := range r.Resources {
-		// What was unsubscribed meanwhile is ignored, as real clients do.
+		// Like real clients, ignore resources that were unsubscribed meanwhile.
 		if _, named := t.names[res.Name]; named || t.everything() {
 			t.resources[res.Name] = res
 		}

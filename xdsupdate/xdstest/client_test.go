@@ -121,7 +121,7 @@ func TestClient(t *testing.T) {
 			must(t, c.Await(ctx, names("a")))
 			version := c.State().Resources(envoy.ClusterType)["a"].Version
 
-			must(t, c.Connect(ctx)) // again, with what it has
+			must(t, c.Connect(ctx)) // reconnect with the client's versions
 			must(t, c.Subscribe(envoy.ClusterType, "b"))
 			must(t, c.Await(ctx, names("a", "b")))
 			p.mu.Lock()
@@ -234,7 +234,7 @@ func TestClientErrors(t *testing.T) {
 		t.Errorf("Await = %v, want not connected", err)
 	}
 	short, cancel := context.WithCancel(ctx)
-	must(t, c.Connect(ctx)) // and ask for nothing: there is no response
+	must(t, c.Connect(ctx)) // without a subscription, so there is no response
 	cancel()
 	if _, err := c.Next(short); !errors.Is(err, context.Canceled) {
 		t.Errorf("Next = %v, want that of the context", err)

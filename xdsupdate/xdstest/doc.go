@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package xdstest has what tests need on both ends of xdsupdate: an updater that
-// records the calls of registries, and an xDS client that sees what a server
-// sends.
+// Package xdstest has test helpers for both ends of xdsupdate: an updater that records the calls of
+// registries, and an xDS client that receives the resources of a server.
 //
-// Nothing here waits by sleeping: with a registry that is driven by hand, or
-// under testing/synctest, everything has been recorded when the driving call
-// returns.
+// No helper waits by sleeping: with a registry that is driven by hand, or under testing/synctest,
+// all calls have been recorded when the driving call returns.
 //
 // # Concurrency
 //
-// Every method may be called from any goroutine.
+// Every method is safe for concurrent use.
 package xdstest

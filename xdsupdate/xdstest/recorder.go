@@ -13,10 +13,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Recorder is an XDSUpdater that records every call in order and drops none. It
-// takes complete lists of endpoints; a DeltaRecorder takes changes, too. It also
-// does what the calls say to an index, which says what they led to. The zero
-// value is ready for use.
+// Recorder is an XDSUpdater that records every call in order and drops none. It takes complete
+// lists of endpoints; a DeltaRecorder takes changes, too. It also applies the calls to an
+// EndpointIndex, which yields the resulting push types. The zero value is ready for use.
 type Recorder struct {
 	// OnCall, if not nil, is called for each call after it was recorded, on the
 	// caller's goroutine, with no lock held. Set it before the first call.
@@ -36,7 +35,7 @@ var (
 	_ xdsupdate.EndpointDeltaUpdater = (*DeltaRecorder)(nil)
 )
 
-// Take returns the calls since the last Take or Expect, and forgets them.
+// Take returns the calls since the last Take or Expect, and drops them.
 func (r *Recorder) Take() []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -45,16 +44,15 @@ func (r *Recorder) Take() []Call {
 	return calls
 }
 
-// Index returns an index with the endpoints that all calls so far lead to.
+// Index returns an index with the endpoints that result from all calls so far.
 func (r *Recorder) Index() *xdsupdate.EndpointIndex {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.indexLocked()
 }
 
-// Expect fails the test unless the calls since the last Take or Expect are
-// exactly those wanted, in order, each in the form of Call.String. It forgets
-// them.
+// Expect fails the test unless the calls since the last Take or Expect are exactly the wanted ones,
+// in order, each in the form of Call.String. It drops them.
 func (r *Recorder) Expect(tb testing.TB, want ...string) {
 	tb.Helper()
 	if got := texts(r.Take()); !slices.Equal(got, want) {

@@ -10,7 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Call is one call on an updater. Fields that the kind does not have are zero.
+// Call is one call of an updater. Fields that the kind does not have are zero.
 type Call struct {
 	// Kind is the name of the method: "EDSUpdate", "EDSDeltaUpdate" and so on.
 	Kind      string
@@ -19,15 +19,15 @@ type Call struct {
 	Namespace string
 	// Endpoints is the complete list of EDSUpdate and EDSCacheUpdate.
 	Endpoints []*registry.Endpoint
-	// Changes are those of EDSDeltaUpdate.
+	// Changes are the changes of EDSDeltaUpdate.
 	Changes []xdsupdate.EndpointChange
-	// Push is what an EndpointIndex answers to the change of endpoints.
+	// Push is the push type that an EndpointIndex returns for the change.
 	Push xdsupdate.PushType
-	// Event is that of SvcUpdate.
+	// Event is the event of SvcUpdate.
 	Event registry.Event
-	// Request is that of ConfigUpdate.
+	// Request is the request of ConfigUpdate.
 	Request *xdsupdate.PushRequest
-	// Cluster and IP are those of ProxyUpdate.
+	// Cluster and IP are the arguments of ProxyUpdate.
 	Cluster registry.ClusterID
 	IP      string
 }
@@ -42,9 +42,8 @@ type Call struct {
 //	ProxyUpdate c1 1.1.1.1
 //	RemoveShard External/c1
 //
-// An endpoint is its addresses, its port, the name of the service port, and its
-// health if that is set and not Healthy. "~" is an endpoint that takes the place
-// of one with the same key; it is the new one.
+// An endpoint is written as its addresses, its port, the name of the service port, and its health
+// unless that is unset or Healthy. "~" marks an endpoint that replaces one with the same key.
 func (c Call) String() string {
 	service := c.Shard.String() + " " + c.Namespace + "/" + string(c.Hostname)
 	switch c.Kind {
@@ -65,7 +64,7 @@ func (c Call) String() string {
 	}
 }
 
-// texts returns the calls in the form of Call.String; nil if there are none.
+// texts returns the calls in the form of Call.String, nil if there are none.
 func texts(calls []Call) []string {
 	var out []string
 	for _, c := range calls {
@@ -74,7 +73,7 @@ func texts(calls []Call) []string {
 	return out
 }
 
-// endpointText returns an endpoint as Call.String writes it.
+// endpointText returns an endpoint in the form of Call.String.
 func endpointText(e *registry.Endpoint) string {
 	address := strings.Join(e.Addresses, "|")
 	if strings.Contains(address, ":") {
@@ -102,7 +101,7 @@ func changeText(c xdsupdate.EndpointChange) string {
 	}
 }
 
-// apply does to an index what the call says.
+// apply applies the call to an index.
 func (c Call) apply(index *xdsupdate.EndpointIndex) xdsupdate.PushType {
 	switch c.Kind {
 	case "EDSUpdate", "EDSCacheUpdate":

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command caller is a gRPC client of the two control planes in the README, and the backend
-// that it calls. It says each second how many calls there were, and how many have failed.
+// Command caller is a gRPC client of the two control planes in the README, and the backend that it
+// calls. It prints the number of calls and of failed calls each second.
 package main
 
 import (

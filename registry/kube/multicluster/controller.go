@@ -30,92 +30,92 @@ import (
 
 // Options configure a Controller. The zero value works.
 type Options struct {
-	// Namespace is that of the Secrets. The default is "istio-system".
+	// Namespace is the namespace of the Secrets. The default is "istio-system".
 	Namespace string
-	// SyncTimeout is how long a new registry of a cluster may take before the cluster is
-	// Late, and HasSynced does not wait for it any more. The default is 30 s.
+	// SyncTimeout is the time after which a new registry of a cluster that has not synced is Late.
+	// Then HasSynced does not wait for the cluster any more. The default is 30 s.
 	SyncTimeout time.Duration
-	// Optional: the Secrets may be forbidden; then there are none, until they may be read.
-	// The default is to wait for them in HasSynced, so that a program that starts before its
-	// rights do does not take an empty mesh for the whole.
+	// Optional allows the Secrets to be forbidden: then there are none, until they may be read. By
+	// default HasSynced waits for them. Therefore a host that starts before it is granted access
+	// does not mistake an empty mesh for the complete one.
 	Optional bool
-	// MaxBackoff is that of kube.Options, for the requests for Secrets.
+	// MaxBackoff is the MaxBackoff of kube.Options, for the requests for Secrets.
 	MaxBackoff time.Duration
-	// AllowLocal accepts kubeconfigs with plugins, which run programs on this host,
-	// and with the names of files, which are read. The default is to refuse them.
+	// AllowLocal accepts kubeconfigs with plugins, which run programs on this host, and with file
+	// names, which are read. By default they are rejected.
 	AllowLocal bool
-	// OwnCluster is the cluster that the Secrets are in: one of its name is refused.
+	// OwnCluster is the cluster that the Secrets are in. A remote cluster with this name is
+	// rejected.
 	OwnCluster registry.ClusterID
-	// Registry returns the options of a cluster's registry. ClusterID is set to the
-	// cluster. The default is the zero value.
+	// Registry returns the options of a cluster's registry. ClusterID is set by the controller. The
+	// default is the zero value.
 	Registry func(cluster registry.ClusterID) kube.Options
 	// Created is called with each registry that has synced, before it becomes part of the
-	// aggregate: a program subscribes there to the workloads of clusters. The default is
-	// nothing.
+	// aggregate. A host can subscribe there to the workloads of clusters. Nil does nothing.
 	Created func(r *kube.Controller)
-	// Updater is asked for a push of everything to everybody when a cluster has come,
-	// gone or been replaced: gateways, networks and identities may differ. A nil
-	// updater is xdsupdate.Discard: then only the services are pushed, by the aggregate.
+	// Updater gets a request for a full push to all proxies when a cluster was added, removed or
+	// replaced, because gateways, networks and identities may differ. With nil, which is
+	// xdsupdate.Discard, only the services are pushed, by the aggregate.
 	Updater xdsupdate.XDSUpdater
-	// Logger gets what an operator can fix, and an error for each function of the program
-	// that panicked, with the stack. The default is nil: nothing is logged.
+	// Logger receives problems that an operator can fix, and an error for each panic of a function
+	// of the host, with the stack. Nil discards.
 	Logger *slog.Logger
 }
 
 // The states of a Cluster.
 const (
-	// Connecting: the registry of the kubeconfig has not synced yet.
+	// Connecting means that the registry of the kubeconfig has not synced yet.
 	Connecting State = "connecting"
-	// Synced: the registry has synced, and is part of the aggregate.
+	// Synced means that the registry has synced, and is part of the aggregate.
 	Synced State = "synced"
-	// Late: the registry has not synced in time. It is tried further.
+	// Late means that the registry has not synced in time. It keeps trying.
 	Late State = "late"
-	// Failed: the kubeconfig cannot be used.
+	// Failed means that the kubeconfig cannot be used.
 	Failed State = "failed"
 )
 
-// State is how far a cluster is.
+// State is the state of a cluster.
 type State string
 
-// Cluster is what is known of a remote cluster.
+// Cluster is the status of a remote cluster.
 type Cluster struct {
 	ID registry.ClusterID
-	// Secret is the name of the Secret that counts. Ignored are those of the others that
-	// have the cluster, sorted.
+	// Secret is the name of the Secret in use. Ignored are the names of other Secrets with the
+	// cluster, sorted.
 	Secret  string
 	Ignored []string
-	// State is that of the kubeconfig in the Secret.
+	// State is the state of the kubeconfig in the Secret.
 	State State
-	// Err is why the cluster is not read, or not entirely: what is wrong with the
-	// kubeconfig if the state is Failed, otherwise what the API server of the cluster
-	// does not give at present, as in kube.Controller.Errors. It is nil if all is well.
+	// Err is the reason why the cluster cannot be read, or not entirely. If the state is Failed, it
+	// is the error of the kubeconfig; otherwise the kinds that the API server of the cluster does
+	// not serve at present, as in kube.Controller.Errors. It is nil if there is no problem.
 	Err error
-	// Registry is the one that is part of the aggregate, Since when; nil if none is.
-	// Unless State is Synced it is that of a former kubeconfig.
+	// Registry is the cluster's registry in the aggregate, Since the time when it was added; nil if
+	// there is none. Unless State is Synced, it belongs to an earlier kubeconfig.
 	Registry *kube.Controller
 	Since    time.Time
 }
 
-// Controller follows the Secrets. Create it with New.
+// Controller watches the Secrets. Create it with New.
 type Controller struct {
 	options    Options
 	client     kubernetes.Interface
 	registries *aggregate.Controller
 
 	mu sync.Mutex
-	// secrets are those that exist, by name; listed says that all are known.
+	// secrets are the existing Secrets, by name; listed is set when all are known.
 	secrets map[string]*corev1.Secret
 	listed  bool
-	// clusters are those that a Secret names, or did and are being removed.
+	// clusters are the clusters in the Secrets, and clusters that are being removed.
 	clusters map[registry.ClusterID]*remote
-	// requests knows whether the Secrets can be read.
+	// requests has the result of the last request for Secrets.
 	requests *reach.Watcher
 	ctx      context.Context //nolint:containedctx // that of Run, in which clusters work
 	group    sync.WaitGroup
 }
 
-// New returns a controller of the remote clusters in the Secrets that a client
-// reads. It starts nothing: Run does.
+// New returns a controller of the remote clusters in the Secrets that a client reads. It starts no
+// goroutine before Run.
 func New(client kubernetes.Interface, registries *aggregate.Controller, opts ...Options) *Controller {
 	o := options.One("multicluster.New", opts)
 	if o.Namespace == "" {
@@ -148,8 +148,8 @@ func New(client kubernetes.Interface, registries *aggregate.Controller, opts ...
 	}
 }
 
-// Run follows the Secrets until stop is closed, and returns when the registries of
-// all clusters have ended. These stay part of the aggregate. A second call panics.
+// Run watches the Secrets until stop is closed, and returns when the registries of all clusters
+// have ended. They stay part of the aggregate. A second call panics.
 func (c *Controller) Run(stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // Run has a stop channel
 	c.begin(ctx, cancel)
@@ -163,7 +163,7 @@ func (c *Controller) Run(stop <-chan struct{}) {
 	c.group.Wait()
 }
 
-// begin makes a context that of Run. Only the first one is.
+// begin sets the context of Run. A second call panics.
 func (c *Controller) begin(ctx context.Context, cancel context.CancelFunc) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -192,8 +192,8 @@ func (c *Controller) do(ctx context.Context, request func() error) error {
 	return err
 }
 
-// Err returns why the Secrets cannot be read at present, nil if they can. The
-// clusters that are known stay.
+// Err returns the reason why the Secrets cannot be read at present, nil if they can. The known
+// clusters stay.
 func (c *Controller) Err() error {
 	if err := c.requests.Err(); err != nil {
 		return fmt.Errorf("list secrets of %s: %w", c.options.Namespace, err)
@@ -201,8 +201,8 @@ func (c *Controller) Err() error {
 	return nil
 }
 
-// HasSynced reports whether the Secrets are known, and each cluster in them has a
-// registry, is late, or has failed.
+// HasSynced reports whether the Secrets are known, and each cluster in them has a registry, is
+// late, or has failed.
 func (c *Controller) HasSynced() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -228,10 +228,9 @@ func (c *Controller) Clusters() []Cluster {
 	return out
 }
 
-// reconcileLocked makes the clusters those of the Secrets. Of several Secrets with
-// one cluster the oldest counts, of equally old ones the first by name, so that one
-// that comes takes nothing from one that is there. Those that are newly ignored are
-// returned.
+// reconcileLocked updates the clusters to the Secrets. Of several Secrets with one cluster the
+// oldest is used, of equally old ones the first by name, so that a new Secret never takes over an
+// existing cluster. It returns the Secrets that are newly ignored.
 func (c *Controller) reconcileLocked() (ignored []ignoredSecret) {
 	wanted, others := map[registry.ClusterID]*kubeconfig{}, map[registry.ClusterID][]string{}
 	secrets := slices.SortedFunc(maps.Values(c.secrets), func(a, b *corev1.Secret) int {
@@ -259,7 +258,7 @@ func (c *Controller) reconcileLocked() (ignored []ignoredSecret) {
 	return ignored
 }
 
-// ignoreLocked notes the Secrets that have the cluster, too, and returns the new ones.
+// ignoreLocked records the other Secrets with the cluster, and returns the new ones.
 func (r *remote) ignoreLocked(names []string) (added []ignoredSecret) {
 	slices.Sort(names)
 	for _, name := range names {
@@ -271,7 +270,7 @@ func (r *remote) ignoreLocked(names []string) (added []ignoredSecret) {
 	return added
 }
 
-// ignoredSecret says of which Secret what it says of a cluster is ignored.
+// ignoredSecret reports a Secret whose entry for a cluster is ignored.
 type ignoredSecret struct{ cluster, used, ignored string }
 
 // clientOf returns a client of a cluster.
@@ -286,12 +285,12 @@ func (c *Controller) clientOf(id registry.ClusterID, k *kubeconfig) (kubernetes.
 	return kubernetes.NewForConfig(rest.AddUserAgent(config, "pilotkit"))
 }
 
-// store takes the Secrets from a reflector.
+// store receives the Secrets from a reflector.
 type store Controller
 
 func (s *store) change(edit func(*Controller)) error {
 	c := (*Controller)(s)
-	for _, i := range c.changeSecrets(edit) { // with no lock held: what logs may look at the clusters
+	for _, i := range c.changeSecrets(edit) { // with no lock held, because the log handler may call Clusters
 		c.options.Logger.WarnContext(c.ctx, "a cluster is in two secrets", slog.String("cluster", i.cluster),
 			slog.String("used", i.used), slog.String("ignored", i.ignored))
 	}

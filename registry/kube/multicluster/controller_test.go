@@ -31,7 +31,7 @@ type scene struct {
 	namespace  string
 	registries *aggregate.Controller
 	clusters   *multicluster.Controller
-	// index is what the registries write to.
+	// index is the endpoint index of the registries.
 	index *xdsupdate.EndpointIndex
 }
 
@@ -188,7 +188,7 @@ func TestClustersComeAndGo(t *testing.T) {
 	})
 }
 
-// What is wrong with a cluster is shown, and hurts no other one.
+// A problem of one cluster is reported, and does not affect other clusters.
 func TestBrokenClusters(t *testing.T) {
 	s := newScene(t)
 	front := apiserver.Server(t).Front(t)

@@ -23,8 +23,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// What is wrong with a cluster shows long before it is late, and another cluster is
-// read meanwhile.
+// The error of a cluster is reported long before the cluster is late, and another cluster is read
+// meanwhile.
 func TestErrorsOfClusters(t *testing.T) {
 	s := newSceneWith(t, multicluster.Options{SyncTimeout: time.Hour})
 	front := apiserver.Server(t).Front(t)
@@ -49,7 +49,7 @@ func TestErrorsOfClusters(t *testing.T) {
 		t.Errorf("errors %v and %v where all is well", c.Err, s.clusters.Err())
 	}
 
-	// One that is not reached any more keeps what it contributes, and says so.
+	// A cluster that becomes unreachable keeps its content, and reports the error.
 	s.await("its service", func() bool { return s.has("silent") })
 	front.Refuse(true)
 	s.await("the error", func() bool { c, _ := s.state("silent"); return c.Err != nil })
@@ -76,7 +76,7 @@ func TestMendedKubeconfig(t *testing.T) {
 	}
 }
 
-// What would run programs or read files is refused, unless it is allowed.
+// A kubeconfig that would run programs or read files is rejected, unless that is allowed.
 func TestLocalKubeconfigs(t *testing.T) {
 	token := "    token: admin"
 	for name, instead := range map[string]string{
@@ -158,8 +158,8 @@ func (r *receiver) known(name string) bool {
 	return slices.Contains(r.names, name)
 }
 
-// A cluster that is removed while its handlers are busy, and everything stops, takes
-// its pods back from those who know them all the same.
+// A cluster is removed while its handlers are busy and the controller stops. Handlers are
+// nevertheless notified of the removal of its pods.
 func TestRemovedWhileStopping(t *testing.T) {
 	busy, proceed := make(chan struct{}), make(chan struct{})
 	entered := sync.OnceFunc(func() { close(busy) })

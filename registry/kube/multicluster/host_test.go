@@ -54,7 +54,7 @@ func secret(name, cluster, kubeconfig string) *corev1.Secret {
 	return &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}, Data: map[string][]byte{cluster: []byte(kubeconfig)}}
 }
 
-// A second Run panics, and leaves nothing locked.
+// A second Run panics, and leaves no lock held.
 func TestRunTwice(t *testing.T) {
 	c := newUnread(t, Options{})
 	func() {
@@ -106,7 +106,7 @@ func TestLoggerLooksAtTheClusters(t *testing.T) {
 	}
 }
 
-// A panic of a function of the program fails the cluster that it is about, and no other.
+// A panic of a function of the host fails only the cluster of the call.
 func TestPanicsOfTheHost(t *testing.T) {
 	for name, o := range map[string]Options{
 		"Registry": {Registry: func(registry.ClusterID) kube.Options { panic("Registry") }},

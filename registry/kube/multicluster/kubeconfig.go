@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 )
 
-// ErrLocal is wrapped by the error of a kubeconfig that would run a program or read
-// a file of this host.
+// ErrLocal is wrapped by the error of a kubeconfig that would run a program or read a file of this
+// host.
 var ErrLocal = errors.New("the kubeconfig uses what is on this host")
 
-// restConfig reads a kubeconfig.
+// restConfig parses a kubeconfig.
 func restConfig(data []byte, allowLocal bool) (*rest.Config, error) {
 	config, err := clientcmd.Load(data)
 	if err != nil {
@@ -33,7 +33,7 @@ func restConfig(data []byte, allowLocal bool) (*rest.Config, error) {
 	return out, nil
 }
 
-// checkLocal refuses what runs programs or reads files.
+// checkLocal rejects a kubeconfig that runs programs or reads files.
 func checkLocal(config *api.Config) error {
 	for name, user := range config.AuthInfos {
 		switch {

@@ -19,28 +19,28 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// kubeconfig is what a Secret says of a cluster.
+// kubeconfig is the entry of a cluster in a Secret.
 type kubeconfig struct{ secret, data string }
 
-// remote is a cluster. A goroutine of its own makes it what is wanted, one step
-// after the other, so that a slow cluster delays no other one.
+// remote is a cluster. A goroutine of its own reconciles it with the Secrets, one step after the
+// other, so that a slow cluster does not delay others.
 type remote struct {
 	*Controller
-	// Under the Controller's lock: what the Secrets say, nil if the cluster is to go;
-	// what is shown; and the registry that was made last, nil if none was.
+	// The Controller's lock guards these fields: wanted is the entry in the Secrets, nil if the
+	// cluster has to be removed; status is the reported status; latest is the newest registry, nil
+	// if there was none.
 	wanted *kubeconfig
 	status Cluster
 	latest *kube.Controller
-	// changed has a token when wanted may be another one than the goroutine knows.
+	// changed holds a token if wanted may have changed since the goroutine last read it.
 	changed chan struct{}
 
-	// Only the goroutine of the cluster uses these: the registry that is part of the
-	// aggregate, how to end it, and what it was made of.
+	// Only the goroutine of the cluster uses these fields: the registry in the aggregate, with the
+	// means to end it, and its kubeconfig.
 	current *running
 	used    *kubeconfig
 }
 
-// running is a registry that runs.
 type running struct {
 	registry *kube.Controller
 	stop     chan struct{}
@@ -52,7 +52,7 @@ func (r *running) end() {
 	r.done.Wait()
 }
 
-// wantLocked notes what a cluster should be, and starts to make it so.
+// wantLocked sets the wanted kubeconfig of a cluster, and starts its reconciliation.
 func (c *Controller) wantLocked(id registry.ClusterID, k *kubeconfig) {
 	r := c.clusters[id]
 	if r == nil {
@@ -73,7 +73,7 @@ func (c *Controller) wantLocked(id registry.ClusterID, k *kubeconfig) {
 	r.signal()
 }
 
-// signal has the goroutine of the cluster look at what is wanted.
+// signal makes the goroutine of the cluster read the wanted kubeconfig.
 func (r *remote) signal() {
 	select {
 	case r.changed <- struct{}{}:
@@ -81,15 +81,14 @@ func (r *remote) signal() {
 	}
 }
 
-// want returns what is wanted.
+// want returns the wanted kubeconfig.
 func (r *remote) want() *kubeconfig {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.wanted
 }
 
-// statusLocked returns what is shown of a cluster, with what the registry that was
-// made last cannot read.
+// statusLocked returns the reported status of a cluster, with the errors of the newest registry.
 func (r *remote) statusLocked() Cluster {
 	out := r.status
 	if out.State != Failed && r.latest != nil {
@@ -102,7 +101,7 @@ func (r *remote) statusLocked() Cluster {
 	return out
 }
 
-// work makes the cluster what is wanted, until it is gone or Run ends.
+// work reconciles the cluster until it is removed or Run ends.
 func (r *remote) work() {
 	defer func() {
 		if r.current != nil {
@@ -128,8 +127,7 @@ func (r *remote) work() {
 	}
 }
 
-// remove takes the cluster out of the aggregate, and reports whether it is gone for
-// good.
+// remove removes the cluster from the aggregate, and reports whether it is removed for good.
 func (r *remote) remove() bool {
 	if r.current != nil {
 		r.registries.DeleteRegistryIfCurrent(r.current.registry)
@@ -141,24 +139,23 @@ func (r *remote) remove() bool {
 	defer r.mu.Unlock()
 	r.status.Registry, r.latest = nil, nil
 	if r.wanted != nil {
-		r.status.State = Connecting // it has returned meanwhile
+		r.status.State = Connecting // a Secret has the cluster again
 		return false
 	}
 	delete(r.clusters, r.status.ID)
 	return true
 }
 
-// keep shows the registry that there is: what was to replace it is not wanted any
-// more.
+// keep reports the existing registry again, because its replacement is not wanted any more.
 func (r *remote) keep() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.latest, r.status.State, r.status.Err = r.current.registry, Synced, nil
 }
 
-// connect makes a registry of a kubeconfig and, when it can answer for everything
-// that the former one has answered for, puts it in its place. Until then the former
-// one stays as it is: the new one reports to nobody.
+// connect creates a registry from a kubeconfig. It replaces the former one when it has read every
+// kind of objects that the former one has read. Until then the former one stays as it is, and the
+// new one reports to no updater.
 func (r *remote) connect(k *kubeconfig) {
 	client, err := r.clientOf(r.status.ID, k)
 	if err != nil {
@@ -184,7 +181,7 @@ func (r *remote) connect(k *kubeconfig) {
 	r.install(next, k)
 }
 
-// install makes a registry that has synced the one of the cluster.
+// install makes a synced registry the one of the cluster.
 func (r *remote) install(next *running, k *kubeconfig) {
 	r.panicked("cluster", guard.Call(func() {
 		r.registries.UpdateRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
@@ -204,7 +201,7 @@ func (r *remote) install(next *running, k *kubeconfig) {
 	r.pushAll()
 }
 
-// abandon ends a registry that is not going to be part of the aggregate.
+// abandon ends a registry that will not become part of the aggregate.
 func (r *remote) abandon(next *running) {
 	next.end()
 	r.mu.Lock()
@@ -212,24 +209,23 @@ func (r *remote) abandon(next *running) {
 	r.latest = r.status.Registry
 }
 
-// fail shows that a kubeconfig cannot be used. What there was before stays.
+// fail reports that a kubeconfig cannot be used. The existing registry stays.
 func (r *remote) fail(k *kubeconfig, err error) {
 	r.show(Failed, err)
 	r.options.Logger.WarnContext(r.ctx, "a cluster cannot be used", slog.String("cluster", string(r.status.ID)),
 		slog.String("secret", k.secret), slog.Any("error", err))
 }
 
-// panicked logs a panic; nil is none.
+// panicked logs a panic. It does nothing for nil.
 func (r *remote) panicked(what string, p *guard.PanicError) {
 	if p != nil {
 		p.Log(r.options.Logger, what, slog.String("cluster", string(r.status.ID)))
 	}
 }
 
-// retire ends a registry that is not part of the aggregate any more. Those who took
-// its workloads are notified by the registry itself that they are gone, and one
-// that has ended notifies nobody: so it ends when it has handled what is queued,
-// also if everything stops.
+// retire ends a registry that was removed from the aggregate. The registry itself notifies the
+// receivers of its workloads of their removal, and does not notify any more after it has ended.
+// Therefore retire handles its queue first, even if everything stops.
 func (r *remote) retire(former *running) {
 	if former == nil {
 		return
@@ -240,8 +236,7 @@ func (r *remote) retire(former *running) {
 	former.end()
 }
 
-// start makes a registry and runs it. What the former one could read has to be read by
-// this one as well.
+// start creates a registry and runs it. All kinds that the former one could read are required.
 func (r *remote) start(client kubernetes.Interface) *running {
 	opts := r.options.Registry(r.status.ID)
 	opts.ClusterID = r.status.ID
@@ -257,8 +252,8 @@ func (r *remote) start(client kubernetes.Interface) *running {
 	return out
 }
 
-// await returns true when a registry has synced, and false when something else than
-// its kubeconfig is wanted, or Run ends.
+// await returns true when a registry has synced. It returns false if its kubeconfig is not wanted
+// any more, or if Run ends.
 func (r *remote) await(k *kube.Controller, of *kubeconfig) bool {
 	ctx, cancel := context.WithCancel(r.ctx)
 	var waiting sync.WaitGroup
@@ -278,7 +273,7 @@ func (r *remote) await(k *kube.Controller, of *kubeconfig) bool {
 				r.signal()
 				return false
 			}
-			r.show(state, nil) // the same kubeconfig again
+			r.show(state, nil) // the wanted kubeconfig is the same
 		case <-late.C:
 			r.options.Logger.WarnContext(ctx, "a cluster does not answer in time", slog.String("cluster", string(r.status.ID)))
 			state = Late
@@ -293,7 +288,7 @@ func (r *remote) show(s State, err error) {
 	r.status.State, r.status.Err = s, err
 }
 
-// pushAll asks for a push of everything to everybody.
+// pushAll requests a full push to all proxies.
 func (r *remote) pushAll() {
 	r.panicked("updater", guard.Call(func() {
 		r.options.Updater.ConfigUpdate(&xdsupdate.PushRequest{

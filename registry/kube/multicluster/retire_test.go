@@ -25,8 +25,8 @@ func (g *gated) UpdateBatch(publish func()) {
 	g.batches++
 }
 
-// A registry that left the aggregate ends when it has handled what is queued, also
-// if everything is to end: one that has ended takes nothing back.
+// A registry that left the aggregate ends after it has handled its queue, even while the controller
+// stops, because a registry that has ended removes nothing.
 func TestRetireHandlesWhatIsQueued(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

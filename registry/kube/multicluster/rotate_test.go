@@ -18,10 +18,10 @@ import (
 	"github.com/pilotkit/pilotkit/registry/kube/multicluster"
 )
 
-// A new kubeconfig whose cluster cannot be read, or only in part, leaves the cluster as
-// it is, for as long as it takes: what changes there is seen, and written to the index,
-// and the state says what is wrong. When the cluster can be read as before, or another
-// kubeconfig comes with which it can, that one takes over without a gap.
+// A new kubeconfig with an unreadable or partly readable cluster leaves the existing registry in
+// use for any length of time: its changes are read and written to the index, and the status reports
+// the error. When the cluster becomes readable, or another kubeconfig with a readable cluster
+// replaces it, the new registry takes over without a gap.
 func TestRotatedKubeconfigKeepsWhatWorks(t *testing.T) {
 	server := apiserver.Server(t)
 	front := server.Front(t)
@@ -34,7 +34,7 @@ func TestRotatedKubeconfigKeepsWhatWorks(t *testing.T) {
 		config func(user string) *rest.Config
 		// may are the kinds that the user may read from the start.
 		may []string
-		// mend makes the cluster readable; nil: another kubeconfig does.
+		// mend makes the cluster readable. If it is nil, the test uses another kubeconfig instead.
 		mend func(s *scene, user string)
 	}{
 		"forbidden": {config: asUser(server), mend: func(s *scene, user string) { s.allow(user, allKinds...) }},
@@ -163,7 +163,7 @@ func (s *scene) putSlice(addresses ...string) {
 	}
 }
 
-// endpoints counts those of the service in the index.
+// endpoints returns the number of endpoints of the service in the index.
 func (s *scene) endpoints() int {
 	return len(slices.Collect(s.index.Service(registry.Hostname("shop."+s.namespace+".svc.cluster.local"), s.namespace).All()))
 }

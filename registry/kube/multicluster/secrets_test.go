@@ -72,9 +72,9 @@ func awaitClusters(t *testing.T, c *Controller, what string, holds func([]Cluste
 	}
 }
 
-// Of several Secrets with one cluster the oldest counts, whatever its name is, so that
-// one that comes takes nothing from one that is there; the others show. When it goes,
-// the next one takes over, without a gap.
+// Of several Secrets with one cluster the oldest is used, independent of its name, so that a new
+// Secret never takes over an existing cluster; the others are reported. When the oldest is deleted,
+// the next one takes over without a gap.
 func TestOldestSecretCounts(t *testing.T) {
 	var mu sync.Mutex
 	asked := map[string]bool{}
@@ -120,13 +120,13 @@ func TestOldestSecretCounts(t *testing.T) {
 	if !asked["m"] || !asked["z"] || !asked["a"] {
 		t.Errorf("asked %v, want all", asked)
 	}
-	if len(logged) != 2 { // those of a and z; that z counts instead is no news of a
+	if len(logged) != 2 { // for a and z; the use of z instead is not reported for a again
 		t.Errorf("%d records, want 2", len(logged))
 	}
 }
 
-// The Registry option says which kinds may be forbidden; of a cluster that was read
-// completely none may.
+// The Registry option determines the kinds that may be forbidden. None may be for a cluster that
+// was already read completely.
 func TestOptionalKindsOfASuccessor(t *testing.T) {
 	nodes := func(code int) string {
 		return kubeconfigAt(standin.Serve(t, func(kind string, _ *http.Request) standin.Answer {

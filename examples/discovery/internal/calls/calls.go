@@ -20,25 +20,25 @@ import (
 	"google.golang.org/grpc/xds"
 )
 
-// scheme is that of the replicas' address in the bootstrap. xDS clients dial it as any
-// target: a DNS name with several addresses does the same.
+// scheme is the scheme of the replicas' address in the bootstrap. xDS clients dial the address like
+// any target; a DNS name with several addresses works the same way.
 const scheme = "replicas"
 
 // interval is the time between two calls.
 const interval = 5 * time.Millisecond
 
-// Client calls a target until its end.
+// Client calls a target in a loop.
 type Client struct {
 	conn *grpc.ClientConn
 	// Succeeded and Failed count calls.
 	Succeeded, Failed atomic.Int64
-	// last is the error of the last call that failed.
+	// last is the error of the last failed call.
 	last atomic.Error
 }
 
-// New returns a client of a target, such as "xds:///echo.example.com:80", whose control plane
-// has several replicas, given as "host:port". It connects to the first that it reaches,
-// and to the next when that one goes.
+// New returns a client of a target, such as "xds:///echo.example.com:80". The control plane has
+// several replicas, given as "host:port". The client connects to the first one that it can reach,
+// and to the next one when that fails.
 func New(target string, replicas []string) (*Client, error) {
 	addresses := resolver.State{}
 	for _, replica := range replicas {
@@ -69,7 +69,7 @@ func New(target string, replicas []string) (*Client, error) {
 	return &Client{conn: conn}, nil
 }
 
-// Run calls, one call after the other, until ctx ends.
+// Run makes one call after the other until ctx ends.
 func (c *Client) Run(ctx context.Context) {
 	defer c.conn.Close()
 	client := healthpb.NewHealthClient(c.conn)
@@ -93,7 +93,7 @@ func (c *Client) Run(ctx context.Context) {
 	}
 }
 
-// String returns what there is to say of the calls so far.
+// String describes the calls so far.
 func (c *Client) String() string {
 	text := fmt.Sprintf("%d calls, %d failed", c.Succeeded.Load()+c.Failed.Load(), c.Failed.Load())
 	if err := c.last.Load(); err != nil {
@@ -102,15 +102,15 @@ func (c *Client) String() string {
 	return text
 }
 
-// Backend is what clients call.
+// Backend is the server that clients call.
 type Backend struct {
 	healthpb.UnimplementedHealthServer
 	listener net.Listener
-	// Calls counts those that were answered.
+	// Calls is the number of answered calls.
 	Calls atomic.Int64
 }
 
-// Listen returns a backend on an address. It is to be run.
+// Listen returns a backend that listens on an address. The caller has to call Run.
 func Listen(ctx context.Context, address string) (*Backend, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	return &Backend{listener: listener}, err

@@ -28,8 +28,7 @@ func hang(ctx context.Context) func() error {
 	}
 }
 
-// A request that takes long is explained by a probe; what the server answers itself
-// is more.
+// A probe explains a request that takes long. The server's own response takes precedence.
 func TestProbe(t *testing.T) {
 	t.Parallel()
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "", nil)

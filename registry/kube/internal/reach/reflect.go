@@ -21,28 +21,27 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// DefaultMaxBackoff is the longest time between two attempts to reach an API server,
-// unless a program says another one.
+// DefaultMaxBackoff is the default of the maximum backoff of requests to an API server.
 const DefaultMaxBackoff = 5 * time.Second
 
-// firstBackoff is the time until the second attempt.
+// firstBackoff is the backoff before the second attempt.
 const firstBackoff = 200 * time.Millisecond
 
-// errClosed is what an attempt to watch ends with whose connection broke.
+// errClosed is the error of an attempt to watch whose connection broke.
 var errClosed = errors.New("the connection was closed before an answer came")
 
-// Resource is what a client of one kind of objects can do.
+// Resource is a typed client of one kind of objects.
 type Resource[L runtime.Object] interface {
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
 }
 
-// ListWatch returns what a reflector lists and watches with. narrow says of which
-// objects; do makes each request.
+// ListWatch returns the ListerWatcher of a reflector. narrow restricts the objects; do makes each
+// request.
 //
-// Every list is consistent. A reflector would take its first one from whatever the
-// server has in its cache; of several servers one may lag behind, and show what is
-// older than what another one has shown before.
+// Every list is consistent. A reflector would read its first list from the cache of the server. One
+// of several servers may lag behind, and return an older state than another one has returned
+// before.
 func ListWatch[L runtime.Object](
 	client any, from Resource[L], narrow func(*metav1.ListOptions), do func(ctx context.Context, request func() error) error,
 ) cache.ListerWatcher {
@@ -73,9 +72,8 @@ func ListWatch[L runtime.Object](
 	}, client)
 }
 
-// broken returns the error of an attempt to watch. A connection that breaks is none to
-// client-go, but a watch that ends at once: a server that is away would seem to have
-// answered.
+// broken returns the error of an attempt to watch. For a broken connection client-go returns no
+// error, but a watch that ends at once, as if the server had responded.
 func broken(w watch.Interface, err error) error {
 	if err == nil && reflect.TypeOf(w) == reflect.TypeOf(watch.NewEmptyWatch()) {
 		return errClosed
@@ -83,27 +81,26 @@ func broken(w watch.Interface, err error) error {
 	return err
 }
 
-// ending returns the error that a reflector gets, so that it ends when it is to, and
-// waits before it tries again. As it begins, it has rules of its own for two kinds of
-// errors: after a refusal it waits without a look at its context; what is too old it
-// asks for again at once, also if it has asked for no revision. After any other error
-// it lists, which fails as well, and waits as it should.
+// ending returns the error for a reflector, so that the reflector ends with its context, and waits
+// before it retries. At its start, a reflector treats two kinds of errors specially: after a
+// refused connection or request it waits without checking its context; after an error for a too old
+// revision it retries at once, even if it has asked for no revision. After any other error it
+// lists, which fails as well, and waits as it should.
 func ending(err error, o *metav1.ListOptions) error {
 	begins := o.SendInitialEvents != nil
 	refused := utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
 	old := o.ResourceVersion == "" && (apierrors.IsResourceExpired(err) || apierrors.IsGone(err) ||
 		apierrors.HasStatusCause(err, metav1.CauseTypeResourceVersionTooLarge))
 	if begins && (refused || old) {
-		return errors.New(err.Error()) // without the errors that it wraps
+		return errors.New(err.Error()) // without the wrapped errors
 	}
 	return err
 }
 
-// Reflect lists and watches objects of the type of example into a store until ctx
-// ends. Between two attempts to reach the server it waits, at first 200 ms, then
-// twice as long each time up to maxBackoff, and each time up to half of that longer,
-// by chance. Nothing is logged: what client-go would write to standard error is either
-// in the requests' errors, or noise.
+// Reflect lists and watches objects of the type of example into a store until ctx ends. It retries
+// with exponential backoff, from 200 ms up to maxBackoff, plus a jitter of up to half of the delay.
+// It logs nothing, because client-go's messages on standard error are either in the requests'
+// errors, or noise.
 func Reflect(
 	ctx context.Context, name string, from cache.ListerWatcher, example runtime.Object, into cache.ReflectorStore, maxBackoff time.Duration,
 ) {
@@ -116,6 +113,6 @@ func Reflect(
 func backoff(longest time.Duration) *wait.Backoff {
 	return &wait.Backoff{
 		Duration: min(firstBackoff, longest), Factor: 2, Jitter: 0.5, Cap: longest,
-		Steps: math.MaxInt32, // Cap ends the growth.
+		Steps: math.MaxInt32, // Cap bounds the growth
 	}
 }

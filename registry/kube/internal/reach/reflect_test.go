@@ -23,7 +23,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// secrets is a kind of objects of which every request fails, or the watches only.
+// secrets is a fake resource. All requests fail, or only watches do.
 type secrets struct {
 	err      error
 	lists    bool
@@ -119,7 +119,7 @@ func TestBackoff(t *testing.T) {
 	}
 }
 
-// tooNew is what a server says that has not seen a revision.
+// tooNew returns the error of a server that has not seen a revision.
 func tooNew() error {
 	err := apierrors.NewTimeoutError("too large resource version", 1)
 	err.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeResourceVersionTooLarge, Message: "Too large resource version"}}
@@ -130,7 +130,7 @@ type wrapped struct{ error }
 
 func (w *wrapped) Unwrap() error { return w.error }
 
-// What client-go would write to standard error is not written.
+// client-go's messages for standard error are discarded.
 func TestQuiet(t *testing.T) {
 	var log bytes.Buffer
 	klog.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(&log, nil)))
@@ -152,8 +152,7 @@ func TestQuiet(t *testing.T) {
 	}
 }
 
-// No list may show what is older than what was there when it was asked for: of several
-// servers one may lag behind.
+// No list may return a state older than the request, because one of several servers may lag behind.
 func TestListsAreConsistent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &secrets{err: errBroken, lists: true}

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package standin is for tests that say themselves what an API server answers. Where
-// its behaviour matters, tests use a real one: see internal/test/kubetest.
+// Package standin is a fake API server for tests that determine its responses themselves. Tests
+// that depend on the behavior of an API server use a real one: see internal/test/kubetest.
 package standin
 
 import (
@@ -14,8 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Answer is what a list of a kind of objects is answered with: Code and Message unless
-// Code is zero, otherwise the objects as of a revision.
+// Answer is the response to a list of a kind of objects: Code and Message unless Code is zero,
+// otherwise the objects at a revision.
 type Answer struct {
 	Code     int
 	Message  string
@@ -23,9 +23,9 @@ type Answer struct {
 	Objects  []any
 }
 
-// Serve starts a server that answers each list of a kind, for example "services", with
-// what answer returns. It knows no lists that are streamed; watches are open, and
-// silent. It returns the server's URL. The server ends with the test.
+// Serve starts a server that responds to each list of a kind, for example "services", with the
+// result of answer. It does not support streamed lists; watches stay open without events. It
+// returns the server's URL. The server ends with the test.
 func Serve(tb testing.TB, answer func(kind string, r *http.Request) Answer) (url string) {
 	tb.Helper()
 	ended := make(chan struct{})
@@ -37,7 +37,7 @@ func Serve(tb testing.TB, answer func(kind string, r *http.Request) Answer) (url
 			send(w, http.StatusUnprocessableEntity, status(http.StatusUnprocessableEntity, "no streams"))
 		case query.Get("watch") != "":
 			w.WriteHeader(http.StatusOK)
-			_ = http.NewResponseController(w).Flush() // The client has gone.
+			_ = http.NewResponseController(w).Flush() // an error means that the client is gone
 			select {
 			case <-r.Context().Done():
 			case <-ended:
@@ -78,5 +78,5 @@ func status(code int, message string) metav1.Status {
 
 func send(w http.ResponseWriter, code int, body any) {
 	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(body) // The client has gone.
+	_ = json.NewEncoder(w).Encode(body) // an error means that the client is gone
 }
