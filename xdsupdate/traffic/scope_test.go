@@ -124,7 +124,7 @@ func TestVirtualServicesFor(t *testing.T) {
 	for _, v := range s.explain(in("sidecar", "shop"), traffic.Call{Host: cart, Port: 80, Path: "/"}).VirtualServices {
 		got = append(got, v.Name)
 	}
-	if diff := cmp.Diff([]string{"shop/private", "billing/named", "billing/public"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"shop/private", "billing/public", "billing/named"}, got); diff != "" {
 		t.Errorf("VirtualServices (-want +got):\n%s", diff)
 	}
 }

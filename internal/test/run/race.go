@@ -30,6 +30,7 @@ func (r racing) flags() (race, plain []string) {
 //nolint:gochecknoglobals // a table
 var raced = map[string]racing{
 	"aggregate":                               {},
+	"configstore":                             {},
 	"configstore/checkpoint":                  {},
 	"configstore/etcd":                        {except: "^TestSuite$"},
 	"configstore/file":                        {except: "^Test(Many|TenThousand|Memory|Random).*$"},
