@@ -107,7 +107,7 @@ func registries(ctx context.Context, configs configstore.ConfigStoreCache, stop 
 	simple := registry.Simple{Controller: entries, ServiceDiscovery: entries, ProviderID: "other", ClusterID: "cluster"}
 	other := func(xdsupdate.XDSUpdater) registry.Instance { return simple }
 	all.AddRegistry(other)
-	all.AddRegistryAndRun(other, stop) //nolint:contextcheck // it runs until it is stopped
+	all.AddRegistryAndRun(other, stop)
 	all.UpdateRegistry(other)
 	all.DeleteRegistry("cluster", "other")
 

@@ -11,8 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Run runs the registries that were added before, and those that are added meanwhile, until stop is closed, and returns when all of them have ended. A
-// second call panics. When it has returned no handler is called any more.
+// Run runs the registries that were added before, and those that are added meanwhile, until stop
+// is closed, and returns when all of them have ended. A second call panics. When it has returned no handler is called any more.
 //
 // A Controller works without Run, as far as its registries do: events are
 // delivered by the goroutines that cause them.
@@ -71,6 +71,8 @@ func (c *Controller) runRegistry(r *registration, controller <-chan struct{}) {
 // replay from which its workloads are retracted among it, or when it is to stop at
 // once. What comes later reaches both its program's handlers and those of the
 // retirement, or neither.
+//
+//nolint:contextcheck,nolintlint // Run has a stop channel
 func (r *registration) flush(controller, done <-chan struct{}) {
 	flusher, ok := registry.As[configstore.Flusher](r.instance)
 	if !ok {

@@ -121,13 +121,14 @@ func (g *Group) await(ctx context.Context, parts []Part, failed <-chan error) er
 		}
 	}
 	waiting, cancel := context.WithCancel(ctx)
-	synced := make(chan error, 1)
-	go func() { synced <- WaitForSync(waiting, syncers...) }()
+	synced := make(chan struct{})
+	go func() {
+		defer close(synced)
+		_ = WaitForSync(waiting, syncers...) // an error means that ctx has ended
+	}()
 	defer func() {
 		cancel()
-		if synced != nil {
-			<-synced
-		}
+		<-synced
 	}()
 	reminder := time.NewTicker(syncReminder)
 	defer reminder.Stop()
@@ -135,8 +136,7 @@ func (g *Group) await(ctx context.Context, parts []Part, failed <-chan error) er
 		select {
 		case err := <-failed:
 			return err
-		case <-synced: // an error says that ctx has ended
-			synced = nil
+		case <-synced:
 			return nil
 		case <-reminder.C:
 			if g.Logger != nil {

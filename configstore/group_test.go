@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,13 +25,28 @@ import (
 )
 
 // parts are parts of a Group that note when they start and end.
-type parts struct{ log []string }
+type parts struct {
+	mu  sync.Mutex
+	log []string
+}
+
+func (p *parts) add(line string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log = append(p.log, line)
+}
+
+func (p *parts) lines() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.log)
+}
 
 func (p *parts) part(name string, synced time.Duration) configstore.Part {
 	return configstore.Part{Name: name, Syncer: &syncsAt{at: time.Now().Add(synced)}, Run: func(stop <-chan struct{}) error {
-		p.log = append(p.log, "start "+name)
+		p.add("start " + name)
 		<-stop
-		p.log = append(p.log, "stop "+name)
+		p.add("stop " + name)
 		return nil
 	}}
 }
@@ -46,16 +62,16 @@ func TestGroup(t *testing.T) {
 		go func() { ended <- g.Run(ctx) }()
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
-		if !slices.Equal(p.log, []string{"start files"}) {
-			t.Errorf("before the files have synced: %q", p.log)
+		if !slices.Equal(p.lines(), []string{"start files"}) {
+			t.Errorf("before the files have synced: %q", p.lines())
 		}
 		time.Sleep(31 * time.Second)
 		cancel()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if want := []string{"start files", "start serve", "stop serve", "stop files"}; !slices.Equal(p.log, want) {
-			t.Errorf("%q, want %q", p.log, want)
+		if want := []string{"start files", "start serve", "stop serve", "stop files"}; !slices.Equal(p.lines(), want) {
+			t.Errorf("%q, want %q", p.lines(), want)
 		}
 	})
 }
@@ -83,8 +99,8 @@ func TestGroupOfPartsThatFail(t *testing.T) {
 				if !strings.Contains(err.Error(), "stop deaf: the part has not ended within 10s") {
 					t.Errorf("the error is %v", err)
 				}
-				if !slices.Contains(p.log, "stop files") {
-					t.Errorf("%q", p.log)
+				if !slices.Contains(p.lines(), "stop files") {
+					t.Errorf("%q", p.lines())
 				}
 				time.Sleep(time.Second)
 			})
@@ -130,7 +146,7 @@ func TestGroupWithoutNames(t *testing.T) {
 	if err := g.Run(t.Context()); err == nil || err.Error() != `configstore.Group: part 1 ("") has no Name or no Run` {
 		t.Errorf("the error is %v", err)
 	}
-	if len(p.log) != 2 {
-		t.Errorf("%q", p.log)
+	if len(p.lines()) != 2 {
+		t.Errorf("%q", p.lines())
 	}
 }

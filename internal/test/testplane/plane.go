@@ -168,7 +168,7 @@ func Documents(tb testing.TB, text string) (configs []configstore.Config) {
 // Flush returns when the server knows the objects that were written before.
 func (p *Plane) Flush() {
 	p.TB.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(p.TB.Context(), patience)
 	defer cancel()
 	if err := errors.Join(p.Configs.Flush(ctx), p.Server.Flush(ctx)); err != nil {
 		p.TB.Fatal(err)
