@@ -234,6 +234,7 @@ func TestStreamRefused(t *testing.T) {
 				tt.options.Observer = g
 				f := serve(t, tt.options)
 				f.subscribe(f.client(xdstest.ClientOptions{Node: node("a", "shop")}), envoy.ClusterType)
+				synctest.Wait() // until the server knows the first
 				second := f.client(xdstest.ClientOptions{Node: node("b", "shop")})
 				_ = second.Subscribe(envoy.ClusterType)
 				synctest.Wait()
