@@ -118,7 +118,7 @@ func (p *plane) serve(stop <-chan struct{}) error {
 	drained := make(chan struct{})
 	go func() {
 		<-stop
-		time.Sleep(p.settings.drain)
+		<-time.After(p.settings.drain)
 		close(drained)
 	}()
 	return p.xds.run(p.server, drained)
