@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 
 	"go.uber.org/atomic"
@@ -218,18 +217,16 @@ func (c *Cache) HasSynced() bool {
 	})
 }
 
-// Pending implements configstore.PendingSyncer: it names the members that have not synced.
+// Pending implements configstore.PendingSyncer: it describes the members that have not synced.
 func (c *Cache) Pending() string {
-	var names []string
+	var members []configstore.Syncer
 	for _, m := range c.members {
-		if !m.cache.HasSynced() {
-			names = append(names, configstore.Pending(m.cache))
-		}
+		members = append(members, m.cache)
 	}
-	if len(names) == 0 && !c.queue.Started() {
-		return "Run has not been called"
+	if pending := configstore.Pending(members...); pending != "" || c.queue.Started() {
+		return pending
 	}
-	return strings.Join(names, ", ")
+	return "Run has not been called"
 }
 
 // Drain implements configstore.Drainer: it handles what is queued in the members

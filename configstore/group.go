@@ -25,12 +25,11 @@ type Part struct {
 	AfterSync bool
 }
 
-// Runs returns the part of a component that cannot fail. If the component is a Syncer, it is
-// also the Part's.
-func Runs(name string, component interface{ Run(stop <-chan struct{}) }) Part {
-	syncer, _ := component.(Syncer)
+// Runs returns a part whose Run cannot fail. A nil syncer means that the part has synced when it is
+// started: give a source whose cache waits for it, or can do without it, no Syncer of its own.
+func Runs(name string, run func(stop <-chan struct{}), syncer Syncer) Part {
 	return Part{Name: name, Syncer: syncer, Run: func(stop <-chan struct{}) error {
-		component.Run(stop)
+		run(stop)
 		return nil
 	}}
 }
@@ -40,7 +39,8 @@ func Runs(name string, component interface{ Run(stop <-chan struct{}) }) Part {
 // reads from it. The zero value with Parts is ready; a Group is run once.
 //
 //	err := (&configstore.Group{Parts: []configstore.Part{
-//		configstore.Runs("files", files), configstore.Runs("configs", configs), configstore.Runs("registries", registries),
+//		configstore.Runs("files", files.Run, nil), configstore.Runs("configs", configs.Run, configs),
+//		configstore.Runs("registries", registries.Run, registries),
 //		{Name: "xds", AfterSync: true, Run: serve},
 //	}}).Run(ctx)
 type Group struct {
@@ -117,7 +117,7 @@ func (g *Group) await(ctx context.Context, parts []Part, failed <-chan error) er
 	var syncers []Syncer
 	for _, p := range parts {
 		if p.Syncer != nil {
-			syncers = append(syncers, named{p.Syncer, p.Name})
+			syncers = append(syncers, p.Syncer)
 		}
 	}
 	waiting, cancel := context.WithCancel(ctx)
@@ -140,10 +140,20 @@ func (g *Group) await(ctx context.Context, parts []Part, failed <-chan error) er
 			return nil
 		case <-reminder.C:
 			if g.Logger != nil {
-				g.Logger.Warn("waiting for sync", slog.Any("parts", unsynced(syncers)))
+				g.Logger.Warn("waiting for sync", slog.Any("parts", unsynced(parts)))
 			}
 		}
 	}
+}
+
+// unsynced describes the parts that have not synced.
+func unsynced(parts []Part) (pending []string) {
+	for _, p := range parts {
+		if p.Syncer != nil && !p.Syncer.HasSynced() {
+			pending = append(pending, pendingAs(p.Name, p.Syncer))
+		}
+	}
+	return pending
 }
 
 // stop stops the parts, the last first.

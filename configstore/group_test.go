@@ -119,7 +119,7 @@ func TestForgottenParts(t *testing.T) {
 		registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(configs, updater) })
 		var log bytes.Buffer
 		g := &configstore.Group{
-			Parts:  []configstore.Part{configstore.Runs("configs", configs), configstore.Runs("registries", registries)},
+			Parts:  []configstore.Part{configstore.Runs("configs", configs.Run, configs), configstore.Runs("registries", registries.Run, registries)},
 			Logger: slog.New(slog.NewTextHandler(&log, nil)),
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 15*time.Second)
@@ -135,6 +135,11 @@ func TestForgottenParts(t *testing.T) {
 		err := configstore.WaitForSync(ctx, idle)
 		if err == nil || err.Error() != "wait for sync of *memory.Controller (Run has not been called): context deadline exceeded" {
 			t.Errorf("the error is %v", err)
+		}
+		all := aggregate.MakeCache(configs)
+		if got, want := configstore.Pending(idle, all, &syncsAt{}), "*memory.Controller (Run has not been called), "+
+			"*aggregate.Cache (*memory.Controller (*file.Source (neither Run nor Reload has been called)))"; got != want {
+			t.Errorf("pending are %s, want %s", got, want)
 		}
 	})
 }

@@ -37,16 +37,11 @@ const (
 // or driven by another goroutine. It waits for the signal of a SyncSignaler, and polls all others.
 // A cache that does not know its source (see SourceRegistrar) has synced at once: pass such a
 // source too, before the cache. The error is the cause of ctx's end, wrapped with each Syncer that
-// has not synced: its type, or its name in a Group, and the reason if it reports one
-// (PendingSyncer, SourceStater).
+// has not synced, as Pending describes it.
 func WaitForSync(ctx context.Context, syncers ...Syncer) error {
 	for _, s := range syncers {
 		if err := waitForSync(ctx, s); err != nil {
-			pending := unsynced(syncers)
-			if len(pending) == 0 { // it has synced at this moment
-				pending = []string{Pending(s)}
-			}
-			return fmt.Errorf("wait for sync of %s: %w", strings.Join(pending, ", "), err)
+			return fmt.Errorf("wait for sync of %s: %w", Pending(syncers...), err)
 		}
 	}
 	return nil
@@ -60,12 +55,20 @@ type PendingSyncer interface {
 	Pending() string
 }
 
-// Pending returns the name of a Syncer that has not synced, its type by default, and why it has not.
-func Pending(s Syncer) string {
-	name := fmt.Sprintf("%T", s)
-	if n, ok := s.(named); ok {
-		name, s = n.name, n.Syncer
+// Pending returns the types of the syncers that have not synced, each with the reason if the Syncer
+// reports one (PendingSyncer, SourceStater). It returns "" if all have synced.
+func Pending(syncers ...Syncer) string {
+	var pending []string
+	for _, s := range syncers {
+		if !s.HasSynced() {
+			pending = append(pending, pendingAs(fmt.Sprintf("%T", s), s))
+		}
 	}
+	return strings.Join(pending, ", ")
+}
+
+// pendingAs returns a name of a Syncer with the reason why the Syncer has not synced.
+func pendingAs(name string, s Syncer) string {
 	why := ""
 	if p, ok := s.(PendingSyncer); ok {
 		why = p.Pending()
@@ -81,29 +84,9 @@ func Pending(s Syncer) string {
 	return name + " (" + why + ")"
 }
 
-// unsynced returns the Pending texts of the syncers that have not synced.
-func unsynced(syncers []Syncer) (pending []string) {
-	for _, s := range syncers {
-		if !s.HasSynced() {
-			pending = append(pending, Pending(s))
-		}
-	}
-	return pending
-}
-
-// named is a Syncer with the name that a program gives it.
-type named struct {
-	Syncer
-	name string
-}
-
 func waitForSync(ctx context.Context, s Syncer) error {
 	var synced <-chan struct{}
-	signals := s
-	if n, ok := s.(named); ok {
-		signals = n.Syncer
-	}
-	if signaler, ok := signals.(SyncSignaler); ok {
+	if signaler, ok := s.(SyncSignaler); ok {
 		synced = signaler.Synced()
 	}
 	poll := time.NewTicker(lastSyncPoll)

@@ -4,7 +4,6 @@ package memory
 
 import (
 	"slices"
-	"strings"
 
 	"go.uber.org/atomic"
 
@@ -41,19 +40,12 @@ func (s *sources) haveSynced() bool {
 	return !slices.ContainsFunc(*list, func(source configstore.Syncer) bool { return !source.HasSynced() })
 }
 
-// pending returns the names of the sources that have not synced.
+// pending describes the sources that have not synced.
 func (s *sources) pending() string {
-	list := s.list.Load()
-	if list == nil {
-		return ""
+	if list := s.list.Load(); list != nil {
+		return configstore.Pending(*list...)
 	}
-	var names []string
-	for _, source := range *list {
-		if !source.HasSynced() {
-			names = append(names, configstore.Pending(source))
-		}
-	}
-	return strings.Join(names, ", ")
+	return ""
 }
 
 // RegisterSource implements configstore.SourceRegistrar, for all controllers of the store.

@@ -91,15 +91,19 @@ func (p *plane) connect() {
 func (p *plane) run(ctx context.Context) error {
 	defer p.sources.closeAll()
 	p.log.Info("reading sources", slog.String("admin", p.admin.listener.Addr().String()))
-	defer context.AfterFunc(ctx, func() { p.ready.enter(stopping) })()
-	secretsRun := func(stop <-chan struct{}) error { p.secrets.Run(p.server, stop); return nil }
+	afterSync := func(name string, run func(stop <-chan struct{})) configstore.Part {
+		part := configstore.Runs(name, run, nil)
+		part.AfterSync = true
+		return part
+	}
 	return (&configstore.Group{Logger: p.log, Patience: p.settings.drain + p.settings.patience, Parts: slices.Concat(
 		[]configstore.Part{{Name: "admin", Run: p.admin.run}},
 		p.sources.parts,
 		[]configstore.Part{
-			configstore.Runs("configs", p.sources.configs), configstore.Runs("registries", p.registries),
-			{Name: "keys of tokens", AfterSync: true, Run: configstore.Runs("", p.policies).Run},
-			{Name: "secrets", AfterSync: true, Run: secretsRun},
+			configstore.Runs("configs", p.sources.configs.Run, p.sources.configs),
+			configstore.Runs("registries", p.registries.Run, p.registries),
+			afterSync("keys of tokens", p.policies.Run),
+			afterSync("secrets", func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) }),
 			{Name: "xds", AfterSync: true, Run: p.serve},
 		},
 	)}).Run(ctx)
@@ -118,6 +122,7 @@ func (p *plane) serve(stop <-chan struct{}) error {
 	drained := make(chan struct{})
 	go func() {
 		<-stop
+		p.ready.enter(stopping)
 		<-time.After(p.settings.drain)
 		close(drained)
 	}()

@@ -95,7 +95,7 @@ func TestWarmStart(t *testing.T) {
 		t.Error(err)
 	}
 	away := "127.0.0.1:1"
-	warm := start(t, "-etcd", away, "-checkpoint", file).serving()
+	warm := start(t, "-etcd", away, "-mcp-from", away, "-checkpoint", file).serving()
 	if _, metrics := get(t, warm.admin, "/metrics"); !strings.Contains(metrics, `pilotkit_source_stale{source="checkpoint"} 1`) {
 		t.Errorf("the checkpoint is not stale:\n%s", metrics)
 	}

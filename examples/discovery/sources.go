@@ -84,7 +84,7 @@ func (x *sources) addDirectory(s *settings) error {
 	store := memory.Make(istio.Schemas())
 	source := file.New(s.dir, store, file.Options{Logger: x.log})
 	x.caches = append(x.caches, memory.NewController(store, memory.ControllerOptions{Logger: x.log}))
-	x.parts = append(x.parts, configstore.Runs("directory", source))
+	x.parts = append(x.parts, configstore.Runs("directory", source.Run, nil))
 	x.watched = append(x.watched, configstore.SourceOf("directory", source))
 	return nil
 }
@@ -115,7 +115,7 @@ func (x *sources) addMCP(s *settings) error {
 	store := memory.Make(istio.Schemas())
 	source := mcp.NewSource(conn, store, mcp.SourceOptions{Revision: s.revision, Logger: x.log})
 	x.caches = append(x.caches, memory.NewController(store, memory.ControllerOptions{Logger: x.log}))
-	x.parts = append(x.parts, configstore.Runs("mcp source", source))
+	x.parts = append(x.parts, configstore.Runs("mcp source", source.Run, nil))
 	x.watched = append(x.watched, configstore.SourceOf("mcp", source))
 	return nil
 }

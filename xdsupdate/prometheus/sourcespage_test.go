@@ -4,6 +4,7 @@ package prometheus_test
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 // TestSourcesPageAndMetric: the debug page and the metrics count the same errors, of which the last error of the source is one.
 func TestSourcesPageAndMetric(t *testing.T) {
 	source := knowsAll("all")
-	request := httptest.NewRequest("GET", "/sources", nil)
+	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/sources", nil)
 	request.Header.Set("Accept", "application/json")
 	answer := httptest.NewRecorder()
 	debug.New(debug.Options{Sources: []configstore.Source{source}}).ServeHTTP(answer, request)

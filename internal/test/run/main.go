@@ -49,18 +49,14 @@ func run(ctx context.Context, args []string) error {
 		return o.rotate(ctx, calls)
 	}
 	report := newReport(os.Stdout, o.verbose)
-	if err := together(ctx, calls, report); err != nil {
+	if err := together(ctx, calls, report, o.atOnce()); err != nil {
 		return err
 	}
 	return report.close()
 }
 
-// atOnce is how many calls run at the same time: many tests wait for what another process
-// does, and the processor is free meanwhile.
-const atOnce = 2
-
 // together makes the calls in their order, a few at the same time.
-func together(ctx context.Context, calls []call, r *report) error {
+func together(ctx context.Context, calls []call, r *report, atOnce int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(atOnce)
 	for _, c := range calls {

@@ -75,6 +75,15 @@ func (o options) selects() bool {
 	return slices.ContainsFunc(o.flags, func(flag string) bool { return strings.HasPrefix(flag, "-run") || strings.HasPrefix(flag, "-skip") })
 }
 
+// atOnce returns how many calls run at the same time: two, because many tests wait for another
+// process and leave the processor free; one if all output is shown, or benchmarks are measured.
+func (o options) atOnce() int {
+	if o.verbose {
+		return 1
+	}
+	return 2
+}
+
 // complete validates the combination of options, and sets the dependent ones.
 func (o options) complete() (options, error) {
 	if o.budget > 0 && o.tier != full {
