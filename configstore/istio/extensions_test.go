@@ -73,7 +73,7 @@ func TestTelemetry(t *testing.T) {
 			violations: []string{
 				"spec.accessLogging[0].match.mode: must be one of CLIENT_AND_SERVER, CLIENT, SERVER, is 9",
 				"spec.accessLogging[0].providers[0].name: is required",
-				"spec.accessLogging[0].filter.expression: must be a CEL expression: column 1: expected an expression, found the end",
+				"spec.accessLogging[0].filter.expression: is required",
 			},
 		},
 	})

@@ -6,7 +6,6 @@ import (
 	telemetry "istio.io/api/telemetry/v1alpha1"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/cel"
 )
 
 // telemetryRules are the rules for a Telemetry.
@@ -25,16 +24,8 @@ func telemetryRules(spec *field, _ configstore.Config, t *telemetry.Telemetry) {
 		checkEnum(at.child("match").child("mode"), logging.GetMatch().GetMode())
 		checkProviders(at, logging.Providers)
 		if logging.Filter != nil {
-			checkExpression(at.child("filter").child("expression"), logging.Filter.Expression)
+			checkSet(at.child("filter").child("expression"), logging.Filter.Expression, "is required")
 		}
-	}
-}
-
-// checkExpression rejects strings that are not CEL expressions. It does not check whether their
-// names and types are those of Envoy's attributes.
-func checkExpression(at *field, expression string) {
-	if err := cel.Check(expression); err != nil {
-		at.refuse("must be a CEL expression: %v", err)
 	}
 }
 

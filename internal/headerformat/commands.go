@@ -44,7 +44,7 @@ func syntaxOf(name string) (s syntax, known bool) {
 	case "XFCC_VALUE":
 		return syntax{argument: forwardedCertificate, limit: true}, true
 	case "CEL":
-		return syntax{argument: expression, limit: true}, true
+		return syntax{argument: attribute, limit: true}, true
 	default:
 		return syntax{}, isPlain(name)
 	}

@@ -14,8 +14,8 @@
 //   - the command ENVIRONMENT, which reads the environment of the proxy's process, because authors
 //     of routes must not see it;
 //   - commands and arguments that only the newer releases know;
-//   - CEL expressions that are deeply nested, build messages, or contain the largest numbers,
-//     because checking them would take Envoy's parser and its message types;
+//   - CEL expressions other than one attribute, such as %CEL(request.headers['x-user'])%, because
+//     checking them would take Envoy's parser;
 //   - JSON lists, the obsolete arguments of %UPSTREAM_METADATA% and %DYNAMIC_METADATA%, with ")" or
 //     "%" in a name.
 //

@@ -55,7 +55,7 @@ func TestEnvoyAgrees(t *testing.T) {
 
 // isStricter reports whether a value may be rejected although Envoys accept it.
 func isStricter(err error) bool {
-	for _, reason := range []string{"limit: 32", "must not build messages", "a text without escapes", "a list in JSON", "(estimated)"} {
+	for _, reason := range []string{"only attributes are supported", "an attribute has at most", "the key of an attribute", "a list in JSON", "(estimated)"} {
 		if strings.Contains(err.Error(), reason) {
 			return true
 		}
@@ -90,13 +90,13 @@ func randomValue(random *rand.Rand) string {
 	names := []string{
 		"REQ", "RESP", "TRAILER", "STREAM_INFO_REQ", "QUERY_PARAM", "CLUSTER_METADATA", "UPSTREAM_METADATA", "DYNAMIC_METADATA",
 		"METADATA", "FILTER_STATE", "UPSTREAM_FILTER_STATE", "PER_REQUEST_STATE", "START_TIME", "EMIT_TIME_LOCAL", "DOWNSTREAM_PEER_CERT_V_END",
-		"COMMON_DURATION", "RESPONSE_CODE_DETAILS", "GRPC_STATUS", "PATH", "XFCC_VALUE", "CEL", "CEL", "CEL", "HOSTNAME", "PROTOCOL",
+		"COMMON_DURATION", "RESPONSE_CODE_DETAILS", "GRPC_STATUS", "PATH", "XFCC_VALUE", "CEL", "HOSTNAME", "PROTOCOL",
 		"DOWNSTREAM_PEER_CERT", "FOO", "LISTENER_NAME", "Req", "",
 	}
 	parts := []string{
 		"a", "b", "x-y", ":path", ":", "?", "%", "%%", "%n", "%Y", "%5n", "%En", "(", ")", ")%", "[", "]", `"a"`, `["a","b"]`, `[""]`, "[]", " ", "é",
 		"DYNAMIC", "ROUTE", "PLAIN", "FIELD", "TYPED", "ms", "us", "WQ", "NQ", "ORIG", "PATH", "NUMBER", "uri", "By", ".", ",", "+", "-", "!", "1", "1u", "'x'",
-		"size(", "has(", "matches(", "a.b", "request.headers", "&&", "||", "==", "in", "{", "}", "a?b:c", ".size()", ".contains(a)", `.matches("[a-z]+")`, "true",
+		"a.b", "request.headers", "['a']", "in", "{", "}", "true",
 	}
 	var b strings.Builder
 	b.WriteString(pick([]string{"", "", "x ", "%% ", "%HOSTNAME%", "é"}))

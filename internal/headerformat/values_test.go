@@ -32,18 +32,13 @@ func accepted() []string {
 		`%UPSTREAM_METADATA( ["a","b"])%`, `%UPSTREAM_METADATA({"a":1})%`, `%CLUSTER_METADATA(["a","b"])%`, `%PER_REQUEST_STATE(a)%`,
 		`%PER_REQUEST_STATE(["a"])%`, `a %PER_REQUEST_STATE(a)%`, `%DYNAMIC_METADATA(a:b)% %UPSTREAM_METADATA(["a","b"])%`,
 		`x%UPSTREAM_METADATA(["a","b"])%`, `%UPSTREAM_METADATA("a","b")%`, `%UPSTREAM_METADATA([ "a","b"])%`, `%UPSTREAM_METADATA(["a","b)%`,
-		`%UPSTREAM_METADATA([)%`, `%CEL(request.path)%`, `%CEL(request.headers['a'])%`, `%CEL(1)%`, `%CEL("a)b")%`, `%CEL('%')%`, `%CEL(a % b)%`,
-		`%CEL(size("a"))%`, `%CEL(foo)%`, `%CEL(request.headers.a):5%`, `%CEL(request.headers['x'] + "é")%`, `%CEL(has(a.b))%`, `%CEL(1/0)%`,
-		`%CEL(a.b.c.d[0])%`, `%CEL({"a":1}.a)%`, `%CEL(type(1))%`, `%CEL(1 + "a")%`, `%CEL(1 in 1)%`, `%CEL(a ? b : c)%`, `%CEL(request.time)%`,
-		`%CEL(re.extract("a","b","c"))%`, `%START_TIME%%HOSTNAME%`, `%HOSTNAME()%`, `%CEL(re.extract(a,"(","b"))%`, `%CEL(x.matches(r"\d"))%`,
-		`%CEL(x.matches("\\d"))%`, `%CEL(has((a.b)))%`, `%CEL(has(a.b.c))%`, `%CEL(has(has(a.b).c))%`, `%CEL(.re.extract(a,b,c))%`,
-		`%CEL(re.x.size())%`, `%CEL(.size(a))%`, `%CEL(a[0].size())%`, `%CEL((a).contains("b"))%`, `%CEL("a".size())%`, `%CEL([1].size())%`,
-		`%CEL({}.size())%`, `%CEL({"a":1,"a":2})%`, `%CEL({1.5:1})%`, `%CEL({a:1})%`, `%CEL({null:1})%`, `%CEL({[1]:1})%`, `%CEL([1,])%`,
-		`%CEL({1:2,})%`, `%CEL([,])%`, `%CEL({,})%`, `%CEL(1.5)%`, `%CEL(1u)%`, `%CEL(b"a")%`, `%CEL(b"\xff")%`, `%CEL(0x1F)%`,
-		`%CEL(9223372036854775807)%`, `%CEL("\x00")%`, `%CEL(a.if)%`, `%CEL(a // x)%`, `%CEL(a in [1,2])%`,
-		`%CEL(a in b)%`, `%CEL(true)%`, `%CEL(null)%`, `%CEL(!-1)%`, `%CEL(- 1)%`, `%CEL(a - -1)%`, `%CEL(!!a)%`, `%CEL(--a)%`,
-		`%CEL(a ? b : c ? d : e)%`, `%CEL(1 .a)%`, `%CEL(1.a)%`, `%CEL("""a""")%`, `%CEL(__result__)%`, `%CEL(a.size)%`, `%CEL(request)%`,
-		`%CEL(int)%`, `%CEL(type(1) == int)%`, `%REQ(:foo)%`, `%REQ(:a!)%`, `%REQ(:_)%`, `%REQ(a?:b)%`, `%DYNAMIC_METADATA(["a:b"])%`,
+		`%UPSTREAM_METADATA([)%`, `%CEL(request.path)%`, `%CEL(request.headers["a-b"])%`, `%CEL(request.headers['a'])%`,
+		`%CEL(foo)%`, `%CEL(request.headers.a):5%`,
+		`%CEL(request.time)%`,
+		`%START_TIME%%HOSTNAME%`, `%HOSTNAME()%`,
+
+		`%CEL(__result__)%`, `%CEL(a.size)%`, `%CEL(request)%`,
+		`%CEL(int)%`, `%REQ(:foo)%`, `%REQ(:a!)%`, `%REQ(:_)%`, `%REQ(a?:b)%`, `%DYNAMIC_METADATA(["a:b"])%`,
 		`%PER_REQUEST_STATE(a:FIELD)%`, `plain`, `100%%`,
 		// Commands without arguments.
 		`%ACCESS_LOG_TYPE%`, `%BYTES_RECEIVED%`, `%BYTES_RETRANSMITTED%`, `%BYTES_SENT%`, `%CONNECTION_ID%`, `%CONNECTION_TERMINATION_DETAILS%`,
@@ -75,11 +70,6 @@ func accepted() []string {
 		`%UPSTREAM_REMOTE_PORT%`, `%UPSTREAM_REQUEST_ATTEMPT_COUNT%`, `%UPSTREAM_TLS_CIPHER%`, `%UPSTREAM_TLS_SESSION_ID%`,
 		`%UPSTREAM_TLS_VERSION%`, `%UPSTREAM_TRANSPORT_FAILURE_REASON%`, `%UPSTREAM_WIRE_BYTES_RECEIVED%`, `%UPSTREAM_WIRE_BYTES_SENT%`,
 		`%VIRTUAL_CLUSTER_NAME%`,
-		// The maximum depth of expressions, or nearly.
-		"%CEL(" + strings.Repeat("(", 25) + "a" + strings.Repeat(")", 25) + ")%",
-		"%CEL(a" + strings.Repeat(".b", 25) + ")%",
-		"%CEL(a" + strings.Repeat(" || b", 500) + ")%",
-		"%CEL(" + strings.Repeat("!", 500) + "a)%",
 		"%REQ(" + strings.Repeat("a", 16000) + ")%",
 	}
 }
@@ -98,16 +88,11 @@ func refused() []string {
 		`%FILTER_STATE(a:FIELD)%`, `%FILTER_STATE(a:FIELD:)%`, `%FILTER_STATE(a:PLAIN:x)%`, `%FILTER_STATE(a::x)%`, `%FILTER_STATE(:PLAIN)%`,
 		`%FILTER_STATE(a:plain)%`, `%METADATA(LISTENER_FILTER_CHAIN:a:b)%`, `%METADATA(FILTER_CHAIN:a:b)%`, `%METADATA(dynamic:a:b)%`,
 		`%METADATA(:a)%`, `%XFCC_VALUE(foo)%`, `%PATH(X)%`, `%PATH(WQ:FOO)%`, `%PATH(wq)%`, `%UPSTREAM_METADATA(["a","b"]):5%`, `%CEL(foo())%`,
-		`%CEL( )%`, `%CEL()%`, `%CEL(has(a))%`, `%CEL([1,2].all(x, x>1))%`, `%CEL([1,2].all(x))%`, `%CEL(x matches "(")%`,
-		`%CEL("a".matches("("))%`, `%CEL("a".foo())%`, `%CEL(size(1,2))%`, `%CEL(string(1))%`, `%CEL("a".lowerAscii())%`,
-		`%CEL("a".split(","))%`, `%CEL(Foo{})%`, `%CEL(foo.Bar{a:1})%`, `%CEL(x.matches("(") ? 1 : 2)%`, `%CEL(x.matches("[a-z]{1,100}"))%`,
-		`%CEL(x.matches("[a-z]{1,1000}"))%`, `%CEL(matches(x, "("))%`, `%CEL(has(a["b"]))%`, `%CEL(has(a.b + 1))%`, `%CEL(has(a.b()))%`,
-		`%CEL(has(!a.b))%`, `%CEL(has(a?b:c.d))%`, `%CEL(x.has(a.b))%`, `%CEL(has(a.b, c.d))%`, `%CEL(x.re.extract(a,b,c))%`,
-		`%CEL(9223372036854775809)%`, `%CEL("\ud800")%`, `%CEL("\U00110000")%`, "%CEL(a.`b`)%", "%CEL(a.`b-c`)%", `%CEL(a.in)%`,
-		"%CEL(a.b.`c`.d)%", `%CEL(a.?b)%`, `%CEL(a[?b])%`, `%CEL(a.all(x))%`, `%CEL(google.protobuf.Duration{x: 1})%`, `%REQ(a?:)%`, `%REQ()%`,
+		`%CEL( )%`, `%CEL()%`, `%CEL(x matches "(")%`,
+
+		`%CEL(a.in)%`,
 		`%HOSTNAME(a)%`, `%PROTOCOL:2%`, `%CEL(1+)%`, `%FILE_CONTENT(x)%`, `%METADATA(FOO:a:b)%`, `%REQ(a?b?c)%`, `%REQ(é)%`,
 		`%DYNAMIC_METADATA([""])%`, `%PER_REQUEST_STATE(a:b)%`, `%PER_REQUEST_STATE(a):5%`, `%METADATA(LISTENER_FILTER_CHAIN:a)%`,
-		`%CEL(9223372036854775808)%`, `%CEL(0x8000000000000000)%`,
 		// Commands that need arguments, or that the oldest release does not have.
 		`%PER_REQUEST_STATE%`, `%FOO%`, `%LISTENER_NAME%`, `%COALESCE%`, `%DOWNSTREAM_CX_RTT%`, `%DOWNSTREAM_DETECTED_CLOSE_TYPE%`,
 		`%DOWNSTREAM_DIRECT_LOCAL_ADDRESS_ENDPOINT_ID%`, `%DOWNSTREAM_LOCAL_ADDRESS_ENDPOINT_ID%`, `%DOWNSTREAM_LOCAL_CLOSE_REASON%`,
@@ -116,12 +101,6 @@ func refused() []string {
 		`%UPSTREAM_CONNECTION_IDS_ATTEMPTED%`, `%UPSTREAM_DETECTED_CLOSE_TYPE%`, `%UPSTREAM_HOSTS_ATTEMPTED%`,
 		`%UPSTREAM_HOSTS_ATTEMPTED_WITHOUT_PORT%`, `%UPSTREAM_HOST_NAMES_ATTEMPTED%`, `%UPSTREAM_HOST_NAMES_ATTEMPTED_WITHOUT_PORT%`,
 		`%UPSTREAM_LOCAL_CLOSE_REASON%`, `%UPSTREAM_REMOTE_ADDRESS_ENDPOINT_ID%`, `%UPSTREAM_SERVER_NAME%`, `%UPSTREAM_TLS_GROUP%`,
-		// Deeper than expressions may be.
-		"%CEL(" + strings.Repeat("(", 40) + "a" + strings.Repeat(")", 40) + ")%",
-		"%CEL(a" + strings.Repeat(".b", 60) + ")%",
-		"%CEL(a" + strings.Repeat(" + b", 60) + ")%",
-		"%CEL(a" + strings.Repeat("[0]", 60) + ")%",
-		"%CEL(" + strings.Repeat("a ? b : ", 60) + "c)%",
 	}
 }
 
@@ -129,10 +108,9 @@ func refused() []string {
 // comment.
 func stricter() []string {
 	return []string{
-		`%CEL(-9223372036854775808)%`, `%ENVIRONMENT(HOME)%`, `%ENVIRONMENT(é):2%`, `%REQ(a)%%ENVIRONMENT(a=b)%`,
-		`%UPSTREAM_METADATA(["a%","b"])%`, `%CEL(google.protobuf.Any{})%`, `%CEL((re).extract(a,b,c))%`, `%CEL(1e999)%`,
-		`%CEL(google.protobuf.Timestamp{})%`, `%CEL(google.protobuf.Struct{fields:{}})%`, `%CEL(envoy.config.core.v3.Metadata{})%`,
-		`%CEL(google.protobuf.Duration{seconds: 1})%`, `%CEL(x.matches('\\x61'))%`,
+		`%ENVIRONMENT(HOME)%`, `%ENVIRONMENT(é):2%`, `%REQ(a)%%ENVIRONMENT(a=b)%`, `%UPSTREAM_METADATA(["a%","b"])%`,
+		`%CEL(1)%`, `%CEL(true)%`, `%CEL(a.if)%`, `%CEL(size("a"))%`, `%CEL('%')%`, `%CEL(a['b'].c)%`, `%CEL(a[0])%`, `%CEL(a ? b : c)%`,
+		"%CEL(a" + strings.Repeat(".b", 25) + ")%",
 	}
 }
 
@@ -152,19 +130,18 @@ func TestCheck(t *testing.T) {
 // TestErrors: an error contains the command and Envoy's words.
 func TestErrors(t *testing.T) {
 	for value, want := range map[string]string{
-		"50% off 20%":             "Couldn't find valid command at position 2: a command is %COMMAND% or %COMMAND(argument):length%, a percent sign %%",
-		"a %FOO%":                 "%FOO%: Not supported field in StreamInfo: FOO",
-		"%LISTENER_NAME%":         "%LISTENER_NAME%: Not supported field in StreamInfo: LISTENER_NAME, by releases of Envoy before 1.40",
-		"%REQ()%":                 "%REQ()%: REQ requires parameters",
-		"%ENVIRONMENT(HOME)%":     "%ENVIRONMENT(HOME)%: ENVIRONMENT shows the environment of the proxy's process, which may hold secrets",
-		"%HOSTNAME(a)%":           "%HOSTNAME(a)%: HOSTNAME does not take any parameters or length",
-		"%START_TIME(%Y):2%":      "%START_TIME(%Y):2%: START_TIME does not allow length to be specified",
-		"%REQ(a?b?c)%":            "%REQ(a?b?c)%: More than 1 alternative header specified in token: a?b?c",
-		"%REQ(é)%":                "%REQ(é)%: Invalid header configuration. Format string contains invalid characters",
-		"%METADATA(FOO:a:b)%":     "%METADATA(FOO:a:b)%: FOO is not supported type of metadata",
-		"%CEL(1+)%":               "%CEL(1+)%: Not able to parse expression: column 3: expected an expression, found the end",
-		"%CEL(a.b(c))%":           "%CEL(a.b(c))%: No overload found in reference resolve step for b",
-		"%CEL(\"a\".matches(b))%": "",
+		"50% off 20%":         "Couldn't find valid command at position 2: a command is %COMMAND% or %COMMAND(argument):length%, a percent sign %%",
+		"a %FOO%":             "%FOO%: Not supported field in StreamInfo: FOO",
+		"%LISTENER_NAME%":     "%LISTENER_NAME%: Not supported field in StreamInfo: LISTENER_NAME, by releases of Envoy before 1.40",
+		"%REQ()%":             "%REQ()%: REQ requires parameters",
+		"%ENVIRONMENT(HOME)%": "%ENVIRONMENT(HOME)%: ENVIRONMENT shows the environment of the proxy's process, which may hold secrets",
+		"%HOSTNAME(a)%":       "%HOSTNAME(a)%: HOSTNAME does not take any parameters or length",
+		"%START_TIME(%Y):2%":  "%START_TIME(%Y):2%: START_TIME does not allow length to be specified",
+		"%REQ(a?b?c)%":        "%REQ(a?b?c)%: More than 1 alternative header specified in token: a?b?c",
+		"%REQ(é)%":            "%REQ(é)%: Invalid header configuration. Format string contains invalid characters",
+		"%METADATA(FOO:a:b)%": "%METADATA(FOO:a:b)%: FOO is not supported type of metadata",
+		"%CEL(1+)%":           "%CEL(1+)%: only attributes are supported in CEL, such as request.headers['x-user']",
+		"%CEL(a[b])%":         "%CEL(a[b])%: the key of an attribute must be a quoted text followed by a bracket, such as ['x-user']",
 	} {
 		got := ""
 		if err := headerformat.Check(value); err != nil {
