@@ -5,7 +5,10 @@ package mcp
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -260,5 +263,37 @@ func TestMistakesOfHosts(t *testing.T) {
 			}()
 			call()
 		}()
+	}
+}
+
+// TestSourcesAgree: objects without a time of creation are equal in all processes, whenever and in
+// which order a process has received them, because the oldest of competing objects wins.
+func TestSourcesAgree(t *testing.T) {
+	all := strings.Fields("a b c d e")
+	process := func(seed uint64) (out contents) {
+		synctest.Test(t, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(seed, 0))
+			order := slices.Clone(all)
+			random.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+			store := newStore()
+			d, _, end := drive(t, store, only(istio.ServiceEntry))
+			defer end()
+			d.open(1)
+			for n := 0; n < len(order); {
+				n = min(len(order), n+1+random.IntN(3))
+				time.Sleep(time.Hour)
+				d.say(strconv.Itoa(n), entries(t, order[:n]...)...)
+			}
+			synctest.Wait()
+			out = contentsOf(store, "")
+		})
+		return out
+	}
+	want := process(0)
+	if n := len(want[serviceEntryURL]); n != len(all) {
+		t.Fatalf("%d objects, want %d", n, len(all))
+	}
+	for seed := range uint64(5) {
+		same(t, fmt.Sprintf("process %d", seed+1), process(seed+1), want)
 	}
 }
