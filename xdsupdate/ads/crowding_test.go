@@ -159,6 +159,43 @@ func keepOthersOut(t *testing.T, limits ads.Limits, identity string) {
 	}
 }
 
+// TestRapidReset: a connection that opens streams and resets them at once, again and again, leaves nothing behind and keeps
+// neither a new client out nor a connected one from its changes.
+func TestRapidReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, identifiedBy(ads.Limits{Streams: 10}), service("a", "shop"))
+		f.flush()
+		old := f.client(xdstest.ClientOptions{Delta: true, Node: identified("old")})
+		f.subscribe(old, envoy.ClusterType, "*")
+		f.await(old, envoy.ClusterType, cluster("a"))
+		network := memnet.Listen()
+		f.serveOn(addressed{network})
+		conn := dialTo(t, network)
+		defer func() { _ = conn.Close() }()
+		for i := range 500 {
+			ctx, cancel := context.WithCancel(t.Context())
+			stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).DeltaAggregatedResources(ctx)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i%2 == 0 {
+				_ = stream.Send(&discovery.DeltaDiscoveryRequest{
+					Node: node(fmt.Sprint("bad", i), "shop"), TypeUrl: envoy.ClusterType, ResourceNamesSubscribe: []string{"*", fmt.Sprint("none", i)},
+				})
+			}
+			cancel()
+		}
+		f.define([]string{"b"}, service("a", "shop"), service("b", "shop"))
+		f.flush()
+		f.await(old, envoy.ClusterType, cluster("a"), cluster("b"))
+		fresh := f.client(xdstest.ClientOptions{Delta: true, Node: identified("fresh")})
+		f.subscribe(fresh, envoy.ClusterType, cluster("b"))
+		f.await(fresh, envoy.ClusterType, cluster("b"))
+		synctest.Wait()
+		check(t, "proxies", len(f.Proxies()), 2)
+	})
+}
+
 // TestNamesThatExist: whatever names an identity invents, others may subscribe to what exists, and to other names within their
 // shares, which are those of identities: all clients are of one namespace.
 func TestNamesThatExist(t *testing.T) {
