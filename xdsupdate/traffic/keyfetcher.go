@@ -7,7 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/netip"
+	"slices"
+	"syscall"
 	"time"
 )
 
@@ -25,6 +29,10 @@ type KeyFetcher interface {
 type HTTPKeyFetcher struct {
 	// Client makes the requests; nil: one as described above.
 	Client *http.Client
+	// Blocked are addresses that the default client connects to neither directly nor after a redirect, like
+	// Istio's PILOT_BLOCKED_CIDRS_IN_JWKS_URIS. Link-local addresses, at which clouds serve the credentials of
+	// machines, are always blocked.
+	Blocked []netip.Prefix
 	// MaxBytes is how much is read of an answer; 0: the default of Limits.KeyBytes.
 	MaxBytes int64
 }
@@ -70,10 +78,10 @@ func (f HTTPKeyFetcher) Fetch(ctx context.Context, uri string) ([]byte, error) {
 
 // DefaultClient returns the client that is used without Client, for hosts that change something of it, such as
 // the authorities or what it connects to. It keeps no connection: keys are fetched every few minutes.
-func (HTTPKeyFetcher) DefaultClient() *http.Client {
+func (f HTTPKeyFetcher) DefaultClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
-			DisableKeepAlives: true, TLSHandshakeTimeout: keyHandshakePeriod, MaxResponseHeaderBytes: maxKeyHeaderBytes, ForceAttemptHTTP2: true,
+			DialContext: (&net.Dialer{Control: f.control}).DialContext, DisableKeepAlives: true, TLSHandshakeTimeout: keyHandshakePeriod, MaxResponseHeaderBytes: maxKeyHeaderBytes, ForceAttemptHTTP2: true,
 		},
 		CheckRedirect: func(request *http.Request, via []*http.Request) error {
 			switch {
@@ -86,4 +94,17 @@ func (HTTPKeyFetcher) DefaultClient() *http.Client {
 			}
 		},
 	}
+}
+
+// control is called with each address before a connection to it, after names were resolved.
+func (f HTTPKeyFetcher) control(_, address string, _ syscall.RawConn) error {
+	to, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	ip := to.Addr().Unmap().WithZone("")
+	if ip.IsLinkLocalUnicast() || slices.ContainsFunc(f.Blocked, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+		return fmt.Errorf("connections to %s are blocked", ip)
+	}
+	return nil
 }

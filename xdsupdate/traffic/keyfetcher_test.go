@@ -6,6 +6,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,13 @@ func TestHTTPKeyFetcher(t *testing.T) {
 		data, err := traffic.HTTPKeyFetcher{Client: tc.client, MaxBytes: 10}.Fetch(t.Context(), tc.uri)
 		if tc.wrong == "" && (err != nil || string(data) != "keys") || tc.wrong != "" && (err == nil || !strings.Contains(err.Error(), tc.wrong)) {
 			t.Errorf("%s: %q, %v", tc.name, data, err)
+		}
+	}
+	_, port, _ := strings.Cut(strings.TrimPrefix(plain.URL, "http://"), ":")
+	loopback := traffic.HTTPKeyFetcher{Blocked: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
+	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "169.254.169.254", "[fe80::1%25lo]"} {
+		if _, err := loopback.Fetch(t.Context(), "http://"+host+":"+port); err == nil || !strings.Contains(err.Error(), "are blocked") {
+			t.Errorf("%s: %v, want an error that its address is blocked", host, err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
