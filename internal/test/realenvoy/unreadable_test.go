@@ -14,7 +14,7 @@ import (
 
 // unreadablePolicies are policies with parts that cannot be read. Without these parts they would let
 // everybody in.
-var unreadablePolicies = map[string]string{ //nolint:gochecknoglobals // a table
+var unreadablePolicies = map[string]string{
 	"rule of a newer API":          "kind: AuthorizationPolicy\nspec: {rules: [{whenever: [{key: a}]}]}",
 	"source of a newer API":        "kind: AuthorizationPolicy\nspec: {rules: [{from: [{source: {notNamespaces: [a], unlessOn: Sunday}}]}]}",
 	"operation of a newer API":     "kind: AuthorizationPolicy\nspec: {rules: [{to: [{operation: {hosts: [\"*\"], queries: [a]}}]}]}",
