@@ -223,13 +223,20 @@ func (sys *system) delete(ref objectRef) result {
 	return r
 }
 
+// subscribeInterval is how long proxies wait before they look at what they have while the server
+// holds back resources, which may wait for a subscription.
+const subscribeInterval = 50 * time.Millisecond
+
 // catchUp waits until every proxy is up to date.
 func (sys *system) catchUp(ctx context.Context) error {
 	for {
-		if err := sys.server.WaitApplied(ctx, nil); err != nil {
+		step, cancel := context.WithTimeout(ctx, subscribeInterval)
+		err := sys.server.WaitApplied(step, nil)
+		cancel()
+		if ctx.Err() != nil {
 			return fmt.Errorf("not applied: %w", err)
 		}
-		changed := false
+		changed := err != nil
 		for _, c := range sys.clients {
 			more, err := c.follow(ctx)
 			if err != nil {
