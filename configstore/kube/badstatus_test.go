@@ -64,6 +64,7 @@ func TestBadStatus(t *testing.T) {
 
 // TestBadStatusIsNoCondition: the conditions of a StatusWriter concern the spec only.
 func TestBadStatusIsNoCondition(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Server(t)
 	schema := serviceEntries(t)
 	schema.GroupVersionKind.Group = "badcondition.example.com"

@@ -14,6 +14,7 @@ import (
 // TestClosedPolicies: a policy of a newer API, with a field that is not known at any depth, or that cannot be read at all, is
 // closed in a cache that starts then.
 func TestClosedPolicies(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Server(t)
 	schema, _ := istio.Schemas().Find(istio.AuthorizationPolicy)
 	server.ApplyCRDs(t, []byte(strings.ReplaceAll(crdOf(schema), schema.GroupVersionKind.Group, "closed.example.com")))

@@ -25,6 +25,7 @@ func crdWith(s configstore.Schema, versions ...string) []byte {
 // TestKinds: CRDs are created, change their versions, are deleted with their objects, and are
 // created again.
 func TestKinds(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Server(t)
 	schema := limit("kinds.example.com")
 	kind := schema.GroupVersionKind
@@ -75,6 +76,7 @@ func replaceCRD(t *testing.T, server *kubetest.Server, schema configstore.Schema
 // TestRecreated: if a CRD is deleted and created again with objects, its former objects are
 // removed, with and without a watch.
 func TestRecreated(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Server(t)
 	schema := limit("recreated.example.com")
 	kind := schema.GroupVersionKind
@@ -109,6 +111,7 @@ func TestRecreated(t *testing.T) {
 // TestVersionChange: objects that are served under another version than before are the same
 // objects, without events.
 func TestVersionChange(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Server(t)
 	schema := limit("version.example.com")
 	kind := schema.GroupVersionKind

@@ -18,6 +18,7 @@ import (
 
 // TestForbidden: an optional kind that access control forbids does not affect other kinds.
 func TestForbidden(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Server(t)
 	allowed, refused := limit("allowed.example.com"), limit("refused.example.com")
 	schemas := configstore.NewSchemasBuilder().MustAdd(allowed).MustAdd(refused).Build()
@@ -75,6 +76,7 @@ func forbiddenGroups(c *kube.Cache) string {
 // TestForbiddenAtStart: a cache that starts before its permissions are granted has not synced until
 // everything may be read.
 func TestForbiddenAtStart(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Server(t)
 	early, late := limit("early.example.com"), limit("late.example.com")
 	schemas := configstore.NewSchemasBuilder().MustAdd(early).MustAdd(late).MustAdd(limit("absent.example.com")).Build()

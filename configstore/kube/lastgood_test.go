@@ -21,6 +21,7 @@ import (
 // TestLastGoodState: an object that cannot be decoded or is invalid keeps its last good state, and
 // is an error until it is valid or deleted.
 func TestLastGoodState(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Server(t)
 	istioKinds := serviceEntries(t)
 	server.ApplyCRDs(t, []byte(strings.ReplaceAll(crdOf(istioKinds), istioKinds.GroupVersionKind.Group, "good.example.com")))

@@ -11,6 +11,7 @@ import (
 
 // TestMany: the initial objects are one batch, in the order of their keys.
 func TestMany(t *testing.T) {
+	t.Parallel()
 	const objects = 1_000 // BenchmarkSync has more; to create them takes most of the time.
 	server := apiserver.Server(t)
 	schemas := limits("many.example.com")

@@ -39,6 +39,7 @@ func allowIn(t *testing.T, server *kubetest.Server, namespace, user string, reso
 // TestRole: a user with a Role in a namespace can read and write there, under any version, and
 // write statuses.
 func TestRole(t *testing.T) {
+	t.Parallel()
 	server, schema := apiserver.Server(t), limit("role.example.com")
 	kind, schemas := schema.GroupVersionKind, limits("role.example.com")
 	server.ApplyCRDs(t, crdWith(schema, "v1beta1")) // the alias only

@@ -11,6 +11,7 @@ import (
 
 // TestSelection: an object that enters or leaves the selection is an add or a delete.
 func TestSelection(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Server(t)
 	schemas := limits("selection.example.com")
 	kind := schemas.All()[0].GroupVersionKind

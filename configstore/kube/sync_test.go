@@ -18,6 +18,7 @@ import (
 // TestHasSynced: a cache has synced when all kinds that the server has were listed,
 // and not before.
 func TestHasSynced(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Server(t)
 	quick, slow, absent := limit("quick.example.com"), limit("slow.example.com"), limit("absent.example.com")
 	present := configstore.NewSchemasBuilder().MustAdd(quick).MustAdd(slow).Build()
@@ -54,6 +55,7 @@ func TestHasSynced(t *testing.T) {
 // TestDecodedOnce: an object is decoded once per change, regardless of the number of reads and
 // lists.
 func TestDecodedOnce(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Server(t)
 	schema := limit("decoded.example.com")
 	kind := schema.GroupVersionKind
@@ -96,6 +98,7 @@ func TestDecodedOnce(t *testing.T) {
 
 // TestForbiddenLater: a kind that becomes forbidden keeps its objects, and is an error.
 func TestForbiddenLater(t *testing.T) {
+	t.Parallel()
 	server := apiserver.Server(t)
 	schemas := limits("later.example.com")
 	kind := schemas.All()[0].GroupVersionKind
