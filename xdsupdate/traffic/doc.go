@@ -1,88 +1,126 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package traffic makes Istio's VirtualServices, DestinationRules, Gateways and
-// Sidecars take effect, and at gateways AuthorizationPolicies and RequestAuthentications: it decides which of them count for a
-// client, and builds the client's clusters, load assignments, listeners and routes of them.
+// Package traffic implements Istio's traffic and security policies for an ads.Server. It builds the
+// clusters, load assignments, listeners and route configurations of clients from VirtualServices,
+// DestinationRules, Gateways, Sidecars, AuthorizationPolicies, PeerAuthentications and
+// RequestAuthentications in a config store.
 //
-// Everything is a function of a state, which is the policies, services and
-// endpoints of one moment, and of a proxy, which is what makes a difference in a
-// client. A state is immutable. It is asked for resources by name, so that what no
-// client is subscribed to costs nothing.
+//	policies := traffic.New(configs) // a configstore.ConfigStoreCache
+//	server := ads.New(registries, ads.Options{Providers: []ads.Provider{policies}})
+//	server.Register(grpcServer)
+//	go policies.Run(stop) // fetches the keys of RequestAuthentications
+//	go server.Run(stop)
 //
-//	server := ads.New(registries, ads.Options{Providers: []ads.Provider{traffic.New(configs)}})
+// The host runs the store and the registries. Later changes of the store reach clients by pushes of
+// the server. Policies.Explain evaluates one call, Policies.Effects lists the effects of an object,
+// and Policies.Ineffective lists objects and fields without effect. Options contains the mesh
+// configuration, and Limits bound the size of resources.
+//
+// The resources of a client depend on its kind:
+//
+//   - Sidecars receive clusters, load assignments and outbound HTTP routes. The host configures
+//     their listeners, so that no policy protects their inbound side.
+//   - Gateways also receive listeners for the Gateways that select them, protected by
+//     AuthorizationPolicies and RequestAuthentications.
+//   - gRPC clients receive an API listener and a route configuration for each service port that
+//     they call, with its clusters and load assignments.
+//   - gRPC servers receive inbound listeners, with mutual TLS or plain text according to
+//     PeerAuthentications, protected by AuthorizationPolicies.
+//
+// # Guarantees
+//
+//   - All resources of a push belong to one snapshot of policies, services and endpoints, as far as
+//     the store delivers batches (see New). They depend only on that snapshot and on the client, and
+//     not on the order of changes, so that all replicas agree.
+//   - Snapshots are immutable. Explain, Effects, Ineffective and HasSynced may be called from any
+//     goroutine.
+//   - Only resources that clients are subscribed to are built.
+//   - An invalid or rejected part of an object is left out or answered with an error, and is
+//     reported. Other objects are served, and policies fail closed.
+//   - If objects of several namespaces exceed a shared limit, each namespace keeps the objects within
+//     its share of the limit (see Limits).
 //
 // # From a change to a push
 //
-//  1. The store delivers a batch of changes: the objects are kept, all at once, and a
-//     push is asked for.
-//  2. The push takes the objects that were delivered, and nothing from the store, which
-//     may be ahead of its events. It makes a new index of the old one,
-//     a new world of services, and a state of both. Scopes (what the proxies of a
-//     namespace see) are carried over, and changed when they are looked at.
-//  3. Of the difference follows which names may have changed for which proxies
-//     (affected): those that turn out equal cost work and are
-//     not sent; a missing one would be a mistake, and a model test looks for it.
-//  4. The server looks up and builds what clients are subscribed to of that.
+//  1. The store delivers a batch of changes. The batch is stored as a whole, and a push is
+//     requested.
+//  2. The push reads the delivered objects. It does not read the store, which may be ahead of its
+//     events. It derives a new index of policies and a new world of services from the last ones, and
+//     a new state from both. Scopes, which contain the services and VirtualServices visible in a
+//     namespace, are carried over and updated on demand.
+//  3. The difference between the states determines the names that may have changed, and the
+//     proxies concerned (see affected). An unchanged resource among them costs work and is not sent. A missing
+//     name would be a bug, which a model test looks for.
+//  4. The server looks up the names among them that clients are subscribed to, and builds these
+//     resources.
 //
-// Proxies are grouped by what policies look at in them: labels by key, if some
-// object names the key. When the set of keys changes, all are grouped anew.
+// Proxies are grouped by the properties that policies use. For example, a label belongs to the group
+// if some object refers to its key. When the set of keys changes, all proxies are regrouped.
 //
-// # Prefixes of paths
+// # Path prefixes
 //
-// A prefix matches any path that begins with it. In a VirtualService with the annotation
-// internal.istio.io/route-semantics, whose value is "ingress" or "gateway", it matches whole
-// elements, as Kubernetes wants it: "/a" and "/a/" match /a, /a/ and /a/b, and not /ab.
-// What replaces it is joined to the rest by one slash: "/" in the place of "/a" makes /b of
-// /a/b. gRPC clients, which know no such matches, have two routes for one.
+// A path prefix matches every path that begins with it. In a VirtualService with the annotation
+// internal.istio.io/route-semantics and the value "ingress" or "gateway", it matches whole path
+// elements, as Kubernetes specifies: "/a" and "/a/" match /a, /a/ and /a/b, but not /ab. A rewrite
+// joins the replacement and the rest of the path by one slash: replacing "/a" by "/" makes /b of
+// /a/b. gRPC clients do not support such matches and receive two routes instead of one.
 //
-// # TLS routes
+// # TLS and TCP routes
 //
-// TLS routes are for servers that pass TLS on: a filter chain for each match. Those of TLSRoutes
-// (internal.istio.io/route-semantics: gateway) are for servers that terminate TLS without HTTP
-// as well, for names among the hosts of the server, and come before its TCP routes, which have
-// all other names.
+// At a gateway, TLS routes apply to servers that pass TLS through. Each match has a filter chain. TLS
+// routes of the Gateway API's TLSRoutes (internal.istio.io/route-semantics: gateway) also apply to
+// servers that terminate TLS without HTTP, for server names among the hosts of the server. They take
+// precedence over its TCP routes, which receive all other names.
 //
-// # gRPC clients
-//
-// A gRPC client asks for a cluster when a route names it. grpc-go (v1.84) uses the
-// new routes a moment before its balancers have the new cluster, and fails calls meanwhile:
-// Unavailable, "unknown cluster selected for RPC", also with WaitForReady. So package ads
-// first sends it the routes that it has with such that match no call and name the cluster
-// (Phases). A client that comes back to a server while routes move has that moment.
-//
-// # Authorization
-//
-// AuthorizationPolicies are filters of a gateway's listeners: CUSTOM, AUDIT, DENY, ALLOW, in this
-// order, for requests, and for connections of which no request is known; RequestAuthentications are one after CUSTOM, for
-// requests. They fail closed. A
-// rule that cannot be checked allows nothing, or denies more than it says; a policy that an Envoy
-// refuses denies everything, or allows nothing, at that Envoy; what the policies of a provider are about
-// is refused if the provider is not known or has no cluster; and a listener closes all connections
-// that would repeat policies of too many bytes (Limits.SharedBytes). Effects and Ineffective say
-// what does not have the effect that it seems to have.
-//
-// Requests without a token pass RequestAuthentications, those with one that is not valid are refused. Keys are those of
-// the object, or are fetched by Policies.Run with Options.KeyFetcher: until there are some no token of the issuer is valid. Where a rule cannot
-// be sent, or an Envoy refuses the object, all requests are denied.
-//
-// Only gateways are protected. Sidecars' inbound listeners are the program's, and gRPC servers are
-// not configured. Connections that are open when a policy comes are drained, and use the
-// filters that they had until they are closed; a route that is written together with a policy may be
-// used some milliseconds before it.
+// TCP and TLS routes match destinationSubnets with the address that the client has dialed. TCP routes
+// match sourceSubnet with the address of the client. A connection gets the first matching route for
+// its most specific server name, and is closed without one. sourceLabels and sourceNamespace are
+// compared with the gateway's own, because a gateway does not know its clients' labels. A match with
+// other values is left out.
 //
 // # Gateways
 //
-// A Gateway selects routers by their labels, those of the workload that has the
-// router's address if the registry knows one. Its servers become listeners on the
-// ports that services in front of the router forward to, or else on their own. TLS
-// contexts name secrets, which package secrets or the program serves by SDS.
+// A Gateway selects gateway proxies by labels. These are the labels of the workload with the proxy's
+// address if the registry knows it. The listener of a server uses the target port of a service in
+// front of the proxy, or else the port of the server. TLS contexts reference secrets, which package
+// secrets or the host serves by SDS.
 //
-// TCP and TLS routes are for connections to their destinationSubnets, which are compared
-// with the address that the client dialed, and from their sourceSubnet. Of the routes of
-// the most specific server name the first that fits has a connection, and without one it
-// is closed. sourceLabels and sourceNamespace are compared with the router's own, because
-// it does not know those of its clients: a match of others is left out.
+// The resources of gateways are compared with the output of Istio, and tested with Envoys of the oldest
+// and the newest supported release.
 //
-// What gateways are sent was compared with what Istio sends, and Envoys of the newest
-// and the oldest release that is supported run on it.
+// # gRPC clients
+//
+// A gRPC client subscribes to a cluster when a route references it. grpc-go (v1.84) applies new
+// routes shortly before its balancers have the new cluster, and meanwhile fails calls with
+// Unavailable, "unknown cluster selected for RPC", even with WaitForReady. Package ads therefore
+// first sends the client its current routes together with routes that reference the new cluster but
+// match no call (see Phases there). A client that reconnects while routes change is not protected
+// against this failure.
+//
+// # Authorization
+//
+// At gateways, policies are filters of each listener, in this order: CUSTOM AuthorizationPolicies,
+// RequestAuthentications, then AUDIT, DENY and ALLOW AuthorizationPolicies. Connections without HTTP
+// have the AuthorizationPolicies alone. At gRPC servers, the filters are DENY, then ALLOW. CUSTOM
+// policies deny there, because a gRPC server cannot ask a provider, and AUDIT policies, dry runs and
+// RequestAuthentications have no effect.
+//
+// Policies fail closed:
+//
+//   - A rule that cannot be checked allows nothing, or denies more than it specifies.
+//   - If an Envoy rejects a policy, the policy allows nothing, or denies everything, at this Envoy.
+//   - Requests that match a CUSTOM policy are denied if its provider is unknown or has no cluster.
+//   - Copies of the policies in all filter chains of a listener count towards Limits.SharedBytes.
+//     Connections of filter chains beyond the limit are closed. A gRPC server denies all calls if its
+//     policies exceed the limit.
+//   - If a rule of a RequestAuthentication cannot be sent, or an Envoy rejects the object, all
+//     requests are denied.
+//
+// RequestAuthentications accept requests without a token and deny requests with an invalid one. The
+// keys are in the object, or are fetched by Policies.Run with Options.KeyFetcher. Until they are
+// fetched, no token of the issuer is valid.
+//
+// Envoys drain the open connections of a gateway when a policy changes. An open connection keeps its
+// filters until it is closed. A route that is written together with a policy may take effect some
+// milliseconds before the policy.
 package traffic
