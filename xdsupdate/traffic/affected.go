@@ -12,37 +12,36 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// affected collects the resources that a push may change. One that turns out equal
-// costs work and is not sent; a missing one is a mistake. In short:
+// affected collects the resources that a push may change. A collected resource that turns out equal
+// costs work and is not sent. A resource that changes without being collected is a bug. In short:
 //
-//	endpoints of a host   its assignments; its clusters, if they have endpoints or
-//	                      identities in them, or mutual TLS if some or all endpoints
-//	                      take it
-//	services of a host    its clusters and assignments, the routes of its ports, its
-//	                      gRPC listeners, and what VirtualServices say of it
-//	a VirtualService      the routes of the ports of its hosts, and of its Gateways
-//	a DestinationRule     clusters and assignments of its hosts; routes, if a hash
-//	                      needs keys
-//	a Gateway             listeners and routes of the routers that it selects
-//	a Sidecar             everything of the proxies that may use it
-//	an AuthorizationPolicy the listeners of the routers and gRPC servers that it counts for
-//	a RequestAuthentication the listeners of the routers that it counts for
-//	a PeerAuthentication  the listeners of gRPC servers of its namespace; clusters and assignments
-//	                      of its services, if some workloads take no mutual TLS
+//	endpoints of a host     its load assignments; its clusters, if they contain endpoints or
+//	                        identities, or mutual TLS because endpoints accept it
+//	services of a host      its clusters and load assignments, the routes of its ports, its gRPC
+//	                        listeners, and the resources of VirtualServices that reference the host
+//	VirtualService          the routes of the ports of its hosts, and of its Gateways
+//	DestinationRule         clusters and load assignments of its hosts; routes, if a consistent hash
+//	                        needs keys
+//	Gateway                 listeners and routes of the routers that it selects
+//	Sidecar                 all resources of the proxies that may use it
+//	AuthorizationPolicy     the listeners of the routers and gRPC servers that it applies to
+//	RequestAuthentication   the listeners of the routers that it applies to
+//	PeerAuthentication      the listeners of gRPC servers of its namespace; clusters and load
+//	                        assignments of its services, if some workloads do not accept mutual TLS
 type affected struct {
 	*difference
 	names []ads.ChangedName
 	seen  map[affectedKey]struct{}
-	// ruled are the hosts for whose DestinationRules everything was added.
+	// ruled contains the hosts whose DestinationRules have been processed.
 	ruled map[registry.Hostname]struct{}
-	// everything are the proxies and types of which any name may have changed.
+	// everything lists proxies and types that may have changed under any name.
 	everything []affectedProxies
 }
 
-// affectedProxies are those of a namespace, or of all, of which everything of a type, or of all, may have
-// changed.
+// affectedProxies selects proxies whose resources of a type may all have changed. An empty
+// namespace stands for all namespaces, and an empty type for all types.
 type affectedProxies struct {
-	namespace, typeURL string // "": any
+	namespace, typeURL string // empty means any
 	are                func(p *proxy) bool
 }
 
@@ -71,7 +70,8 @@ func newAffected(d *difference) *affected {
 	return c
 }
 
-// add adds a resource. Why identifies the views, nil: all.
+// add adds a resource for the views that in accepts. Why identifies that set of views. A nil in
+// accepts all views.
 func (c *affected) add(typeURL, name, why string, in func(ads.View) bool) {
 	key := affectedKey{typeURL, name, why}
 	if _, again := c.seen[key]; !again {
@@ -80,7 +80,7 @@ func (c *affected) add(typeURL, name, why string, in func(ads.View) bool) {
 	}
 }
 
-// states are those before and after the push: one, if they differ in endpoints alone.
+// states returns the states before and after the push, or one if they differ only in endpoints.
 func (c *affected) states() []*state {
 	if c.before.computed == c.after.computed {
 		return []*state{c.after}
@@ -88,7 +88,7 @@ func (c *affected) states() []*state {
 	return []*state{c.before, c.after}
 }
 
-// servicesNamed returns the services of a name before and after the push.
+// servicesNamed returns the services with a host name, before and after the push.
 func (c *affected) servicesNamed(name registry.Hostname) []*registry.Service {
 	var out []*registry.Service
 	for _, st := range c.states() {
@@ -97,8 +97,7 @@ func (c *affected) servicesNamed(name registry.Hostname) []*registry.Service {
 	return out
 }
 
-// matching returns the services of a host, which may be a wildcard, before and
-// after.
+// matching returns the services of a host, which may be a wildcard, before and after the push.
 func (c *affected) matching(host registry.Hostname) []*registry.Service {
 	if !host.IsWildcard() {
 		return c.servicesNamed(host)
@@ -114,7 +113,7 @@ func (c *affected) matching(host registry.Hostname) []*registry.Service {
 	return out
 }
 
-// security adds the clusters and assignments of a service.
+// security adds the clusters and load assignments of a service.
 func (c *affected) security(svc *registry.Service) {
 	c.clusters(svc, envoy.ClusterType)
 	c.clusters(svc, envoy.LoadAssignmentType)
@@ -129,16 +128,15 @@ func (c *affected) endpointsOf(host registry.Hostname) {
 	}
 }
 
-// secured reports whether clusters of the service secure connections otherwise than
-// before: the identities of the endpoints have changed, or the first endpoint with
-// mutual TLS has come.
+// secured reports whether the transport security of the service's clusters changes, because its
+// endpoints have other identities or because their support of mutual TLS has changed.
 func (c *affected) secured(svc *registry.Service) bool {
 	before, after := c.endpointsIn(c.before, svc), c.endpointsIn(c.after, svc)
 	return before.MutualTLS() != after.MutualTLS() || !slices.Equal(before.ServiceAccounts(), after.ServiceAccounts())
 }
 
-// passesThrough reports whether connections to the service go where clients wanted
-// to, before or after: by its resolution, or perhaps by a DestinationRule.
+// passesThrough reports whether clusters of the service may forward connections to their original
+// destination before or after the push, either by the service's resolution or by a DestinationRule.
 func (c *affected) passesThrough(svc *registry.Service) bool {
 	if svc.Resolution == registry.Passthrough {
 		return true
@@ -165,9 +163,9 @@ func (c *affected) servicesOf(host registry.Hostname) {
 		c.grpcListeners(svc)
 	}
 	for _, st := range c.states() {
-		// A host of a VirtualService that is no service has virtual hosts on ports that
-		// the service does not have. A wildcard has them on those where it covers no
-		// service, whatever there is on others.
+		// A VirtualService host without a service has virtual hosts on ports that the service does
+		// not have. A wildcard host has virtual hosts on each port where it covers no service,
+		// independently of other ports.
 		for _, v := range st.finder.withHost(host) {
 			c.virtualService(v)
 		}
@@ -180,8 +178,7 @@ func (c *affected) servicesOf(host registry.Hostname) {
 	c.authorizersOf(host)
 }
 
-// clusters adds the clusters of all ports and subsets of a service, or their
-// assignments.
+// clusters adds the clusters, or the load assignments, of all ports and subsets of a service.
 func (c *affected) clusters(svc *registry.Service, typeURL string) {
 	subsets := []string{""}
 	for _, st := range c.states() {
@@ -201,7 +198,7 @@ func (c *affected) clusters(svc *registry.Service, typeURL string) {
 	}
 }
 
-// routes adds the route configurations that have a service, for some proxies.
+// routes adds the route configurations that contain a service, for the proxies that in accepts.
 func (c *affected) routes(svc *registry.Service, why string, in func(p *proxy) bool) {
 	views := func(v ads.View) bool { return in(proxyOf(v)) }
 	for _, port := range svc.Ports {
@@ -212,8 +209,7 @@ func (c *affected) routes(svc *registry.Service, why string, in func(p *proxy) b
 	c.namedRoutes(why, views)
 }
 
-// namedRoutes adds the route configurations of listeners of Sidecars that have all
-// ports.
+// namedRoutes adds the route configurations of Sidecar listeners that serve all ports.
 func (c *affected) namedRoutes(why string, views func(ads.View) bool) {
 	for _, st := range c.states() {
 		for _, list := range st.sidecars.All() {
@@ -228,10 +224,10 @@ func (c *affected) namedRoutes(why string, views func(ads.View) bool) {
 	}
 }
 
-// seesService reports whether a proxy sees a service of a name, before or after.
+// seesService reports whether a proxy sees a service with a host name, before or after the push.
 func (c *affected) seesService(p *proxy, host registry.Hostname) bool {
 	if p.role == router {
-		return false // what their routes have of services is what VirtualServices say
+		return false // their routes reference services only through VirtualServices
 	}
 	for _, st := range c.states() {
 		for _, e := range st.sidecarOf(p).imports(st.index, p.namespace) {
@@ -243,7 +239,7 @@ func (c *affected) seesService(p *proxy, host registry.Hostname) bool {
 	return false
 }
 
-// imports returns the listeners of a Sidecar, or of none, without what they see.
+// imports returns the egress listeners of a Sidecar, which may be nil, without their services.
 func (s *sidecar) imports(x *index, namespace string) []*egress {
 	var out []*egress
 	for _, l := range s.listeners() {
@@ -256,14 +252,14 @@ func (s *sidecar) imports(x *index, namespace string) []*egress {
 	return out
 }
 
-// grpcListeners adds the listeners by which gRPC clients find a service: by all its
-// names, with and without port.
+// grpcListeners adds the listeners under which gRPC clients find a service: one for each of its
+// names, with and without a port.
 func (c *affected) grpcListeners(svc *registry.Service) {
 	names := []string{string(svc.Hostname)}
 	if lowered := string(lower(svc.Hostname)); lowered != names[0] {
 		names = append(names, lowered)
 	}
-	// Clients of the namespace that is in the name can leave that out.
+	// Clients in the namespace that is part of the name may omit the namespace.
 	_, rest, _ := strings.Cut(string(lower(svc.Hostname)), ".")
 	namespace, _, _ := strings.Cut(rest, ".")
 	_, short := serviceNames(lower(svc.Hostname), namespace, c.after.settings.domain)
@@ -275,7 +271,7 @@ func (c *affected) grpcListeners(svc *registry.Service) {
 	}
 }
 
-// changes returns what the server has to know.
+// changes returns the changed resources for the server.
 func (c *affected) changes() ads.Changes {
 	out := ads.Changes{Names: c.names}
 	if len(c.everything) == 0 {
@@ -289,7 +285,7 @@ func (c *affected) changes() ads.Changes {
 		out.Namespaces = nil
 	}
 	out.Everything = func(v ads.View, typeURL string) bool {
-		var p *proxy // what it is costs more than where
+		var p *proxy // computed lazily, because comparing namespaces is cheaper
 		return slices.ContainsFunc(c.everything, func(a affectedProxies) bool {
 			if a.namespace != "" && a.namespace != v.Namespace || a.typeURL != "" && a.typeURL != typeURL {
 				return false

@@ -9,12 +9,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// affect adds everything of a type, or of all, of the proxies in a namespace, or in all, that are affected.
+// affect adds all resources of a type for the proxies of a namespace that are accepts. An empty
+// namespace or type stands for all.
 func (c *affected) affect(namespace, typeURL string, are func(p *proxy) bool) {
 	c.everything = append(c.everything, affectedProxies{namespace, typeURL, are})
 }
 
-// workloadsOf returns the namespace of the workloads that objects of a namespace count for; "": all.
+// workloadsOf returns the namespace of the workloads that objects of a namespace apply to. It is
+// empty for objects of the root namespace, which apply to all namespaces.
 func (c *affected) workloadsOf(namespace string) string {
 	if namespace == c.after.settings.rootNamespace() {
 		return ""
@@ -47,7 +49,7 @@ func (c *affected) sidecars(changed ...*sidecar) {
 	}
 }
 
-// authorizations adds the listeners of the routers that policies count for.
+// authorizations adds the listeners of the routers and gRPC servers that policies apply to.
 func (c *affected) authorizations(changed ...*authorizationPolicy) {
 	for _, a := range changed {
 		if a == nil {
@@ -58,7 +60,7 @@ func (c *affected) authorizations(changed ...*authorizationPolicy) {
 	}
 }
 
-// requestAuthentications adds the listeners of the routers that objects count for.
+// requestAuthentications adds the listeners of the routers that objects apply to.
 func (c *affected) requestAuthentications(changed ...*requestAuthentication) {
 	for _, a := range changed {
 		if a != nil {
@@ -67,7 +69,7 @@ func (c *affected) requestAuthentications(changed ...*requestAuthentication) {
 	}
 }
 
-// protected adds the listeners of the routers that a policy of a namespace is for.
+// protected adds the listeners of the routers that a policy of a namespace targets.
 func (c *affected) protected(namespace string, target *policyTarget) {
 	root := c.after.settings.rootNamespace()
 	c.affect(c.workloadsOf(namespace), envoy.ListenerType, func(p *proxy) bool {
@@ -75,19 +77,21 @@ func (c *affected) protected(namespace string, target *policyTarget) {
 	})
 }
 
-// authorizersOf adds the listeners that CUSTOM policies protect, if a provider of theirs is the service of a name.
+// authorizersOf adds the listeners of all routers if the host is the service of an authorization
+// provider.
 func (c *affected) authorizersOf(host registry.Hostname) {
 	if c.after.settings.isAuthorizer(host) {
 		c.affect("", envoy.ListenerType, func(p *proxy) bool { return p.role == router })
 	}
 }
 
-// passes reports whether some Gateway passes connections on by their server names.
+// passes reports whether some Gateway has an AUTO_PASSTHROUGH server.
 func (c *affected) passes() bool {
 	return slices.ContainsFunc(c.states(), func(st *state) bool { return slices.ContainsFunc(st.gateways, (*gateway).passes) })
 }
 
-// passingListeners adds the listeners that have a filter chain for each service.
+// passingListeners adds the listeners of Gateways with AUTO_PASSTHROUGH servers, because these have
+// a filter chain for each service.
 func (c *affected) passingListeners() {
 	for _, st := range c.states() {
 		for _, g := range st.gateways {
@@ -103,7 +107,7 @@ func (c *affected) passingListeners() {
 	}
 }
 
-// passes reports whether a server passes connections on by their server names.
+// passes reports whether the Gateway has an AUTO_PASSTHROUGH server.
 func (g *gateway) passes() bool {
 	return g.passing() > 0
 }

@@ -23,8 +23,9 @@ func (c *affected) rules(changed ...*destinationRule) {
 	}
 }
 
-// rulesFor adds what rules for a host are about, which may be a wildcard: those of the
-// host before and after, however many of them have changed.
+// rulesFor adds the resources that DestinationRules for a host influence. The host may be a
+// wildcard. The result covers all rules for the host before and after the push, so one call per
+// host suffices.
 func (c *affected) rulesFor(host registry.Hostname) {
 	for _, svc := range c.matching(host) {
 		c.clusters(svc, envoy.ClusterType)
@@ -37,8 +38,9 @@ func (c *affected) rulesFor(host registry.Hostname) {
 	c.passingListeners()
 }
 
-// reaches adds what rules for wildcards are about that cover a changed service, if there is
-// not room for all of their services: with other services it is others that there is room for.
+// reaches adds the resources of wildcard DestinationRules that cover a changed service, if a rule
+// is limited to a part of its services. The changed service can displace another one from that
+// part.
 func (c *affected) reaches() {
 	looked := make(map[*rule]struct{})
 	for _, host := range c.services {
@@ -56,8 +58,8 @@ func (c *affected) reaches() {
 	}
 }
 
-// leadingTo adds what VirtualServices say of a host, which may be a wildcard, if
-// that depends on the rules for it: keys of hashes, and TCP settings.
+// leadingTo adds the resources of VirtualServices that route to a host, which may be a wildcard, if
+// they depend on the host's DestinationRules. Hash keys and TCP settings do.
 func (c *affected) leadingTo(host registry.Hostname) {
 	for _, st := range c.states() {
 		names := []registry.Hostname{host}

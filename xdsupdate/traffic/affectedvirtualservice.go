@@ -29,7 +29,7 @@ func (c *affected) virtualServices(changed ...*virtualService) {
 	}
 }
 
-// virtualService adds what a VirtualService is about.
+// virtualService adds the resources that a VirtualService influences.
 func (c *affected) virtualService(v *virtualService) {
 	why := fmt.Sprintf("VirtualService %s %p", v, v)
 	if _, again := c.seen[affectedKey{why: why}]; again {
@@ -46,7 +46,7 @@ func (c *affected) virtualService(v *virtualService) {
 	if c.before.sidecars.Len()+c.after.sidecars.Len() == 0 && !c.after.settings.filterGatewayClusters {
 		return
 	}
-	for _, st := range c.states() { // they decide which clusters there are
+	for _, st := range c.states() { // VirtualServices determine which clusters proxies have
 		for host := range st.destinationsOf(v) {
 			for _, svc := range c.servicesNamed(host) {
 				c.clusters(svc, envoy.ClusterType)
@@ -56,7 +56,7 @@ func (c *affected) virtualService(v *virtualService) {
 	}
 }
 
-// mesh adds the routes of sidecars and gRPC clients that a VirtualService is about.
+// mesh adds the routes of sidecars and gRPC clients that a VirtualService influences.
 func (c *affected) mesh(v *virtualService, why string) {
 	sees := func(p *proxy) bool { return c.seesVirtualService(p, v) }
 	views := func(view ads.View) bool { return sees(proxyOf(view)) }
@@ -69,7 +69,7 @@ func (c *affected) mesh(v *virtualService, why string) {
 	}
 }
 
-// seesVirtualService reports whether a proxy of the mesh sees a VirtualService.
+// seesVirtualService reports whether a sidecar or gRPC client sees a VirtualService.
 func (c *affected) seesVirtualService(p *proxy, v *virtualService) bool {
 	if p.role == router || !v.visibility.in(p.namespace) {
 		return false
@@ -82,10 +82,9 @@ func (c *affected) seesVirtualService(p *proxy, v *virtualService) bool {
 	return false
 }
 
-// gatewayOf adds the routes and listeners of a Gateway that a VirtualService is
-// about.
+// gatewayOf adds the routes and listeners that a VirtualService influences at a Gateway.
 func (c *affected) gatewayOf(v *virtualService, name, why string) {
-	why += " at " + name // Gateways with one port may select different routers
+	why += " at " + name // Gateways with the same port may select different routers
 	for _, st := range c.states() {
 		for _, g := range st.gateways {
 			if g.String() != name {
@@ -102,7 +101,7 @@ func (c *affected) gatewayOf(v *virtualService, name, why string) {
 	}
 }
 
-// server adds what a server of a Gateway has of a VirtualService.
+// server adds the resources that a server of a Gateway builds from a VirtualService.
 func (c *affected) server(g *gateway, index int, v *virtualService, why string, views func(ads.View) bool) {
 	spec := g.spec.GetServers()[index]
 	for _, port := range c.targets.ports(spec.GetPort().GetNumber()) {
@@ -112,7 +111,7 @@ func (c *affected) server(g *gateway, index int, v *virtualService, why string, 
 		}
 		switch s.kind {
 		case plainHTTP:
-			// A bind of "" and of the wildcard address are one.
+			// An empty bind and the wildcard address are equivalent.
 			for _, bind := range []string{"", "." + s.bind, ".0.0.0.0", ".::"} {
 				c.add(envoy.RouteType, fmt.Sprintf("http.%d%s", port, bind), why, views)
 			}
@@ -125,8 +124,8 @@ func (c *affected) server(g *gateway, index int, v *virtualService, why string, 
 	}
 }
 
-// chainNames adds the route configurations of the TLS servers on a port, if a
-// VirtualService decides which other filter chains there are.
+// chainNames adds the route configurations of the TLS servers on a port if a VirtualService has TLS
+// or TCP routes, because these routes decide which other filter chains the listener has.
 func (c *affected) chainNames(port uint32, v *virtualService, why string, views func(ads.View) bool) {
 	if len(v.spec.GetTls())+len(v.spec.GetTcp()) == 0 {
 		return

@@ -10,8 +10,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// targetOf returns the host name, in lower case, that a service is another name for;
-// "" for a service of its own.
+// targetOf returns the host name, in lower case, that an alias service stands for. It is empty for
+// a service that is not an alias.
 func targetOf(svc *registry.Service) registry.Hostname {
 	if svc.Resolution != registry.Alias || svc.Attributes.Kubernetes == nil {
 		return ""
@@ -19,7 +19,7 @@ func targetOf(svc *registry.Service) registry.Hostname {
 	return registry.Hostname(strings.TrimSuffix(strings.ToLower(svc.Attributes.Kubernetes.ExternalName), "."))
 }
 
-// targetsOf returns the targets of the services of one name, each once.
+// targetsOf returns the distinct alias targets of the services of one host name.
 func targetsOf(services []*registry.Service) []registry.Hostname {
 	var out []registry.Hostname
 	for _, s := range services {
@@ -30,11 +30,11 @@ func targetsOf(services []*registry.Service) []registry.Hostname {
 	return out
 }
 
-// aliasNames returns the names in lower case that stand for a host, directly or by way
-// of each other, among those that are accepted as names for a target.
+// aliasNames returns the names, in lower case, of the direct and indirect aliases of a host. It
+// follows an alias to a target only if accept returns true for the pair.
 func aliasNames(w world, host registry.Hostname, accept func(alias, target registry.Hostname) bool) []registry.Hostname {
 	found := []registry.Hostname{host}
-	for i := 0; i < len(found); i++ { // which grows, and has no name twice: loops end
+	for i := 0; i < len(found); i++ { // found grows without duplicates, so that loops end
 		for _, alias := range w.aliases(found[i]) {
 			if !slices.Contains(found, alias) && accept(alias, found[i]) {
 				found = append(found, alias)
@@ -55,8 +55,9 @@ func (st *state) aliasesSeen(e *egress, host registry.Hostname) []registry.Hostn
 	})
 }
 
-// concrete returns what a service stands for, itself if it is no alias: the host name,
-// and the service, which is nil at the end of a loop and where there is none.
+// concrete resolves a chain of aliases. It returns the final host name and its service. The service
+// is nil if the chain is a loop or its target does not exist. A service that is not an alias is its
+// own result.
 func concrete(svc *service, find func(registry.Hostname) *service) (registry.Hostname, *service) {
 	seen := make([]registry.Hostname, 0, 1)
 	host := svc.host
@@ -74,10 +75,10 @@ func concrete(svc *service, find func(registry.Hostname) *service) (registry.Hos
 	return host, nil
 }
 
-// meanings returns a host, and all for which it stands, whoever may see them.
+// meanings returns a host and all targets of its alias chains, regardless of visibility.
 func meanings(w world, host registry.Hostname) []registry.Hostname {
 	names := []registry.Hostname{host}
-	for i := 0; i < len(names); i++ { // which grows, and has no name twice: loops end
+	for i := 0; i < len(names); i++ { // names grows without duplicates, so that loops end
 		for _, t := range targetsOf(w.named(names[i])) {
 			if !slices.Contains(names, t) {
 				names = append(names, t)
@@ -87,8 +88,8 @@ func meanings(w world, host registry.Hostname) []registry.Hostname {
 	return names
 }
 
-// related returns the names that a change of the services of a host concerns with it:
-// all for which it stands, and all that stand for it or these.
+// related returns the names that a change of a host's services concerns: the host, all targets of
+// its alias chains, and all aliases of these.
 func related(w world, host registry.Hostname) []registry.Hostname {
 	names := meanings(w, host)
 	for _, n := range slices.Clone(names) {
@@ -101,7 +102,7 @@ func related(w world, host registry.Hostname) []registry.Hostname {
 	return names
 }
 
-// relatedIn returns the names that are related to a host in one of the worlds.
+// relatedIn returns the names that are related to a host in at least one of the worlds.
 func relatedIn(host registry.Hostname, worlds ...world) []registry.Hostname {
 	var out []registry.Hostname
 	for _, w := range worlds {
@@ -114,8 +115,8 @@ func relatedIn(host registry.Hostname, worlds ...world) []registry.Hostname {
 	return out
 }
 
-// aliasesOf adds what a change of the services of a host concerns by way of aliases:
-// routes and gRPC listeners of the services that it stands for, under all names.
+// aliasesOf adds the resources that a change of a host's services concerns through aliases: the
+// clusters, routes and gRPC listeners of all related services, under all related names.
 func (c *affected) aliasesOf(host registry.Hostname) {
 	names := relatedIn(host, c.before.world, c.after.world)
 	if len(names) == 1 {

@@ -7,25 +7,26 @@ import (
 	"slices"
 )
 
-// Objects of many namespaces share a limit: of a route configuration, of a listener, of
-// the clusters of a wildcard. Where they come to more, the namespace that has the most
-// loses first, and of its objects the newest.
+// Objects of many namespaces share limits: the size of a route configuration, the size of a
+// listener, the clusters of a wildcard. If they exceed a limit together, the namespace with the
+// largest total loses first, and its newest objects lose first.
 //
-// Claims are admitted by how much the namespace has with each of them and its older
-// ones, the least first; of equal ones the older. So a namespace whose claims come to no
-// more than the limit divided by the number of namespaces has all of them, whatever
-// others write: that is its share, and what serves within it stays. What was sent
-// before is no input, because replicas, and a process before and after a restart, must
-// agree. So what a namespace has beyond its share lasts until others need theirs.
+// Each claim is ranked by the cumulative cost of its namespace up to and including that claim,
+// oldest first. Claims are admitted by ascending rank, and the older of two equal claims comes
+// first. A namespace whose claims total at most the limit divided by the number of namespaces
+// therefore keeps all of them, regardless of other namespaces. That quotient is its guaranteed
+// share. The previous result is not an input, because replicas, and a process before and after a
+// restart, must agree. A namespace can therefore use capacity beyond its share only until other
+// namespaces need it.
 
-// claim is what an object of a namespace needs of a limit.
+// claim is the part of a limit that an object of a namespace needs.
 type claim struct {
 	namespace string
 	cost      int
 }
 
-// byShares returns the positions of claims, which come from the oldest to the newest, in the order in which they
-// are admitted.
+// byShares returns the positions of claims in the order of admission. The claims are sorted from
+// the oldest to the newest.
 func byShares(claims []claim) []int {
 	order, with, sums := make([]int, len(claims)), make([]int, len(claims)), make(map[string]int)
 	for i, c := range claims {
@@ -36,8 +37,9 @@ func byShares(claims []claim) []int {
 	return order
 }
 
-// allot returns which of the claims, which come from the oldest to the newest, there is no room for, each if
-// it does not fit with those that are admitted before it; nil if there is room for all.
+// allot reports for each claim whether it exceeds the limit: a claim is rejected if it does not fit
+// together with the claims admitted before it. The claims are sorted from the oldest to the newest.
+// The result is nil if all claims fit.
 func allot(limit int, claims []claim) (over []bool) {
 	sum := 0
 	for _, c := range claims {

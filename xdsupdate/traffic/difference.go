@@ -12,24 +12,24 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// difference is what a push changes.
+// difference contains the changes of a push.
 type difference struct {
 	before, after *state
-	// services and endpoints are the names in lower case of the hosts whose services
-	// have changed, and of those with other endpoints only.
+	// services are the hosts, in lower case, with changed services. endpoints are the hosts that
+	// have only changed endpoints.
 	services, endpoints []registry.Hostname
 	objects             []objectChange
 	targets             *targets
 	servers             *servers
 }
 
-// objectChange is an object in its old and new state.
+// objectChange is the old and the new revision of an object.
 type objectChange struct {
 	key           configstore.ConfigKey
 	before, after object
 }
 
-// difference returns what a push changes in a state, but for the new state.
+// difference returns the changes of a push relative to the old state. It leaves after unset.
 func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
 	d := &difference{before: old, targets: &p.targets, servers: &p.servers}
 	for _, changed := range push.ChangedHosts() {
@@ -54,7 +54,7 @@ func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
 	return d
 }
 
-// takeAll returns the configs that have changed, and those that stand for other keys than before, which are among them.
+// takeAll returns the changed configs. They include otherKeys, the configs with changed token keys.
 func (p *Policies) takeAll(old *state) (changed map[configstore.ConfigKey]*configstore.Config, otherKeys map[configstore.ConfigKey]struct{}) {
 	changed, otherKeys = p.take(), p.settings.keys.take()
 	if changed == nil {
@@ -69,14 +69,14 @@ func (p *Policies) takeAll(old *state) (changed map[configstore.ConfigKey]*confi
 	return changed, otherKeys
 }
 
-// endpointsOnly reports whether policies and services are the same.
+// endpointsOnly reports whether policies and services are unchanged.
 func (d *difference) endpointsOnly() bool { return len(d.services)+len(d.objects) == 0 }
 
 func compareKeys(a, b configstore.ConfigKey) int {
 	return strings.Compare(a.Kind.Kind+"/"+a.Namespace+"/"+a.Name, b.Kind.Kind+"/"+b.Namespace+"/"+b.Name)
 }
 
-// virtualServices returns those that have changed, in their old and new states.
+// virtualServices returns the old and new revisions of the changed VirtualServices.
 func (d *difference) virtualServices() []*virtualService {
 	var out []*virtualService
 	for _, o := range d.objects {
