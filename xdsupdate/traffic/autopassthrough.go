@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// autoPassthroughChains yields the filter chains of an AUTO_PASSTHROUGH server, one
-// for each port of the services of the mesh that its hosts cover, or why one is left
+// autoPassthroughChains yields the filter chains of an AUTO_PASSTHROUGH server, one for each port
+// and subset of the mesh services that its hosts cover, and an error for each chain that is left
 // out.
 func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
@@ -40,9 +40,9 @@ func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer, guard *protec
 	}
 }
 
-// passedServices returns the services that an AUTO_PASSTHROUGH server has filter chains
-// of, by host name: those for whose chains there is room, and why there are no
-// others. The servers of a Gateway divide the room among them.
+// passedServices returns the services that have filter chains at an AUTO_PASSTHROUGH server, sorted
+// by host name. The error reports services that exceed the limit of filter chains. The servers of a
+// Gateway share the limit.
 func (st *state) passedServices(p *proxy, s *gatewayServer) ([]*service, error) {
 	var covered []*service
 	for _, svc := range st.scopeOf(p).sorted {
@@ -74,7 +74,7 @@ func (st *state) passedServices(p *proxy, s *gatewayServer) ([]*service, error) 
 	return slices.DeleteFunc(covered, func(svc *service) bool { _, left := without[svc]; return left }), err
 }
 
-// passing returns how many AUTO_PASSTHROUGH servers a Gateway has.
+// passing returns the number of AUTO_PASSTHROUGH servers of a Gateway.
 func (g *gateway) passing() int {
 	n := 0
 	for _, s := range g.spec.GetServers() {
@@ -85,17 +85,17 @@ func (g *gateway) passing() int {
 	return n
 }
 
-// covers reports whether a service of the mesh is behind an AUTO_PASSTHROUGH
-// server. One with a wildcard for a host is not: its server name would have the wildcard
-// in the middle, for which Envoy refuses the listener.
+// covers reports whether a service of the mesh is behind an AUTO_PASSTHROUGH server. A service with
+// a wildcard host is not, because its server name would contain the wildcard in the middle and
+// Envoy rejects listeners with such names.
 func (s *gatewayServer) covers(svc *service) bool {
 	return !svc.of[0].MeshExternal && !svc.host.IsWildcard() && slices.ContainsFunc(s.hosts, func(h serverHost) bool {
 		return h.admits(svc.namespace) && lower(svc.host).SubsetOf(h.name)
 	})
 }
 
-// passedNames returns the names of the clusters of a service behind AUTO_PASSTHROUGH
-// servers, which are the server names that clients send.
+// passedNames returns the names of a service's clusters behind AUTO_PASSTHROUGH servers. Clients
+// send these names as their TLS server name.
 func (st *state) passedNames(p *proxy, svc *service) []string {
 	var out []string
 	m, _ := st.ruleOf(p, svc.host, svc.namespace)

@@ -13,19 +13,19 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// parentsAnnotation names the objects of Kubernetes that a config was made of, each
+// parentsAnnotation lists the Kubernetes objects that a config was generated from, each as
 // "Kind/namespace.name" (Istio 1.30).
 const parentsAnnotation = "internal.istio.io/parents"
 
-// standsForPolicies reports whether a DestinationRule was made of BackendTLSPolicies.
+// standsForPolicies reports whether a DestinationRule was generated from BackendTLSPolicies.
 func standsForPolicies(c *configstore.Config) bool {
 	return strings.HasPrefix(c.Annotations[parentsAnnotation], "BackendTLSPolicy/")
 }
 
-// namingServers returns the spec of a DestinationRule with the names that servers must have.
-// Where a BackendTLSPolicy gives no others it is the one that they are asked for, as the
-// Gateway API says; a DestinationRule without names takes those of the service, or, if that
-// has none, any that the authority has signed.
+// namingServers returns the spec of a DestinationRule with the subject names that servers must
+// present. If a BackendTLSPolicy has no explicit names, its SNI is required, as the Gateway API
+// says. A DestinationRule of a user without names is unchanged: its clusters require the service
+// accounts of the service or, without these, accept any certificate of the authority.
 func namingServers(c *configstore.Config, spec *networking.DestinationRule) *networking.DestinationRule {
 	if !standsForPolicies(c) {
 		return spec
@@ -43,9 +43,10 @@ func namingServers(c *configstore.Config, spec *networking.DestinationRule) *net
 	return out
 }
 
-// policiesOf returns the rules that were made of BackendTLSPolicies for a host, whose service is in a namespace, as a proxy
-// sees it, and by which step they were found. What rules of users say, whether they are found by the same step or not,
-// comes before what these say (Istio of August 2026, within a namespace).
+// policiesOf returns the DestinationRules generated from BackendTLSPolicies for a host, as a proxy
+// sees them, and the lookup step that found them. The namespace is that of the host's service.
+// DestinationRules of users take precedence even if another step finds them (Istio of August 2026,
+// within a namespace).
 func (x *index) policiesOf(p *proxy, host registry.Hostname, namespace string) ([]*destinationRule, ruleStep) {
 	for i, at := range []string{p.namespace, namespace, x.settings.rootNamespace()} {
 		if h, ok := x.rules.hosts.Get(ruleKey{at, lower(host)}); ok && len(h.policies) > 0 {
@@ -55,7 +56,7 @@ func (x *index) policiesOf(p *proxy, host registry.Hostname, namespace string) (
 	return nil, noRule
 }
 
-// policyTLS returns the settings that BackendTLSPolicies have for a port of a host; nil for none.
+// policyTLS returns the TLS settings of BackendTLSPolicies for a port of a host, or nil.
 func policyTLS(policies []*destinationRule, port uint32) *networking.ClientTLSSettings {
 	for _, r := range policies {
 		for _, at := range r.spec.GetTrafficPolicy().GetPortLevelSettings() {
@@ -72,8 +73,9 @@ func policyTLS(policies []*destinationRule, port uint32) *networking.ClientTLSSe
 	return nil
 }
 
-// applyPolicies gives the policy of a cluster the TLS settings of BackendTLSPolicies, unless a rule of a user has some, and
-// a router the certificate of its Gateway for servers with these settings.
+// applyPolicies sets the TLS settings of BackendTLSPolicies in the policy of a cluster, unless a
+// DestinationRule of a user sets TLS. A router also presents the client certificate of its Gateway
+// to such servers.
 func (st *state) applyPolicies(u *envoy.Upstream, p *proxy, at clusterPlace) {
 	policies, _ := st.policiesOf(p, at.host, at.port.of.Attributes.Namespace)
 	tls := policyTLS(policies, at.port.Number)
@@ -83,7 +85,7 @@ func (st *state) applyPolicies(u *envoy.Upstream, p *proxy, at clusterPlace) {
 	if u.Policy == nil {
 		u.Policy = &networking.TrafficPolicy{}
 	}
-	u.Policy.Tls = tls // The policy is this cluster's own.
+	u.Policy.Tls = tls // The policy belongs to this cluster alone.
 	if p.role == router {
 		u.Certificate = st.routerOf(p).certificate
 	}

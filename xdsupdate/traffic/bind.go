@@ -11,10 +11,10 @@ import (
 	"github.com/pilotkit/pilotkit/internal/ipaddr"
 )
 
-// maxUnixPath is the length of the longest path of a unix socket.
+// maxUnixPath is the maximum length of a unix socket path.
 const maxUnixPath = 107
 
-// canonicalBind returns a bind so that what spells one address is equal.
+// canonicalBind returns a canonical bind, so that different spellings of an address are equal.
 func canonicalBind(bind string) string {
 	file, unix := strings.CutPrefix(bind, unixScheme)
 	switch {
@@ -27,11 +27,11 @@ func canonicalBind(bind string) string {
 	}
 }
 
-// isAbstract reports whether the path of a unix socket is a name of Linux' abstract
-// namespace, and no file.
+// isAbstract reports whether the path of a unix socket is a name in Linux' abstract namespace
+// instead of a file.
 func isAbstract(file string) bool { return strings.HasPrefix(file, "@") }
 
-// cleanDirectory returns an absolute directory without detours, and "" for others.
+// cleanDirectory returns the canonical form of an absolute directory, or "" for a relative one.
 func cleanDirectory(directory string) string {
 	if !path.IsAbs(directory) {
 		return ""
@@ -39,8 +39,8 @@ func cleanDirectory(directory string) string {
 	return path.Clean(directory)
 }
 
-// checkBind returns why nothing can listen, or may, on a canonical bind of a Gateway;
-// "" stands for all addresses.
+// checkBind returns an error if a Gateway cannot, or must not, listen on a canonical bind. The
+// empty bind stands for all addresses and is valid.
 func (s *settings) checkBind(bind string) error {
 	if bind == "" {
 		return nil
@@ -58,7 +58,8 @@ func (s *settings) checkBind(bind string) error {
 	return nil
 }
 
-// checkSocket checks the path of a unix socket: Envoy deletes the file that is there.
+// checkSocket checks the path of a unix socket. The check matters because Envoy deletes an existing
+// file of that name.
 func (s *settings) checkSocket(file string) error {
 	directory := s.unixSockets
 	if directory != "/" {

@@ -11,10 +11,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// checkedCluster returns the cluster of a name as a proxy gets it, nil for none, and
-// why it is left out, or what of its policy is. A cluster whose policy cannot be
-// followed is left out as a whole: without its TLS settings it would be reached in
-// plain text.
+// checkedCluster returns a cluster as a proxy receives it, or nil if there is none. The error says
+// why the cluster, or a part of its policy, is left out. A cluster with an invalid policy is left
+// out as a whole, because without its TLS settings the proxy would connect in plain text.
 func (st *state) checkedCluster(p *proxy, name string) (*clusterv3.Cluster, error) {
 	at, found := st.clusterPlaceOf(p, name)
 	if found {
@@ -43,8 +42,8 @@ func (st *state) checkedCluster(p *proxy, name string) (*clusterv3.Cluster, erro
 	return c, nil
 }
 
-// clusterLeftOut names the object whose policy the cluster of a name has; a service
-// without one is named by its cluster.
+// clusterLeftOut adds to an error the object and field that the policy of a cluster comes from. A
+// cluster without a policy object keeps the error as it is.
 func (st *state) clusterLeftOut(p *proxy, name string, reason error) error {
 	at, ok := st.clusterPlaceOf(p, name)
 	if !ok {
@@ -60,8 +59,8 @@ func (st *state) clusterLeftOut(p *proxy, name string, reason error) error {
 	return leftOut(owner.config, field, reason)
 }
 
-// owner returns the DestinationRule that a subset is of, or, for nil, the policy of
-// all subsets, and the field.
+// owner returns the DestinationRule and the field that define a subset. For a nil subset it returns
+// the owner of the policy of all subsets.
 func (m *rule) owner(subset *networking.Subset) (owner *destinationRule, field string) {
 	for _, r := range m.of {
 		for i, s := range r.spec.GetSubsets() {

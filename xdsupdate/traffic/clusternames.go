@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// clusterNames returns the names of all clusters of a proxy, sorted. Those of DNS
-// services without endpoints, which have no cluster, are among them.
+// clusterNames returns the names of all clusters of a proxy, sorted. It includes DNS services
+// without endpoints, although these have no cluster.
 func (st *state) clusterNames(p *proxy) []string {
 	out := constantNames(p)
 	for at := range st.clusterPlaces(p) {
@@ -48,15 +48,15 @@ func (st *state) coversAssignment(p *proxy, name string) bool {
 	return ok && st.upstreamOf(p, p.registryProxy(), at).EDS()
 }
 
-// clusterPlace is what a cluster is of: a port of a service, or a subset of it.
+// clusterPlace identifies the service port or subset of a cluster.
 type clusterPlace struct {
-	// host is the service's, in the spelling that routes name it by.
+	// host is the service's host name, in the spelling that routes use.
 	host registry.Hostname
 	port servicePort
-	rule *rule // nil: none
+	rule *rule // nil if there is none
 	// subset is nil for the service itself.
 	subset *networking.Subset
-	// passed: connections are found by their server names.
+	// passed is set for clusters that an AUTO_PASSTHROUGH server finds by SNI.
 	passed bool
 }
 
@@ -67,7 +67,7 @@ func (c clusterPlace) name() string {
 	return envoy.SubsetClusterName(c.port.Number, c.subset.GetName(), c.host)
 }
 
-// clusterPlaces yields what the clusters of a proxy are of.
+// clusterPlaces yields the places of all clusters of a proxy.
 func (st *state) clusterPlaces(p *proxy) iter.Seq[clusterPlace] {
 	return func(yield func(clusterPlace) bool) {
 		clusters := st.clustersOf(p)
@@ -82,7 +82,7 @@ func (st *state) clusterPlaces(p *proxy) iter.Seq[clusterPlace] {
 	}
 }
 
-// places yields the places of a service under a rule, which may be nil.
+// places yields the places of a service under a DestinationRule, which may be nil.
 func (st *state) places(m *rule, svc *service, passed bool, yield func(clusterPlace) bool) bool {
 	subsets := st.subsetsOf(m, svc.host)
 	for _, port := range svc.ports {
@@ -101,7 +101,7 @@ func (st *state) places(m *rule, svc *service, passed bool, yield func(clusterPl
 	return true
 }
 
-// clusterPlaceOf returns the place of a name; not ok if the proxy has no such
+// clusterPlaceOf returns the place of a cluster name. It is not ok if the proxy has no such
 // cluster.
 func (st *state) clusterPlaceOf(p *proxy, name string) (clusterPlace, bool) {
 	port, subset, host, ok := envoy.ParseSubsetClusterName(name)
@@ -124,15 +124,16 @@ func (st *state) clusterPlaceOf(p *proxy, name string) (clusterPlace, bool) {
 	return clusterPlace{host: host, port: at, rule: m, subset: s, passed: passed}, subset == "" || s != nil
 }
 
-// clusterScope says which of the services that a proxy sees it has clusters of.
+// clusterScope selects the services in a proxy's scope that have clusters.
 type clusterScope struct {
-	// used: those of these hosts only, in lower case; nil: all.
+	// used restricts clusters to services with these hosts, in lower case. Nil stands for all
+	// services.
 	used destinations
-	// passing: also clusters of connections that are found by their server names.
+	// passing adds the clusters that AUTO_PASSTHROUGH servers find by SNI.
 	passing bool
 }
 
-// of reports whether there are clusters of a service, or those of its server names.
+// of reports whether a service has clusters, or for passed, clusters found by SNI.
 func (c clusterScope) of(svc *service, passed bool) bool {
 	if passed {
 		return c.passing && !svc.of[0].MeshExternal
@@ -144,7 +145,7 @@ func (c clusterScope) of(svc *service, passed bool) bool {
 	return used
 }
 
-// clustersOf returns the scope of a proxy. Only those of gateways are not all.
+// clustersOf returns the cluster scope of a proxy. Only routers can have a restricted scope.
 func (st *state) clustersOf(p *proxy) clusterScope {
 	if p.role != router {
 		return clusterScope{}

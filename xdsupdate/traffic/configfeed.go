@@ -8,7 +8,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/configfeed"
 )
 
-// kinds returns those that take effect here.
+// kinds returns the kinds of configs that this package implements.
 func kinds() []configstore.GroupVersionKind {
 	return []configstore.GroupVersionKind{
 		istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar, istio.AuthorizationPolicy,
@@ -16,7 +16,8 @@ func kinds() []configstore.GroupVersionKind {
 	}
 }
 
-// newConfigFeed subscribes to a cache: the feed has what there is, and what is delivered from then on.
+// newConfigFeed subscribes to a cache. The feed starts with the current content and follows all
+// later changes.
 func newConfigFeed(cache configstore.ConfigStoreCache, notify func(map[configstore.ConfigKey]struct{})) *configfeed.Feed {
 	f := configfeed.New(cache, kinds())
 	f.Notify, f.Same = notify, sameConfig
@@ -26,9 +27,8 @@ func newConfigFeed(cache configstore.ConfigStoreCache, notify func(map[configsto
 	return f
 }
 
-// sameConfig reports whether two states of a config, each of which may be nil, are the
-// same to clients: an object's status concerns none, nor do labels and annotations but for
-// those that say what it means.
+// sameConfig reports whether two revisions of a config, both possibly nil, are equivalent to
+// clients. It ignores status, and labels and annotations that do not change the config's meaning.
 func sameConfig(a, b *configstore.Config) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -36,8 +36,8 @@ func sameConfig(a, b *configstore.Config) bool {
 	return a == b || a.CreationTimestamp.Equal(b.CreationTimestamp) && configstore.EqualMessage(a.Spec, b.Spec) && sameMeaning(a, b)
 }
 
-// sameMeaning reports whether labels and annotations say the same of two states of a config:
-// how paths are matched, what is a dry run, what of Kubernetes the config was made of.
+// sameMeaning reports whether the labels and annotations of two revisions agree on the config's
+// meaning: path matching, dry run, and the Kubernetes objects that the config was generated from.
 func sameMeaning(a, b *configstore.Config) bool {
 	for _, key := range []string{
 		dryRunAnnotation, gatewaySemanticsAnnotation, gatewayServiceAnnotation, parentNamespaceAnnotation, istio.AnnotationBackendCertificate,

@@ -8,8 +8,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// constantNames returns the names of the clusters that a proxy has whatever the
-// services.
+// constantNames returns the names of the clusters that a proxy has independently of services.
 func constantNames(p *proxy) []string {
 	switch p.role {
 	case sidecarProxy:

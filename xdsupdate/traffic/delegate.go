@@ -12,13 +12,12 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// delegated returns the rules of a delegate as the root's rule lets them count:
-// for what the matches of both have in common. A rule of the delegate with a match
-// that has nothing in common with the root's is left out, and so is one that names
-// another delegate: there is one level only.
+// delegated returns the rules of a delegate, restricted to the root rule that includes it. Each
+// match is the intersection with a match of the root. Rules whose matches do not intersect the
+// root's are left out. So are rules that delegate again, because only one level of delegation is
+// allowed.
 //
-// It stops when there are too many matches, before they are made; what it has returned
-// is of no use then.
+// It stops before the limit of matches is exceeded, sets over, and returns nil.
 func (j *joining) delegated(root *networking.HTTPRoute, rules []*networking.HTTPRoute) []*networking.HTTPRoute {
 	var out []*networking.HTTPRoute
 	before := j.matches
@@ -45,13 +44,12 @@ func (j *joining) delegated(root *networking.HTTPRoute, rules []*networking.HTTP
 // joining counts the matches of the rules of a VirtualService.
 type joining struct {
 	matches int
-	limit   int // 0: none
-	// over: there were too many with the last rule that delegates.
+	limit   int // 0 means no limit
+	// over is set if the last delegating rule exceeded the limit.
 	over bool
 }
 
-// shallowClone returns a rule that shares the values of its fields: rules are not
-// modified.
+// shallowClone returns a copy of a rule that shares its field values, which are never modified.
 func shallowClone(r *networking.HTTPRoute) *networking.HTTPRoute {
 	out := &networking.HTTPRoute{}
 	r.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
@@ -61,7 +59,7 @@ func shallowClone(r *networking.HTTPRoute) *networking.HTTPRoute {
 	return out
 }
 
-// inherit fills in what a rule of a delegate does not say: each field as a whole.
+// inherit copies the root's fields that a rule of a delegate does not set, each as a whole.
 func inherit(r, root *networking.HTTPRoute) {
 	r.Name = joinNames(root.GetName(), r.GetName())
 	from, to := root.ProtoReflect(), r.ProtoReflect()
@@ -83,9 +81,9 @@ func joinNames(root, name string) string {
 	return root + "-" + name
 }
 
-// joinMatches returns what the matches of a root and of a delegate have in common:
-// each of the delegate's with each of the root's that fits. It is not ok if one of
-// the delegate's fits none. No matches match everything.
+// joinMatches returns the intersections of a root's and a delegate's matches: one for each pair
+// that fits. It is not ok if a match of the delegate fits no match of the root. An empty list
+// matches every request.
 func joinMatches(root, delegate []*networking.HTTPMatchRequest) (out []*networking.HTTPMatchRequest, ok bool) {
 	if len(root) == 0 || len(delegate) == 0 {
 		return slices.Concat(root, delegate), true
@@ -105,8 +103,8 @@ func joinMatches(root, delegate []*networking.HTTPMatchRequest) (out []*networki
 	return out, true
 }
 
-// fits reports whether a match of a delegate is, as far as both say something of
-// the same, inside that of the root.
+// fits reports whether a match of a delegate is at least as narrow as the root's in every condition
+// that both have.
 func fits(root, d *networking.HTTPMatchRequest) bool {
 	if !valueFits(root.GetUri(), d.GetUri()) || !valueFits(root.GetScheme(), d.GetScheme()) ||
 		!valueFits(root.GetMethod(), d.GetMethod()) || !valueFits(root.GetAuthority(), d.GetAuthority()) {
@@ -129,7 +127,7 @@ func fits(root, d *networking.HTTPMatchRequest) bool {
 	return len(root.GetGateways()) == 0 || !slices.ContainsFunc(d.GetGateways(), outside)
 }
 
-// same reports whether two values are equal, or one is not given.
+// same reports whether two values are equal or one of them is zero.
 func same[T comparable](a, b T) bool {
 	var none T
 	return a == none || b == none || a == b
@@ -144,8 +142,9 @@ func valuesFit(root, d map[string]*networking.StringMatch) bool {
 	return true
 }
 
-// valueFits compares matches of one value; nil says nothing. What a regular
-// expression has in common with anything is not looked into (Istio 1.30).
+// valueFits reports whether the delegate's match of a value is inside the root's. A nil match has
+// no condition. Regular expressions of the root fit nothing, because their intersection with
+// another match is not computed (Istio 1.30).
 func valueFits(root, d *networking.StringMatch) bool {
 	if root == nil || d == nil {
 		return true
@@ -167,8 +166,8 @@ func valueFits(root, d *networking.StringMatch) bool {
 	return false
 }
 
-// joinMatch returns the match of what passes both: the delegate's, which is the
-// narrower one where both say something, and what only the root's says.
+// joinMatch returns the intersection of two matches that fit. If both have a condition on the same
+// value, the delegate's is used, because it is at least as narrow.
 func joinMatch(root, d *networking.HTTPMatchRequest) *networking.HTTPMatchRequest {
 	out := &networking.HTTPMatchRequest{
 		Name:            joinNames(root.GetName(), d.GetName()),
@@ -192,7 +191,7 @@ func joinMatch(root, d *networking.HTTPMatchRequest) *networking.HTTPMatchReques
 	return out
 }
 
-// joinMaps returns what is in either map; the second one's values count.
+// joinMaps returns the union of two maps. Values of the second take precedence.
 func joinMaps[V any](a, b map[string]V) map[string]V {
 	if len(a) == 0 {
 		return b

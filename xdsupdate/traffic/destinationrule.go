@@ -17,10 +17,10 @@ type destinationRule struct {
 	config *configstore.Config
 	spec   *networking.DestinationRule
 	host   registry.Hostname
-	// selector has the labels of the workloads that it is for; nil: all.
+	// selector selects the client workloads that the rule applies to. Nil selects all.
 	selector   registry.Labels
 	visibility visibility
-	// alike is equal for rules that are for the same workloads and namespaces.
+	// alike is equal for rules with the same workload selector and visibility.
 	alike string
 }
 
@@ -42,14 +42,14 @@ func newDestinationRule(c *configstore.Config, s *settings) *destinationRule {
 	return r
 }
 
-// selective reports whether it is for some workloads of its namespace only.
+// selective reports whether the rule has a workload selector.
 func (r *destinationRule) selective() bool { return r.spec.GetWorkloadSelector() != nil }
 
-// ofPolicies reports whether it was made of BackendTLSPolicies.
+// ofPolicies reports whether the rule was generated from BackendTLSPolicies.
 func (r *destinationRule) ofPolicies() bool { return standsForPolicies(r.config) }
 
-// passesThrough reports whether some policy of the rule sends connections to where
-// clients wanted to go.
+// passesThrough reports whether some policy of the rule has the load balancing PASSTHROUGH, which
+// forwards connections to their original destination.
 func (r *destinationRule) passesThrough() bool {
 	passes := func(p interface {
 		GetLoadBalancer() *networking.LoadBalancerSettings
@@ -74,8 +74,8 @@ func (r *destinationRule) passesThrough() bool {
 	return false
 }
 
-// compareRules is the order in which rules are looked at: those with a workload
-// selector first.
+// compareRules is the order of lookup: rules with a workload selector come first, and then older
+// rules.
 func compareRules(a, b *destinationRule) int {
 	if a.selective() != b.selective() {
 		if a.selective() {

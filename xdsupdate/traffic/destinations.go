@@ -8,19 +8,19 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// destinationsOf returns the hosts that a VirtualService, with its delegates,
-// sends requests to, and the ports that it names; 0 stands for none.
+// destinationsOf returns the destinations of a VirtualService and its delegates.
 func (x *index) destinationsOf(v *virtualService) destinations {
 	out := make(destinations)
 	x.addDestinations(out, v, make(map[*virtualService]struct{}))
 	return out
 }
 
-// destinations are hosts in lower case and some of their ports; 0 stands for all.
+// destinations are hosts in lower case with the ports that routes name. Port 0 stands for a
+// destination without a port.
 type destinations map[registry.Hostname]map[uint32]struct{}
 
-// addDestinations adds those of a VirtualService, and of its delegates that are not
-// among those that were added before.
+// addDestinations adds the destinations of a VirtualService and of its delegates that are not in
+// added.
 func (x *index) addDestinations(out destinations, v *virtualService, added map[*virtualService]struct{}) {
 	add := func(d *networking.Destination) {
 		if d != nil {
@@ -58,8 +58,8 @@ func (x *index) addDestinations(out destinations, v *virtualService, added map[*
 	}
 }
 
-// delegateOf returns the VirtualService that takes a rule's place, which must be
-// exported to the namespace of the root; nil if there is none.
+// delegateOf returns the VirtualService that a rule delegates to. It is nil if there is none or it
+// is not exported to the namespace of the root.
 func (x *index) delegateOf(root *virtualService, r *networking.HTTPRoute) *virtualService {
 	if r.GetDelegate() == nil {
 		return nil
@@ -71,7 +71,7 @@ func (x *index) delegateOf(root *virtualService, r *networking.HTTPRoute) *virtu
 	return found
 }
 
-// delegateName returns the name of the delegate of a rule.
+// delegateName returns the name of the VirtualService that a rule delegates to.
 func delegateName(root *virtualService, r *networking.HTTPRoute) objectName {
 	name := objectName{r.GetDelegate().GetNamespace(), r.GetDelegate().GetName()}
 	if name.namespace == "" {

@@ -11,19 +11,19 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// domainForm says in which forms a virtual host has its domains.
+// domainForm says whether the domains of a virtual host include ports.
 type domainForm uint8
 
 const (
-	// bareDomains: without ports. Envoys strip the port of requests.
+	// bareDomains have no ports, because Envoys strip the port of requests.
 	bareDomains domainForm = iota
-	// bothDomains: with and without the port.
+	// bothDomains exist with and without the port.
 	bothDomains
-	// portDomains: with the port only.
+	// portDomains always have the port.
 	portDomains
 )
 
-// domainsOf returns names in a form; addresses of IPv6 are in brackets already.
+// domainsOf returns the domains of some names. IPv6 addresses must already be in brackets.
 func (f domainForm) domainsOf(names []string, port uint32) []string {
 	if f == bareDomains {
 		return names
@@ -39,9 +39,9 @@ func (f domainForm) domainsOf(names []string, port uint32) []string {
 	return out
 }
 
-// serviceNames returns the names by which requests of a proxy can mean a service:
-// its host name, also with a trailing dot, and the short names that the search list
-// of the proxy's resolver completes to it.
+// serviceNames returns the names that requests of a proxy can use for a service: its host name with
+// and without a trailing dot, and the short names that the search list of the proxy's resolver
+// completes.
 func serviceNames(host registry.Hostname, namespace, domain string) (names, short []string) {
 	full := string(lower(host))
 	names = []string{full, full + "."}
@@ -55,7 +55,7 @@ func serviceNames(host registry.Hostname, namespace, domain string) (names, shor
 	return names, append(short, name, name+".svc")
 }
 
-// domainOf returns the domain of a host that canonicalHost has returned.
+// domainOf returns the domain of a host in the form that canonicalHost returns.
 func domainOf(host registry.Hostname) string {
 	if strings.Contains(string(host), ":") {
 		if addr, err := netip.ParseAddr(string(host)); err == nil {
@@ -65,8 +65,8 @@ func domainOf(host registry.Hostname) string {
 	return string(host)
 }
 
-// withPods returns the names of a headless service, and the wildcards that cover those
-// of its pods: "POD.NAME".
+// withPods returns the names of a headless service, and the wildcards that cover the names of its
+// pods, "POD.NAME".
 func withPods(names []string) []string {
 	out := slices.Clone(names)
 	for _, n := range names {
@@ -75,8 +75,8 @@ func withPods(names []string) []string {
 	return out
 }
 
-// addressesOf returns the addresses of a service that a proxy can call it by, as
-// domains. What is not a single address, or stands for none, is left out.
+// addressesOf returns the addresses of a service that a proxy can call, as domains. Invalid and
+// unspecified addresses, and ranges, are left out.
 func addressesOf(svc *service, p *proxy) []string {
 	var out []string
 	for _, s := range svc.of {
@@ -91,7 +91,7 @@ func addressesOf(svc *service, p *proxy) []string {
 	return out
 }
 
-// caller returns what of the proxy counts for the addresses of services.
+// caller returns the properties of the proxy that determine the addresses of services.
 func (p *proxy) caller() *registry.Proxy {
 	return &registry.Proxy{
 		ClusterID: p.cluster, IPAddresses: p.addresses, DNSCapture: p.allocated, DNSAutoAllocate: p.allocated,
@@ -109,7 +109,7 @@ func appendAddress(out []string, a string) []string {
 	return append(out, bracketed(addr))
 }
 
-// bracketed returns an address as the host of a request has it: that of IPv6 is in
+// bracketed returns an address as it occurs in the authority of a request. IPv6 addresses are in
 // brackets.
 func bracketed(addr netip.Addr) string {
 	if addr.Is6() {

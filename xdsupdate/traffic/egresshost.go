@@ -9,29 +9,27 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// egressHosts are the hosts of an egress listener: what it imports and what it
-// excludes. It is immutable.
+// egressHosts are the included and excluded hosts of an egress listener. It is immutable.
 type egressHosts struct{ include, exclude egressHostList }
 
-// egressHostList finds which hosts are for a namespace and a name. It is immutable.
+// egressHostList matches namespaces and names of hosts. It is immutable.
 type egressHostList struct {
 	list []egressHost
-	// known has the list, and names its hosts, if it is asked often; nil: it is compared
-	// one by one.
+	// known and names index a long list. If known is nil, the list is searched sequentially.
 	known map[egressHost]struct{}
 	names *hostSet
-	// wildcards: some of the hosts are.
+	// wildcards is set if known contains wildcards.
 	wildcards bool
 }
 
 // egressHost is "namespace/host" of a Sidecar.
 type egressHost struct {
-	namespace string // "*": any
+	namespace string // "*" means any
 	host      registry.Hostname
 }
 
-// newEgressHosts reads the hosts of a listener for proxies of a namespace: "."
-// is theirs, also in the Sidecar of the root namespace. "~/*" imports nothing.
+// newEgressHosts parses the hosts of a listener for proxies of a namespace. The namespace "." is
+// that of the proxies, even in a Sidecar of the root namespace. "~/*" imports no hosts.
 func newEgressHosts(hosts []string, namespace string) egressHosts {
 	var out egressHosts
 	for _, h := range hosts {
@@ -57,8 +55,8 @@ func (h egressHost) inNamespace(namespace string) bool {
 	return h.namespace == "*" || h.namespace == namespace
 }
 
-// indexed returns the hosts for being asked about many services: in the time that the
-// answer takes, not in that of looking at all of them.
+// indexed returns the hosts with an index for many lookups, so that a lookup does not scan the
+// whole list.
 func (e egressHosts) indexed() egressHosts {
 	return egressHosts{e.include.indexed(), e.exclude.indexed()}
 }
@@ -78,7 +76,7 @@ func (l egressHostList) indexed() egressHostList {
 	return l
 }
 
-// covers reports whether a host of the list covers a name of a namespace.
+// covers reports whether some host of the list covers a host name in a namespace.
 func (l egressHostList) covers(namespace string, name registry.Hostname) bool {
 	if l.known == nil {
 		return slices.ContainsFunc(l.list, func(h egressHost) bool { return h.inNamespace(namespace) && name.SubsetOf(h.host) })
@@ -104,8 +102,7 @@ func (l egressHostList) has(namespace string, name registry.Hostname) bool {
 	return everywhere
 }
 
-// matches reports whether a host of the list covers a host of a namespace, or is covered
-// by it.
+// matches reports whether some host of the list covers a host in a namespace, or is covered by it.
 func (l egressHostList) matches(namespace string, host registry.Hostname) bool {
 	if l.covers(namespace, host) {
 		return true
@@ -119,13 +116,13 @@ func (l egressHostList) matches(namespace string, host registry.Hostname) bool {
 	return slices.ContainsFunc(l.names.below(host), func(i int) bool { return l.list[i].inNamespace(namespace) })
 }
 
-// service reports whether a service is imported.
+// service reports whether the listener imports a service.
 func (e egressHosts) service(s *registry.Service) bool {
 	namespace, name := s.Attributes.Namespace, lower(s.Hostname)
 	return e.include.covers(namespace, name) && !e.exclude.covers(namespace, name)
 }
 
-// virtualService reports whether a VirtualService is imported: by any of its hosts.
+// virtualService reports whether the listener imports a VirtualService, by any of its hosts.
 func (e egressHosts) virtualService(v *virtualService) bool {
 	return slices.ContainsFunc(v.hosts, func(host registry.Hostname) bool {
 		return e.include.matches(v.namespace, host) && !e.exclude.matches(v.namespace, host)

@@ -8,8 +8,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// emptyCluster returns a cluster without endpoints for a gRPC client: its load
-// assignment of the same name is empty.
+// emptyCluster returns a cluster for a gRPC client whose load assignment is empty.
 func emptyCluster(name string) *clusterv3.Cluster {
 	return &clusterv3.Cluster{
 		Name: name, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},

@@ -11,14 +11,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// emptyRoutes returns what is served under the name of a route configuration that a
-// proxy does not have, but that a listener of the program's may wait for: one that answers
-// everything with 404; nil for other names.
+// emptyRoutes returns a placeholder for a route configuration that a proxy does not have, but that
+// a listener of the host may still reference. The placeholder has no virtual hosts, so that every
+// request is answered with 404. The result is nil if the name is not that of a route configuration.
 //
-// An Envoy that is told that a route configuration does not exist waits for it all the
-// same: by the incremental protocol for ever, with all its listeners closed if it has
-// just started, by the other one until its patience ends. It is enough that the last
-// service of a port goes, or that a Sidecar no longer imports it.
+// If a server reports that a route configuration does not exist, Envoy keeps waiting for it:
+// without a limit in the delta protocol, with all its listeners inactive if it has just started,
+// and until its timeout in SotW. This happens as soon as the last service on a port is deleted or a
+// Sidecar no longer imports it.
 func emptyRoutes(p *proxy, name string) *routev3.RouteConfiguration {
 	if !routesNamed(p, name) {
 		return nil
@@ -26,12 +26,12 @@ func emptyRoutes(p *proxy, name string) *routev3.RouteConfiguration {
 	return routeConfiguration(name, nil)
 }
 
-// routesNamed reports whether a name is one that a route configuration of a proxy can
-// have. Other names are those of the program's own, if of anything.
+// routesNamed reports whether a route configuration of a proxy can have a name. All other names are
+// left to the host.
 func routesNamed(p *proxy, name string) bool {
 	switch p.role {
 	case grpcClient:
-		return false // They know that there is none, and fail the calls.
+		return false // gRPC clients handle missing resources by failing calls
 	case router:
 		return gatewayRoutesNamed(name)
 	default:
@@ -47,7 +47,7 @@ func routesNamed(p *proxy, name string) bool {
 }
 
 // gatewayRoutesNamed reports whether a name is "http.PORT" or
-// "https.PORT.PORTNAME.GATEWAY.NAMESPACE", perhaps with ".BIND".
+// "https.PORT.PORTNAME.GATEWAY.NAMESPACE", with an optional suffix ".BIND" of plain HTTP.
 func gatewayRoutesNamed(name string) bool {
 	scheme, rest, _ := strings.Cut(name, ".")
 	number, rest, more := strings.Cut(rest, ".")
@@ -58,7 +58,7 @@ func gatewayRoutesNamed(name string) bool {
 	case "http":
 		return !more || bindAddress(rest)
 	case "https":
-		// Port names and gateways may have dots: there are three parts or more.
+		// Port names and names of gateways may contain dots, so there may be more than three parts.
 		parts := strings.Split(rest, ".")
 		return len(parts) >= 3 && parts[0] != "" && parts[1] != "" && parts[2] != ""
 	default:
@@ -66,7 +66,7 @@ func gatewayRoutesNamed(name string) bool {
 	}
 }
 
-// bindAddress reports whether a text is what a server is bound to.
+// bindAddress reports whether a text is an address or unix socket that a server can bind.
 func bindAddress(bind string) bool {
 	_, err := netip.ParseAddr(bind)
 	return err == nil || strings.HasPrefix(bind, unixScheme)
