@@ -15,17 +15,19 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// dryRunAnnotation of an AuthorizationPolicy says whether it is only tried.
+// dryRunAnnotation of an AuthorizationPolicy says whether the policy is in dry-run mode.
 const dryRunAnnotation = "istio.io/dry-run"
 
-// authorizationPolicy is an AuthorizationPolicy. It is immutable but for what it has been translated to.
+// authorizationPolicy is an AuthorizationPolicy. It is immutable except for its cached
+// translations.
 type authorizationPolicy struct {
 	objectName
 	policyTarget
 	config *configstore.Config
 	spec   *security.AuthorizationPolicy
 	dryRun bool
-	// unread are the parts that cannot be read. A policy with some allows nothing, or denies everything.
+	// unread lists the unreadable parts of the policy. A policy with unreadable parts fails closed:
+	// it allows nothing, or denies everything.
 	unread       []configstore.Violation
 	translations rbac.Translations
 }
@@ -35,7 +37,7 @@ func newAuthorizationPolicy(c *configstore.Config) *authorizationPolicy {
 	if spec == nil {
 		return nil
 	}
-	dryRun, _ := strconv.ParseBool(c.Annotations[dryRunAnnotation]) // what is none is enforced
+	dryRun, _ := strconv.ParseBool(c.Annotations[dryRunAnnotation]) // an invalid value means that the policy is enforced
 	unread := configstore.Unread(spec)
 	if istio.ActionUnread(unread) {
 		spec = proto.CloneOf(spec)
@@ -50,18 +52,19 @@ func compareAuthorizationPolicies(a, b *authorizationPolicy) int {
 	return compareConfigs(a.config, b.config)
 }
 
-// selects reports whether it is for workloads with some labels. One with targets is for none.
+// selects reports whether the policy applies to workloads with some labels. A policy with
+// targetRefs applies to none.
 func (a *authorizationPolicy) selects(labels registry.Labels) bool {
 	return len(a.targets) == 0 && a.selector.SubsetOf(labels)
 }
 
-// policy returns it as it is translated.
+// policy returns the policy in the form that package rbac translates.
 func (a *authorizationPolicy) policy() rbac.Policy {
 	return rbac.Policy{Namespace: a.namespace, Name: a.name, Spec: a.spec, DryRun: a.dryRun, Closed: len(a.unread) > 0, Kept: &a.translations}
 }
 
-// authorizationPoliciesOf returns the policies that count for a proxy: those of the root namespace, then
-// those of its own, the oldest first.
+// authorizationPoliciesOf returns the policies that apply to a proxy: the policies of the root
+// namespace, then those in its own namespace, each group from the oldest to the newest.
 func (x *index) authorizationPoliciesOf(p *proxy) (out []*authorizationPolicy) {
 	for _, a := range x.authorizationPoliciesIn(p.namespace) {
 		if a.concerns(a.namespace, p, x.settings.rootNamespace()) {
@@ -71,7 +74,8 @@ func (x *index) authorizationPoliciesOf(p *proxy) (out []*authorizationPolicy) {
 	return out
 }
 
-// authorizationPoliciesIn returns the policies that can count for workloads of a namespace, in the same order.
+// authorizationPoliciesIn returns the policies that can apply to workloads of a namespace, in the
+// order of authorizationPoliciesOf.
 func (x *index) authorizationPoliciesIn(namespace string) (out []*authorizationPolicy) {
 	root := x.settings.rootNamespace()
 	if out = x.authorizations.in(root); namespace != root {

@@ -14,7 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// authorizer returns the provider of CUSTOM policies of a name, for a router.
+// authorizer returns the named provider of CUSTOM policies for a router. Its Err is set if the mesh
+// configuration has no such provider or the router has no cluster for it.
 func (st *state) authorizer(p *proxy, name string) rbac.Provider {
 	out := rbac.Provider{Name: name}
 	configured := st.settings.authorizer(name)
@@ -32,7 +33,7 @@ func (st *state) authorizer(p *proxy, name string) rbac.Provider {
 	return out
 }
 
-// authorizer returns an extension provider that decides about requests; nil: none has the name.
+// authorizer returns the named extension provider for authorization, or nil.
 func (s *settings) authorizer(name string) *meshconfig.MeshConfig_ExtensionProvider {
 	for _, e := range s.mesh.GetExtensionProviders() {
 		if e.GetName() == name && (e.GetEnvoyExtAuthzGrpc() != nil || e.GetEnvoyExtAuthzHttp() != nil) {
@@ -42,7 +43,8 @@ func (s *settings) authorizer(name string) *meshconfig.MeshConfig_ExtensionProvi
 	return nil
 }
 
-// authorizerService returns the service of a provider, which it names "HOST" or "NAMESPACE/HOST".
+// authorizerService returns the service of a provider. The provider names it "HOST" or
+// "NAMESPACE/HOST".
 func authorizerService(e *meshconfig.MeshConfig_ExtensionProvider) (namespace string, host registry.Hostname, port uint32) {
 	service, port := e.GetEnvoyExtAuthzGrpc().GetService(), e.GetEnvoyExtAuthzGrpc().GetPort()
 	if h := e.GetEnvoyExtAuthzHttp(); h != nil {
@@ -54,7 +56,7 @@ func authorizerService(e *meshconfig.MeshConfig_ExtensionProvider) (namespace st
 	return "", canonicalHost(service), port
 }
 
-// isAuthorizer reports whether a provider asks a service of that name.
+// isAuthorizer reports whether some extension provider for authorization uses the service.
 func (s *settings) isAuthorizer(name registry.Hostname) bool {
 	for _, e := range s.mesh.GetExtensionProviders() {
 		if _, host, _ := authorizerService(e); host != "" && host == name {

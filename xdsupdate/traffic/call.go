@@ -11,46 +11,54 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Call is an HTTP or gRPC request of a client, or a connection that a gateway passes on without knowing of requests.
+// Call is an HTTP or gRPC request of a client, or a connection that a gateway forwards without
+// parsing requests.
 type Call struct {
-	// Host is the authority without the port. It is also the name that a client asks for in a TLS handshake, unless ServerName is
-	// another.
+	// Host is the authority without the port. It is also the server name of a TLS handshake, unless
+	// ServerName is set.
 	Host registry.Hostname
-	// Port is the one that the client calls: that of the service, or of the server
-	// of a Gateway; of an inbound call that of the workload.
+	// Port is the called port: the port of the service, or of the Gateway's server, or for an
+	// inbound call the port of the workload.
 	Port uint32
-	// Inbound: the call is one that the client of the view gets as a gRPC server, and not one that it makes. What comes to a
-	// gateway is inbound anyway.
+	// Inbound says that the client of the view receives the call as a gRPC server instead of making
+	// it. Calls to a gateway are always inbound.
 	Inbound bool
-	// Method is upper case, Scheme "http" or "https"; empty: GET, of an inbound call POST, and http.
+	// Method is in upper case. Its default is GET, or POST for an inbound call. Scheme is "http" or
+	// "https", by default "http".
 	Method, Scheme string
-	// Path begins with "/" and may have a query; empty: "/". It is what the client asks for: a gateway normalizes it before policies
-	// and routes see it (pathNormalization of the mesh configuration), and so is done here.
+	// Path begins with "/" and may have a query. The default is "/". It is the path as the client
+	// sends it: the gateway's path normalization (pathNormalization of the mesh configuration) is
+	// applied before policies and routes are evaluated.
 	Path string
-	// Headers are by name in lower case. The header "host" is the authority with its port; without it the authority is Host.
+	// Headers are keyed by name in lower case. The header "host" is the authority with its port.
+	// Without it, the authority is Host.
 	Headers map[string]string
 
-	// The rest is what policies look at.
+	// The remaining fields are inputs of policies.
 
-	// Principal is the identity in the certificate of the caller, "spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT", also without the
-	// scheme; empty: the caller has no certificate. It is known where mutual TLS is taken. It is one, as certificates of workloads have
-	// exactly one (SPIFFE's X.509-SVIDs). A certificate with several has all of them: an identity is matched if one of them does, so that
-	// each can be explained by itself, but what a rule excludes is excluded for all.
+	// Principal is the identity in the caller's certificate,
+	// "spiffe://DOMAIN/ns/NAMESPACE/sa/ACCOUNT", with or without the scheme. It is empty if the
+	// caller has no certificate. Policies see it only where mutual TLS is accepted. There is one
+	// principal, because certificates of workloads have exactly one (SPIFFE's X.509-SVIDs). For a
+	// certificate with several identities, explain a call for each: a policy matches an identity if
+	// one of them matches, but an exclusion applies to all of them together.
 	Principal string
-	// ServerName is that of the TLS handshake; empty: Host.
+	// ServerName is the server name of the TLS handshake. The default is Host.
 	ServerName string
-	// Claims are those of the token of the request, values as of encoding/json, and it is signed by a key of its issuer;
-	// nil: there is no token. It is where the rules for its issuer look for it.
+	// Claims are the claims of the request's token, decoded as by encoding/json. The token is
+	// assumed to be signed by a key of its issuer, and to be where the rules for its issuer look
+	// for it. Nil means that the request has no token.
 	Claims map[string]any
-	// InvalidToken: the request has a token that nobody takes, because it is forged or malformed.
+	// InvalidToken says that the request has a forged or malformed token, which every issuer's rule
+	// rejects.
 	InvalidToken bool
-	// Source is where the connection comes from, Remote who has sent the request, as proxies in between say, and Destination where
-	// the connection arrives. What is zero is not known, and in no range; but Remote is Source then, and the Destination of an inbound
-	// call is that of the server, and the Remote its Source.
+	// Source is the peer address of the connection. Remote is the original client as trusted
+	// proxies report it, by default Source. Destination is the local address of the connection, by
+	// default the server's address for an inbound call. A zero address is unknown and in no range.
 	Source, Remote, Destination netip.Addr
 }
 
-// complete returns the call with what stands for empty fields.
+// complete returns the call with the defaults of its empty fields.
 func (c Call) complete() Call {
 	method := http.MethodGet
 	if c.Inbound {

@@ -14,15 +14,15 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// passes reports whether the call passes what a match says of requests: what it says
-// of ports, gateways and clients is not looked at. Nil passes everything. Prefixes match whole elements of paths if
-// elements is set.
+// passes reports whether the call satisfies the request conditions of a match. It ignores
+// conditions on ports, gateways and clients. A nil match accepts every call. With elements,
+// prefixes match whole path elements.
 func (x *explaining) passes(m *networking.HTTPMatchRequest, elements bool) bool {
 	return m == nil || x.call.passes(m, elements) && x.passesClaims(m)
 }
 
-// passesClaims reports whether the token of the call has the claims of a match, as routes look for them. Without one that was
-// found good there are none.
+// passesClaims reports whether the call's verified token has the claims that a match requires. A
+// call without a verified token has no claims.
 func (x *explaining) passesClaims(m *networking.HTTPMatchRequest) bool {
 	see := rbac.Call{}
 	see.Note(jwtauthn.Filter, jwtauthn.Payload, x.claims)
@@ -39,7 +39,7 @@ func (x *explaining) passesClaims(m *networking.HTTPMatchRequest) bool {
 	return true
 }
 
-// passes is that of explaining, without claims.
+// passes evaluates a match like explaining.passes, but ignores claims.
 func (c *Call) passes(m *networking.HTTPMatchRequest, elements bool) bool {
 	path, query, _ := strings.Cut(c.Path, "?")
 	if !passesPath(m.GetUri(), path, m.GetIgnoreUriCase(), elements) ||
@@ -55,7 +55,7 @@ func (c *Call) passes(m *networking.HTTPMatchRequest, elements bool) bool {
 	}
 	for name, without := range m.GetWithoutHeaders() {
 		value, present := c.Headers[strings.ToLower(name)]
-		// A missing header counts as empty, but not where any value would do.
+		// A missing header counts as empty, except for a match that accepts any value.
 		if envoy.ClaimMatch(name, without, true) == nil && passesHeader(without, value, present || without.GetMatchType() != nil) {
 			return false
 		}
@@ -88,13 +88,13 @@ func passesPath(want *networking.StringMatch, path string, ignoreCase, elements 
 	}
 }
 
-// passesHeader compares a value that may be missing; a match that says nothing
-// wants it to be there.
+// passesHeader matches a value that may be missing. A match without a condition requires its
+// presence.
 func passesHeader(want *networking.StringMatch, value string, present bool) bool {
 	return present && passesValue(want, value)
 }
 
-// passesValue compares a value; no match passes everything.
+// passesValue matches a value. A nil match accepts every value.
 func passesValue(want *networking.StringMatch, value string) bool {
 	switch m := want.GetMatchType().(type) {
 	case *networking.StringMatch_Exact:

@@ -24,30 +24,30 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// deciding is a decision in the making: a call on its way through a filter chain that is sent.
+// deciding is the evaluation of one call by the filters of a filter chain.
 type deciding struct {
 	*state
 	proxy *proxy
 	call  Call
-	// authority is that of the request.
+	// authority is the authority of the request.
 	authority string
 	see       rbac.Call
-	// denied is what is answered to a request that rules refuse; for a connection of which no request is known it is
-	// closed.
+	// denied is the answer to a denied request. Without HTTP it is AnswerClosed.
 	denied string
-	// mutual is because of what mutual TLS is demanded, and in words.
+	// mutual is the rule that demands mutual TLS, and mutualWords describes it.
 	mutual      PolicyRule
 	mutualWords string
 	out         Decision
-	// claims are those of a token that was found good; nil: there is none.
+	// claims are the claims of the verified token, or nil.
 	claims map[string]any
-	// unknown are further attributes that the call does not say.
+	// unknown lists further attributes that the call does not specify.
 	unknown []string
-	// to is where a connection is passed on of which no request is known; nil: it is one of requests.
+	// to is the TCP proxy that forwards a connection without HTTP, or nil.
 	to *tcp.TcpProxy
 }
 
-// newDeciding begins with a connection: nothing is known of requests, nor of who calls.
+// newDeciding starts with the connection alone: the request and the identity of the caller are
+// unknown.
 func (x *explaining) newDeciding(port uint32) *deciding {
 	c := x.call
 	return &deciding{state: x.state, proxy: x.proxy, call: c, authority: x.authority, denied: AnswerClosed, see: rbac.Call{
@@ -55,7 +55,7 @@ func (x *explaining) newDeciding(port uint32) *deciding {
 	}}
 }
 
-// decide passes a filter chain.
+// decide evaluates a filter chain.
 func (d *deciding) decide(chain *listenerv3.FilterChain) {
 	d.out.Reason = noPolicy
 	if !d.handshake(chain.GetTransportSocket()) {
@@ -71,7 +71,8 @@ func (d *deciding) decide(chain *listenerv3.FilterChain) {
 	d.out.Unknown = append(d.see.Unknown(), d.unknown...)
 }
 
-// handshake finds out whom policies take the caller for. It fails if the caller has to have a certificate and has none.
+// handshake determines the caller's identity for policies. It returns false if the caller needs a
+// certificate and has none.
 func (d *deciding) handshake(socket *core.TransportSocket) bool {
 	context := &tls.DownstreamTlsContext{}
 	if socket.GetTypedConfig().UnmarshalTo(context) != nil {
@@ -83,7 +84,7 @@ func (d *deciding) handshake(socket *core.TransportSocket) bool {
 	}
 	trust := context.GetCommonTlsContext().GetCombinedValidationContext().GetDefaultValidationContext().GetTrustChainVerification()
 	if trust == tls.CertificateValidationContext_ACCEPT_UNTRUSTED {
-		return true // nobody has an identity
+		return true // certificates are not verified, so callers have no identity
 	}
 	if context.GetRequireClientCertificate().GetValue() || context.GetCommonTlsContext().GetValidationContextType() != nil {
 		d.see.Identity = d.call.Principal
@@ -92,16 +93,16 @@ func (d *deciding) handshake(socket *core.TransportSocket) bool {
 	return true
 }
 
-// refuse records why the call is refused.
+// refuse records the denial of the call.
 func (d *deciding) refuse(answer string, by PolicyRule, reason string) {
 	d.out.Answer, d.out.By, d.out.Reason = answer, by, reason
 }
 
-// pass passes a filter, and reports whether that refuses the call.
+// pass evaluates a filter and reports whether it denies the call.
 func (d *deciding) pass(filter *anypb.Any) (refused bool) {
 	config, err := filter.UnmarshalNew()
 	if err != nil {
-		return false // there are no filters of other types
+		return false // the listener has no filters of other types
 	}
 	switch m := config.(type) {
 	case *hcm.HttpConnectionManager:
@@ -125,7 +126,7 @@ func (d *deciding) pass(filter *anypb.Any) (refused bool) {
 	return false
 }
 
-// request passes the filters for requests.
+// request evaluates the HTTP filters.
 func (d *deciding) request(m *hcm.HttpConnectionManager) (refused bool) {
 	if d.denied = AnswerPermissionDenied; d.proxy.role == router {
 		d.denied = "403"
@@ -143,7 +144,7 @@ func (d *deciding) request(m *hcm.HttpConnectionManager) (refused bool) {
 	return false
 }
 
-// rules passes a filter of AuthorizationPolicies.
+// rules evaluates an RBAC filter, which implements AuthorizationPolicies.
 func (d *deciding) rules(filter string, rules, shadow *rbacv3.RBAC, prefix string) (refused bool) {
 	d.shadow(filter, shadow, prefix)
 	matched := d.see.Match(rules)
@@ -164,7 +165,8 @@ func (d *deciding) rules(filter string, rules, shadow *rbacv3.RBAC, prefix strin
 	return false
 }
 
-// shadow passes rules that refuse nothing: those of policies that are tried, and those that say when a provider is asked.
+// shadow evaluates rules in shadow mode, which deny nothing. They belong to dry-run policies, or
+// decide whether an extension provider is asked.
 func (d *deciding) shadow(filter string, rules *rbacv3.RBAC, prefix string) {
 	if rules == nil {
 		return
@@ -177,7 +179,7 @@ func (d *deciding) shadow(filter string, rules *rbacv3.RBAC, prefix string) {
 	}
 }
 
-// ask passes a filter that asks a provider where rules in shadow mode have matched.
+// ask evaluates an ext_authz filter, which asks its provider if shadow rules have matched.
 func (d *deciding) ask(filter string, on *matcher.MetadataMatcher) {
 	if d.see.HasMetadata(on) {
 		policy := d.see.Shadow(filter)
@@ -185,5 +187,5 @@ func (d *deciding) ask(filter string, on *matcher.MetadataMatcher) {
 	}
 }
 
-// status returns the answer with a status of HTTP.
+// status returns an HTTP status code as an answer.
 func status(code int) string { return strconv.Itoa(code) }

@@ -19,7 +19,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/rbac"
 )
 
-// authorizationNamed returns the AuthorizationPolicy of a name; nil: there is none.
+// authorizationNamed returns the named AuthorizationPolicy, or nil.
 func (x *index) authorizationNamed(name objectName) *authorizationPolicy {
 	of := x.authorizations.in(name.namespace)
 	if i := slices.IndexFunc(of, func(a *authorizationPolicy) bool { return a.objectName == name }); i >= 0 {
@@ -28,7 +28,7 @@ func (x *index) authorizationNamed(name objectName) *authorizationPolicy {
 	return nil
 }
 
-// ruleOf returns the rule that has become what has a name in the rules that are sent; zero for others.
+// ruleOf returns the policy rule behind an RBAC policy name. The result is zero for other names.
 func (d *deciding) ruleOf(name string) PolicyRule {
 	namespace, policy, rule, ok := rbac.ParsePolicyName(name)
 	if !ok {
@@ -46,7 +46,7 @@ func (d *deciding) ruleOf(name string) PolicyRule {
 	return out
 }
 
-// policiesOf returns the names of the policies that have become some rules.
+// policiesOf returns the names of the AuthorizationPolicies behind RBAC rules.
 func (d *deciding) policiesOf(rules *rbacv3.RBAC) string {
 	var out []string
 	for name := range rules.GetPolicies() {
@@ -58,7 +58,8 @@ func (d *deciding) policiesOf(rules *rbacv3.RBAC) string {
 	return strings.Join(slices.Compact(out), ", ")
 }
 
-// whyDenied returns what has become a policy of a name that denies a call, and why it does.
+// whyDenied returns the policy rule behind the RBAC policy that denies a call, and the reason in
+// words.
 func (d *deciding) whyDenied(name string) (by PolicyRule, reason string) {
 	for _, prefix := range []string{leftOutTokens, refusedTokens} {
 		if of, ok := strings.CutPrefix(name, prefix); ok {
@@ -82,7 +83,7 @@ func (d *deciding) whyDenied(name string) (by PolicyRule, reason string) {
 	return by, reason
 }
 
-// tokens passes the filter of RequestAuthentications.
+// tokens evaluates the filter of RequestAuthentications.
 func (d *deciding) tokens(config *jwt.JwtAuthentication) (refused bool) {
 	switch {
 	case jwtauthn.Bypasses(config, d.call.Method, d.call.Headers):
@@ -105,7 +106,7 @@ func (d *deciding) tokens(config *jwt.JwtAuthentication) (refused bool) {
 	return false
 }
 
-// tokenRuleOf returns the rule that has become a provider; zero for nil.
+// tokenRuleOf returns the JWT rule behind a provider. The result is zero for nil.
 func (d *deciding) tokenRuleOf(provider *jwt.JwtProvider) PolicyRule {
 	if provider == nil {
 		return PolicyRule{}

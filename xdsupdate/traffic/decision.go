@@ -8,43 +8,50 @@ import (
 	"strings"
 )
 
-// What refused callers are told (Decision.Answer), besides the status of an HTTP response such as "403".
+// Answers to denied callers (Decision.Answer), in addition to HTTP status codes such as "403".
 const (
-	// AnswerPermissionDenied is the status of a call that a gRPC server refuses.
+	// AnswerPermissionDenied is the status of a call that a gRPC server denies.
 	AnswerPermissionDenied = "PERMISSION_DENIED"
-	// AnswerClosed is that the connection is closed, or the TLS handshake fails.
+	// AnswerClosed means that the connection is closed or the TLS handshake fails.
 	AnswerClosed = "closed"
 )
 
-// noPolicy is the reason of what is allowed because nothing says otherwise.
+// noPolicy is the reason for a call that no policy applies to.
 const noPolicy = "no policy is about it"
 
-// Decision is what AuthorizationPolicies, RequestAuthentications and PeerAuthentications make of a call. It is found by evaluating the
-// listener that is sent.
+// Decision is the result of all AuthorizationPolicies, RequestAuthentications and
+// PeerAuthentications for a call. It results from evaluating the listener as the client receives
+// it.
 type Decision struct {
-	// Allowed: no policy refuses the call. Those that are in Providers may do so.
+	// Allowed says that no policy denies the call. The extension providers in Providers may still
+	// deny it.
 	Allowed bool
-	// Answer is what a refused caller is told: the status of an HTTP response, or AnswerPermissionDenied, or
-	// AnswerClosed; empty: the call is allowed.
+	// Answer is the answer to a denied caller: an HTTP status code, AnswerPermissionDenied or
+	// AnswerClosed. It is empty if the call is allowed.
 	Answer string
-	// By is the rule that decides; zero: none does.
+	// By is the rule that decides, or zero if no rule does.
 	By PolicyRule
-	// Reason says it in words.
+	// Reason describes the decision in words.
 	Reason string
-	// Identity is whom policies take the caller for: the principal of its certificate; empty: nobody that they know.
+	// Identity is the caller's identity for policies, the principal of its certificate. It is empty
+	// if policies know none.
 	Identity string
-	// Token is the principal of a token that was found good, "issuer/subject"; empty: there is none.
+	// Token is the principal of the verified token, "issuer/subject", or empty.
 	Token string
-	// Providers are asked by CUSTOM policies, in this order, before everything after them. What they say is not known.
+	// Providers are the extension providers that CUSTOM policies ask, in order, before all later
+	// steps. Their answers are unknown.
 	Providers []AskedProvider
-	// Audited are the AUDIT policies that the call matches, the first rule of all. They refuse nothing.
+	// Audited lists the AUDIT rules that the call matches, only the first of each filter. They do
+	// not affect the decision.
 	Audited []PolicyRule
-	// DryRun is what policies say that are tried only. They refuse nothing.
+	// DryRun lists the results of policies in dry-run mode. They do not affect the decision.
 	DryRun []DryRunDecision
-	// Unknown are the attributes, such as "source.ip", that rules have asked for and the call does not say: they match
-	// nothing, and if they were known the decision may be another.
+	// Unknown lists the attributes, such as "source.ip", that rules evaluate and the call does not
+	// specify. An unspecified attribute matches nothing, so the decision can differ for a call that
+	// specifies it.
 	Unknown []string
-	// Problems say which rules deny more, or allow less, than the objects say, and why.
+	// Problems lists the rules that deny more, or allow less, than their objects specify, with the
+	// reasons.
 	Problems []string
 }
 
@@ -54,25 +61,25 @@ type PolicyRule struct {
 	Kind string
 	// Name is "namespace/name".
 	Name string
-	// Rule is the field, such as "spec.rules[0]"; empty: the whole object.
+	// Rule is the field, such as "spec.rules[0]". It is empty for the whole object.
 	Rule string
 }
 
-// AskedProvider is an extension provider that decides about a call, and the rule because of which it is asked.
+// AskedProvider is an extension provider that decides about a call, with the rule that asks it.
 type AskedProvider struct {
 	Name string
 	By   PolicyRule
 }
 
-// DryRunDecision is what policies of an action say that are tried only.
+// DryRunDecision is the combined result of the dry-run policies of one action.
 type DryRunDecision struct {
-	// Allows: they would not refuse the call.
+	// Allows says that these policies would not deny the call.
 	Allows bool
-	// By is the rule that matches; zero: none of the ALLOW policies' does.
+	// By is the rule that matches, or zero if no ALLOW rule does.
 	By PolicyRule
 }
 
-// String returns "Kind namespace/name, field".
+// String returns "Kind namespace/name, field", or "" for the zero rule.
 func (r PolicyRule) String() string {
 	if r.Kind == "" {
 		return ""
@@ -84,7 +91,7 @@ func (r PolicyRule) String() string {
 	return out
 }
 
-// plain reports whether there is nothing to say of the decision.
+// plain reports whether the decision has no details worth printing.
 func (d *Decision) plain() bool {
 	return d.Allowed && d.Reason == noPolicy && d.Identity+d.Token == "" &&
 		len(d.Providers)+len(d.Audited)+len(d.DryRun)+len(d.Unknown)+len(d.Problems) == 0
@@ -97,7 +104,7 @@ func (d *Decision) String() string {
 	return b.String()
 }
 
-// linesOf returns what writes lines of text.
+// linesOf returns a function that writes a formatted line.
 func linesOf(b *strings.Builder) func(format string, args ...any) {
 	return func(format string, args ...any) { fmt.Fprintf(b, format+"\n", args...) }
 }
@@ -129,7 +136,7 @@ func (d *Decision) write(line func(format string, args ...any)) {
 	}
 }
 
-// String says it in words.
+// String returns the result in words.
 func (t DryRunDecision) String() string {
 	switch {
 	case t.Allows && t.By == (PolicyRule{}):

@@ -12,9 +12,10 @@ import (
 	"github.com/pilotkit/pilotkit/internal/rbac"
 )
 
-// chainFor returns the filter chain of a listener that takes a connection, as Envoy chooses it: by the address that it goes to, then
-// by the server name, then by where it comes from; the most specific match of each counts, and none before it is tried again. Nil: none
-// does, and the connection is closed.
+// chainFor returns the filter chain that Envoy chooses for a connection: by destination address,
+// then by server name, then by source address. The most specific match of each step counts, and
+// Envoy does not backtrack to an earlier step. Nil means that no chain matches and the connection
+// is closed.
 func chainFor(l *listenerv3.Listener, see *rbac.Call) *listenerv3.FilterChain {
 	chains := l.GetFilterChains()
 	for _, specific := range []func(*listenerv3.FilterChainMatch) int{
@@ -22,7 +23,7 @@ func chainFor(l *listenerv3.Listener, see *rbac.Call) *listenerv3.FilterChain {
 			return inRanges(m.GetPrefixRanges(), see.Destination, "destination.ip", see)
 		},
 		func(m *listenerv3.FilterChainMatch) int { return isNamed(m.GetServerNames(), see.ServerName) },
-		// A chain for protocols of TLS that only proxies of the mesh ask for is the last to be thought of.
+		// A chain restricted to the ALPN protocols of mesh proxies is chosen last.
 		func(m *listenerv3.FilterChainMatch) int { return -min(len(m.GetApplicationProtocols()), 1) },
 		func(m *listenerv3.FilterChainMatch) int {
 			return inRanges(m.GetSourcePrefixRanges(), see.Direct, "source.ip", see)
@@ -36,10 +37,10 @@ func chainFor(l *listenerv3.Listener, see *rbac.Call) *listenerv3.FilterChain {
 	return chains[0]
 }
 
-// unmatched is what is less specific than everything that matches.
+// unmatched ranks below every match.
 const unmatched = -1 << 10
 
-// mostSpecificChains returns those of some chains whose match is the most specific.
+// mostSpecificChains returns the chains with the most specific match.
 func mostSpecificChains(chains []*listenerv3.FilterChain, specific func(*listenerv3.FilterChainMatch) int) (out []*listenerv3.FilterChain) {
 	best := unmatched
 	for _, c := range chains {
@@ -54,7 +55,8 @@ func mostSpecificChains(chains []*listenerv3.FilterChain, specific func(*listene
 	return out
 }
 
-// inRanges returns how specific the range of an address is; no ranges are for all addresses.
+// inRanges returns the specificity of the ranges' match for an address. An empty list matches every
+// address.
 func inRanges(ranges []*core.CidrRange, a netip.Addr, attribute string, see *rbac.Call) int {
 	if len(ranges) == 0 {
 		return 0
@@ -68,7 +70,8 @@ func inRanges(ranges []*core.CidrRange, a netip.Addr, attribute string, see *rba
 	return best
 }
 
-// isNamed returns how specific the name of a server is; no names are for all connections.
+// isNamed returns the specificity of the names' match for a server name. An empty list matches
+// every name.
 func isNamed(names []string, name string) int {
 	const whole = 1 << 10
 	if len(names) == 0 {

@@ -7,60 +7,60 @@ import (
 	"strings"
 )
 
-// Explanation says what becomes of a call, and what decides it.
+// Explanation describes the handling of a call and the objects that determine it.
 type Explanation struct {
-	// Sidecar is the Sidecar whose egress counts ("namespace/name"); empty: none, all
-	// that is visible counts.
+	// Sidecar is the Sidecar with the egress listener of the call ("namespace/name"). It is empty
+	// if no Sidecar restricts the client's scope.
 	Sidecar string
-	// Service is what the host is ("namespace/host"); empty if the client sees no
-	// service of this name.
+	// Service is the called service ("namespace/host"). It is empty if the client sees no service
+	// with this name.
 	Service string
-	// VirtualServices are those that are for the host, in the order in which they are
-	// looked at, and what speaks against each; the last may be the one that counts.
+	// VirtualServices are the VirtualServices for the host, in the order of precedence, with the
+	// reason against each. The last one may be the one that applies.
 	VirtualServices []ConsideredVirtualService
-	// VirtualService ("namespace/name") and Rule, such as `http[1] "canary"`, are what
-	// decides; empty: the default route, or none. With delegates the rules are counted
-	// as they take the place of the root's.
+	// VirtualService ("namespace/name") and Rule, such as `http[1] "canary"`, are the rule that
+	// applies. They are empty if the default route applies, or none. Rules are counted after the
+	// rules of delegates replace the delegating rules.
 	VirtualService, Rule string
-	// AuthorizationPolicies are those that a gateway asks before all that, as "ACTION namespace/name", in the order in
-	// which they are asked. Decision is what they say.
+	// AuthorizationPolicies are the policies that a gateway evaluates before routing, as "ACTION
+	// namespace/name", in the order of evaluation. Decision is their result.
 	AuthorizationPolicies []string
-	// Decision is what the policies say that protect a gateway, or the gRPC server of an inbound call; nil: none protects what is called,
-	// or nothing serves the call.
+	// Decision is the result of the policies that protect the gateway, or the gRPC server of an
+	// inbound call. It is nil if the callee has no protection or no listener.
 	Decision *Decision
-	// Outcome says in words what is done with the request, or the connection. What is refused has neither VirtualServices nor
-	// Destinations.
+	// Outcome describes the handling of the request or connection. A denied call has no
+	// VirtualServices and no Destinations.
 	Outcome string
-	// Destinations are where it can go.
+	// Destinations are the clusters that the call can be routed to.
 	Destinations []ExplainedDestination
 }
 
-// What is done with calls that no route is for.
+// Outcomes of calls that are allowed without a route.
 const (
 	outcomeServed   = "served"
 	outcomePassedOn = "the connection is passed on"
 )
 
-// ConsideredVirtualService is a VirtualService that is for the host of a call.
+// ConsideredVirtualService is a VirtualService for the host of a call.
 type ConsideredVirtualService struct {
 	Name string // "namespace/name"
-	// Reason is why it does not count; empty: it does.
+	// Reason says why the VirtualService does not apply. It is empty if it applies.
 	Reason string
 }
 
-// ExplainedDestination is a cluster that a call can go to.
+// ExplainedDestination is a cluster that a call can be routed to.
 type ExplainedDestination struct {
 	Cluster string
-	// Weight is its share of the calls; 0 if there is only one destination.
+	// Weight is the cluster's share of the calls. It is 0 if there is only one destination.
 	Weight uint32
-	// DestinationRules ("namespace/name") make up its policy, the oldest first, then those of BackendTLSPolicies; they
-	// were found in FoundIn, such as "the client's namespace".
+	// DestinationRules ("namespace/name") define the cluster's policy. The rules of users come
+	// first, from the oldest to the newest, and then the rules generated from BackendTLSPolicies.
+	// FoundIn is the step of the lookup that found them, such as "the client's namespace".
 	DestinationRules []string
 	FoundIn          string
-	// Missing is why there is no such cluster for the client; empty: there is.
+	// Missing says why the client has no such cluster. It is empty if the cluster exists.
 	Missing string
-	// Endpoints are in the order of their priorities, those that are used first
-	// before the others.
+	// Endpoints are sorted by priority, the preferred ones first.
 	Endpoints []ExplainedEndpoint
 }
 

@@ -16,8 +16,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// explain says what becomes of a call of a proxy. Of routes it looks at the configs, not at the resources that were built of
-// them; of policies at the listener.
+// explain evaluates one call of a proxy. Routes are evaluated from the configs, and policies from
+// the listener as the proxy receives it.
 func (st *state) explain(p *proxy, call Call, leftOut []listenerLeftOut) Explanation {
 	call = call.complete()
 	x := &explaining{state: st, proxy: p, call: call, leftOut: leftOut, authority: cmp.Or(call.Headers["host"], string(call.Host))}
@@ -33,16 +33,17 @@ func (st *state) explain(p *proxy, call Call, leftOut []listenerLeftOut) Explana
 	return x.out
 }
 
-// explaining is an explanation in the making.
+// explaining is the evaluation of one call.
 type explaining struct {
 	*state
 	proxy *proxy
 	call  Call
-	// authority is that of the request, as the caller writes it.
+	// authority is the authority of the request in the caller's spelling.
 	authority string
-	// leftOut is what the proxy is sent its listeners without.
+	// leftOut lists objects that are left out of the proxy's listeners.
 	leftOut []listenerLeftOut
-	// claims are those of a token that was found good, as routes can match them; nil: there is none.
+	// claims are the claims of the verified token, for route matches. They are nil without such a
+	// token.
 	claims map[string]any
 	out    Explanation
 }
@@ -90,8 +91,8 @@ func (x *explaining) meshCall() {
 	x.addDestination(envoy.ClusterName(x.call.Port, svc.host), 0)
 }
 
-// byVirtualServices looks at the VirtualServices of the most specific host, and
-// reports whether one of them has routes here, whether or not one of them matches.
+// byVirtualServices evaluates the VirtualServices of the most specific host. It reports whether one
+// of them has routes for this port and client, even if no rule matches.
 func (x *explaining) byVirtualServices(e *egress, at place) bool {
 	found := e.virtualServicesOf(x.call.Host)
 	for i, v := range found {
@@ -111,7 +112,7 @@ func (x *explaining) byVirtualServices(e *egress, at place) bool {
 	return false
 }
 
-// gatewayCall explains a call to a router.
+// gatewayCall explains the routing of a call to a router.
 func (x *explaining) gatewayCall() {
 	type bound struct {
 		v  *virtualService
@@ -143,7 +144,7 @@ func (x *explaining) gatewayCall() {
 		x.out.Outcome = "no VirtualService of a Gateway has the host: 404"
 		return
 	}
-	// Rules that match everything come after those of all VirtualServices.
+	// Catch-all rules come after the other rules of all VirtualServices.
 	for _, which := range []func(*networking.HTTPMatchRequest) bool{specificRule, generalRule} {
 		for _, b := range byHost[host] {
 			if x.byRules(b.v, b.at, which) {
@@ -164,7 +165,7 @@ func (x *explaining) consider(v *virtualService, reason string) {
 
 func everyRule(*networking.HTTPMatchRequest) bool { return true }
 
-// generalRule reports whether every request passes a match.
+// generalRule reports whether a match accepts every request.
 func generalRule(m *networking.HTTPMatchRequest) bool {
 	uri := m.GetUri()
 	return (uri == nil || uri.GetPrefix() == "/" || uri.GetRegex() == ".*") && m.GetMethod() == nil && m.GetScheme() == nil &&
@@ -173,8 +174,8 @@ func generalRule(m *networking.HTTPMatchRequest) bool {
 
 func specificRule(m *networking.HTTPMatchRequest) bool { return !generalRule(m) }
 
-// byRules takes the first rule of a VirtualService that the call matches, of those
-// with matches that which accepts, and reports whether there is one.
+// byRules applies the first rule of a VirtualService that the call matches, among rules with a
+// match that which accepts. It reports whether there is one.
 func (x *explaining) byRules(v *virtualService, at place, which func(*networking.HTTPMatchRequest) bool) bool {
 	scope := x.rulesScope(x.proxy, v, at)
 	for i, rule := range x.rulesOf(v) {
@@ -200,7 +201,7 @@ func (x *explaining) byRules(v *virtualService, at place, which func(*networking
 	return false
 }
 
-// decide records the rule that counts.
+// decide records the rule that applies.
 func (x *explaining) decide(v *virtualService, at place, i int, rule *networking.HTTPRoute) {
 	x.out.VirtualService, x.out.Rule = v.String(), fmt.Sprintf("http[%d]", i)
 	if rule.GetName() != "" {
@@ -234,7 +235,7 @@ func (x *explaining) decide(v *virtualService, at place, i int, rule *networking
 	}
 }
 
-// addDestination records a cluster, the rules behind it, and its endpoints.
+// addDestination records a cluster with its DestinationRules and endpoints.
 func (x *explaining) addDestination(name string, weight uint32) {
 	d := ExplainedDestination{Cluster: name, Weight: weight}
 	port, subset, host, _ := envoy.ParseSubsetClusterName(name)

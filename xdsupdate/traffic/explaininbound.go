@@ -21,7 +21,7 @@ func (x *explaining) inboundCall() {
 		return
 	}
 	if len(x.proxy.server) == 0 && x.call.Destination.IsValid() {
-		server := *x.proxy // one that is not connected, or was not when there was no workload at its address
+		server := *x.proxy // the server is not connected, or had no workload at its address when it connected
 		server.server = []string{x.call.Destination.Unmap().String()}
 		x.proxy = &server
 	}
@@ -37,7 +37,7 @@ func (x *explaining) inboundCall() {
 		})
 		if l, problems := x.serverListener(of, name); l != nil {
 			x.call.Destination = at
-			x.call.Remote = x.call.Source // servers know of no proxies in between (gRFC A41)
+			x.call.Remote = x.call.Source // gRPC servers ignore forwarding proxies (gRFC A41)
 			x.served(l, append(left, problems...))
 			return
 		}
@@ -63,7 +63,7 @@ func (x *explaining) served(l *listenerv3.Listener, problems []error) {
 	}
 }
 
-// rule returns the field that says the mode; zero: nothing does.
+// rule returns the field that sets the mode, or zero if the mode is a default.
 func (m peerMode) rule() PolicyRule {
 	switch {
 	case m.of == nil:
@@ -75,7 +75,7 @@ func (m peerMode) rule() PolicyRule {
 	}
 }
 
-// decided records a decision, and what is refused.
+// decided records a decision, and the outcome if the call is denied.
 func (x *explaining) decided(d *deciding, problems []error) {
 	for _, err := range problems {
 		d.out.Problems = append(d.out.Problems, err.Error())

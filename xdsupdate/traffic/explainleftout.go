@@ -11,15 +11,15 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// listenerLeftOut is an object that a connected proxy is sent a listener without, because it refuses the listener with it, or because that
-// cannot be made with it.
+// listenerLeftOut is an object that is left out of a connected proxy's listener, because the proxy
+// rejects the listener with the object or because the listener cannot be built with it.
 type listenerLeftOut struct {
 	listener string
 	object   configstore.ConfigKey
 	problem  error
 }
 
-// listenersLeftOut returns what is left out of the listeners of the proxies of a view, each once.
+// listenersLeftOut returns the distinct objects that are left out of listeners in a view.
 func (p *Policies) listenersLeftOut(view ads.View) (out []listenerLeftOut) {
 	p.mu.Lock()
 	proxies := p.proxies
@@ -50,7 +50,8 @@ func (p *Policies) listenersLeftOut(view ads.View) (out []listenerLeftOut) {
 	return out
 }
 
-// without returns the proxy as one that is sent a listener without what is left out of it, which the errors say.
+// without returns the proxy with the objects left out that its selected listeners lack, and an
+// error for each of these objects.
 func (x *explaining) without(is func(listener string) bool) (*proxy, []error) {
 	var objects []configstore.ConfigKey
 	var problems []error

@@ -10,7 +10,8 @@ import (
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 )
 
-// normalizePath has filters and routes see the path as the gateway makes it of the request target, and reports whether it takes that.
+// normalizePath replaces the path of the call by the normalized path that filters and routes see.
+// It reports whether the gateway accepts the request target.
 func (d *deciding) normalizePath(m *hcm.HttpConnectionManager) (taken bool) {
 	if strings.ContainsFunc(d.call.Path, func(r rune) bool { return r >= utf8.RuneSelf }) {
 		d.unknown = append(d.unknown, "the version of HTTP, by which a path that is not ASCII is escaped or refused")
@@ -23,8 +24,10 @@ func (d *deciding) normalizePath(m *hcm.HttpConnectionManager) (taken bool) {
 	return taken
 }
 
-// pathFor returns what filters and routes see of the path of a request, as Envoy makes it of the request target by the settings of a
-// connection manager; false: it answers with 400. The query is left as it is. Parameters: dots may have some, as in newer releases.
+// pathFor returns the path that filters and routes see for a request target, according to the
+// settings of a connection manager. False means that Envoy answers with 400. The query is
+// unchanged. With parameters, path segments of dots may have parameters, as in newer releases of
+// Envoy.
 func pathFor(m *hcm.HttpConnectionManager, target string, parameters bool) (string, bool) {
 	if !strings.HasPrefix(target, "/") || strings.ContainsFunc(target, unsent) {
 		return "", false
@@ -47,7 +50,7 @@ func pathFor(m *hcm.HttpConnectionManager, target string, parameters bool) (stri
 	return path + query, true
 }
 
-// withoutEmptySegments merges slashes. Of nothing but slashes there remain two.
+// withoutEmptySegments merges slashes. A path that consists only of slashes becomes two slashes.
 func withoutEmptySegments(path string) string {
 	if !strings.Contains(path, "//") {
 		return path
@@ -60,10 +63,12 @@ func withoutEmptySegments(path string) string {
 	return "/" + strings.Join(segments, "/") + end
 }
 
-// unsent reports whether a request target cannot have a character unescaped; HTTP/2 takes those that are not ASCII.
+// unsent reports whether a request target cannot contain a character unescaped. HTTP/2 accepts
+// non-ASCII characters.
 func unsent(r rune) bool { return r <= ' ' || r == 0x7f || r == '#' }
 
-// canonicalPath resolves dots, and gives each character one spelling. False: a path cannot have what is in it.
+// canonicalPath resolves dot segments and normalizes escapes. False means that the path contains an
+// escaped NUL.
 func canonicalPath(path string, parameters bool) (string, bool) {
 	if parameters {
 		path = withoutDotParameters(path)
@@ -84,13 +89,13 @@ func canonicalPath(path string, parameters bool) (string, bool) {
 			continue
 		}
 		if i == len(segments)-1 {
-			out = append(out, "") // what is left is a directory
+			out = append(out, "") // the result denotes a directory
 		}
 	}
 	return "/" + strings.Join(out, "/"), true
 }
 
-// withoutDotParameters removes those of dots that are spelled as such.
+// withoutDotParameters removes the parameters of dot segments. It ignores escaped dots.
 func withoutDotParameters(path string) string {
 	segments := strings.Split(path, "/")
 	for i, s := range segments {
@@ -101,8 +106,9 @@ func withoutDotParameters(path string) string {
 	return strings.Join(segments, "/")
 }
 
-// respelled writes characters as they are if they need no escape, and those that need one escaped. Other escapes stay. A percent sign that
-// begins none stays as well, unless it would now.
+// respelled unescapes unreserved characters, and escapes characters that need an escape. Other
+// escapes stay as they are. A percent sign without an escape stays unless it would now begin one.
+// False means an escaped NUL.
 func respelled(path string) (string, bool) {
 	var out strings.Builder
 	for i := 0; i < len(path); i++ {
@@ -131,7 +137,7 @@ func respelled(path string) (string, bool) {
 	return withLonePercents(out.String()), true
 }
 
-// lonePercent stands for a percent sign that begins no escape. No path has it.
+// lonePercent stands for a percent sign that does not begin an escape. It occurs in no path.
 const lonePercent = 0
 
 func withLonePercents(path string) string {
@@ -145,7 +151,7 @@ func withLonePercents(path string) string {
 	return strings.Join(parts, "")
 }
 
-// escaped returns the character that a text begins with if that is an escape, such as "%2F".
+// escaped returns the character of the escape, such as "%2F", at the beginning of a text.
 func escaped(text string) (byte, bool) {
 	if len(text) < 3 || text[0] != '%' {
 		return 0, false

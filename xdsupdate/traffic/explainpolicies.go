@@ -9,11 +9,12 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// Explain says what becomes of a call of the proxies of a view, as of the last push;
-// ads.ProxyStatus has the view of a connected proxy, whichever the order of its server's providers. A view without a Policy is that
-// of a sidecar or gRPC client without labels. Before the first push nothing is known,
-// and the explanation says so. What connected proxies of the view are sent a listener without, because one of them refuses it, is
-// left out, and said to be. It may be called from any goroutine.
+// Explain evaluates one call of the proxies in a view, based on the last push. ads.ProxyStatus has
+// the view of a connected proxy, regardless of the order of its server's providers. A view without
+// a Policy stands for a sidecar or gRPC client without labels. Before the first push the
+// explanation says only that there was none. Objects that are left out of a listener because a
+// connected proxy of the view rejects it are left out of the evaluation and reported. It may be
+// called from any goroutine.
 func (p *Policies) Explain(view ads.View, call Call) Explanation {
 	last := p.last.Load()
 	if last == nil {
@@ -22,12 +23,15 @@ func (p *Policies) Explain(view ads.View, call Call) Explanation {
 	return last.state.explain(last.proxy(view.SeenBy(p.Name())), call, p.listenersLeftOut(view))
 }
 
-// Ineffective returns what of the policies changes nothing for any client, as of the
-// last push, which objects are left out for some connected client because it refuses
-// them, which policies connected sidecars do not enforce, and the objects that the store has
-// now of kinds without an effect; nil before the first push. It is sorted by kind, namespace
-// and name. It looks at everything there is: it is for reports. It may be called from any
-// goroutine.
+// Ineffective returns the findings about configs without the effect that they describe:
+//
+//   - policies without effect, as of the last push,
+//   - objects that are left out for a connected client because the client rejects them,
+//   - policies that connected sidecars do not enforce,
+//   - objects of kinds without effect that are in the store now.
+//
+// The findings are sorted by kind, namespace and name. The result is nil before the first push. The
+// method evaluates all configs, so it is meant for reports. It may be called from any goroutine.
 func (p *Policies) Ineffective() []Ineffective {
 	last := p.last.Load()
 	if last == nil {
@@ -42,9 +46,8 @@ func (p *Policies) Ineffective() []Ineffective {
 	return sortedIneffective(found)
 }
 
-// Effects returns what an object does, as of the last push, and what of it changes
-// nothing, as Ineffective; both are nil for an object that is not known. It may be
-// called from any goroutine.
+// Effects returns the effects of an object, as of the last push, and the findings of Ineffective
+// about it. Both are nil for an unknown object. It may be called from any goroutine.
 func (p *Policies) Effects(key configstore.ConfigKey) ([]Effect, []Ineffective) {
 	last := p.last.Load()
 	if last == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// routerCall explains a call to a router: what its policies say, and what its routes then do.
+// routerCall explains a call to a router: first its policies, then its routes.
 func (x *explaining) routerCall() {
 	x.out.AuthorizationPolicies = x.askedFirst(x.proxy)
 	port := x.proxy.listeningPort(x.call.Port)
@@ -35,10 +35,10 @@ func (x *explaining) routerCall() {
 		d.mutualWords = "the server of the Gateway takes connections of callers with a certificate alone, and the caller has none"
 		d.decide(chain)
 		if d.to.GetCluster() != envoy.BlackHole {
-			problems = x.protectionOf(of).problems // and not what else is left out of the listener
+			problems = x.protectionOf(of).problems // ignore other problems of the listener
 		}
 		x.decided(d, append(left, problems...))
-		x.call.Path = d.call.Path // routes see what policies see
+		x.call.Path = d.call.Path // routes see the same normalized path as policies
 		if d.to != nil {
 			x.passedOn(d)
 		} else if d.out.Allowed {
@@ -53,7 +53,7 @@ func (x *explaining) routerCall() {
 	x.out.Outcome = fmt.Sprintf("no server of a Gateway takes such connections on port %d: they are closed", x.call.Port)
 }
 
-// passedOn says where a connection goes of which no request is known.
+// passedOn records the destinations of a connection that is forwarded without HTTP.
 func (x *explaining) passedOn(d *deciding) {
 	if !d.out.Allowed {
 		return
@@ -67,13 +67,13 @@ func (x *explaining) passedOn(d *deciding) {
 	}
 }
 
-// addConnection records a cluster of connections.
+// addConnection records a cluster that connections are forwarded to.
 func (x *explaining) addConnection(cluster string, weight uint32) {
 	if _, _, _, ok := envoy.ParseSubsetClusterName(cluster); ok {
 		x.addDestination(cluster, weight)
 		return
 	}
-	out := ExplainedDestination{Cluster: cluster, Weight: weight} // one that sidecars of other networks ask for by its name
+	out := ExplainedDestination{Cluster: cluster, Weight: weight} // an SNI cluster, which sidecars of other networks ask for by name
 	if u, endpoints := x.upstream(x.proxy, cluster); u != nil {
 		u.Endpoints = slices.Collect(endpoints.All())
 		out.Endpoints = endpointsOf(u)
