@@ -14,12 +14,13 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Ineffective is an object, or a part of one, that was accepted and changes nothing
-// for any client, and why. The mesh configuration of Options is one of kind MeshConfig.
+// Ineffective is an accepted object, or a part of one, that does not have the effect that it
+// describes, with the reason. Findings about the mesh configuration of Options have the kind
+// MeshConfig.
 type Ineffective struct {
 	Kind            configstore.GroupVersionKind
 	Namespace, Name string
-	// Field is the part, such as "spec.subsets[1]"; empty: the whole object.
+	// Field is the part, such as "spec.subsets[1]". It is empty for the whole object.
 	Field string
 	// Reason is a phrase, such as "no service has this host name".
 	Reason string
@@ -34,9 +35,9 @@ func (e Ineffective) String() string {
 	return out + e.Reason
 }
 
-// ineffective returns what of the policies has no effect, sorted by kind, namespace
-// and name; the findings of one object are in the order of its fields. It looks at
-// everything: it is for reports, not for pushes.
+// ineffective returns the findings about all policies, sorted by kind, namespace and name. The
+// findings of one object are in the order of its fields. It evaluates everything and is therefore
+// only for reports.
 func (st *state) ineffective() []Ineffective {
 	f := newFindings(st)
 	f.meshConfig()
@@ -54,11 +55,11 @@ func sortedIneffective(list []Ineffective) []Ineffective {
 	return list
 }
 
-// findings collects what has no effect.
+// findings collects the ineffective parts of objects.
 type findings struct {
 	*state
 	found []Ineffective
-	// fields are those of which something was found, without the reason.
+	// fields contains the fields with a finding, without the reason.
 	fields map[Ineffective]struct{}
 
 	services  map[registry.Hostname][]*registry.Service // by names in lower case
@@ -66,20 +67,21 @@ type findings struct {
 	byGateway map[string][]*virtualService
 	subsets   map[subsetName]struct{}  // of all DestinationRules
 	roots     map[*virtualService]bool // delegates that some rule delegates to
-	// shared has what is left out of resources that VirtualServices share, by where they do.
+	// shared caches the errors of resources that several VirtualServices share, by the gateway or
+	// mesh namespace of the resource.
 	shared map[string]map[objectName][]error
-	// room is whether there is room in the mesh, if that was measured.
+	// room is the result of meshHasRoom. It is valid if measured is set.
 	measured, room bool
-	// proxies are routers of Gateways, see routerFor.
+	// proxies caches the routers of Gateways, see routerFor.
 	proxies map[string]*proxy
-	// labelSets are the workloads by their labels, of the namespaces that were looked at.
+	// labelSets caches the workloads of namespaces, by their labels.
 	labelSets map[string][]labelled
 
-	kind configstore.GroupVersionKind // of the object that is looked at
+	kind configstore.GroupVersionKind // of the current object
 	name objectName
 }
 
-// subsetName is a subset of some DestinationRule for a host.
+// subsetName identifies a subset of a DestinationRule for a host.
 type subsetName struct {
 	host registry.Hostname
 	name string
@@ -116,7 +118,7 @@ func newFindings(st *state) *findings {
 	return f
 }
 
-// object finds what of one object has no effect.
+// object adds the findings about one object.
 func (f *findings) object(key configstore.ConfigKey, o object) {
 	f.kind, f.name = key.Kind, objectName{key.Namespace, key.Name}
 	switch {
@@ -143,7 +145,7 @@ func (f *findings) object(key configstore.ConfigKey, o object) {
 	f.leftOut(o)
 }
 
-// add records a finding; an empty field stands for the object.
+// add records a finding. An empty field stands for the whole object.
 func (f *findings) add(field, format string, args ...any) {
 	found := Ineffective{Kind: f.kind, Namespace: f.name.namespace, Name: f.name.name, Field: field}
 	f.fields[found] = struct{}{}
@@ -151,8 +153,8 @@ func (f *findings) add(field, format string, args ...any) {
 	f.found = append(f.found, found)
 }
 
-// servicesOf yields the services that have a host name, or are covered by a
-// wildcard.
+// servicesOf yields the services with a host name. For a wildcard it yields all services that it
+// covers.
 func (f *findings) servicesOf(host registry.Hostname) iter.Seq[*registry.Service] {
 	if !host.IsWildcard() {
 		return slices.Values(f.services[host])
@@ -168,7 +170,7 @@ func (f *findings) servicesOf(host registry.Hostname) iter.Seq[*registry.Service
 	}
 }
 
-// some reports whether there is a service of a host name that accept is true of.
+// some reports whether accept returns true for a service with a host name.
 func (f *findings) some(host registry.Hostname, accept func(*registry.Service) bool) bool {
 	for s := range f.servicesOf(host) {
 		if accept(s) {
@@ -178,7 +180,8 @@ func (f *findings) some(host registry.Hostname, accept func(*registry.Service) b
 	return false
 }
 
-// aliased returns what a host name stands for; "" if it is no alias.
+// aliased returns the host that a host name is an alias for. It is empty if the host is not an
+// alias.
 func (f *findings) aliased(host registry.Hostname) registry.Hostname {
 	services := f.services[host]
 	if len(services) == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// authorizationPolicy finds what of an AuthorizationPolicy has no effect.
+// authorizationPolicy adds the findings about an AuthorizationPolicy.
 func (f *findings) authorizationPolicy(a *authorizationPolicy) {
 	if a.spec.GetAction() == security.AuthorizationPolicy_ALLOW {
 		f.unread(a.unread, "the policy allows nothing, because the field %s")
@@ -31,7 +31,8 @@ func (f *findings) authorizationPolicy(a *authorizationPolicy) {
 	}
 }
 
-// nobodyEnforces says of a policy that is for no Gateway why nothing enforces it; "" if gRPC servers may.
+// nobodyEnforces returns the reason why a policy that selects no Gateway is not enforced. It is
+// empty if gRPC servers may enforce the policy.
 func (f *findings) nobodyEnforces(a *authorizationPolicy) string {
 	const noGateway = "only gateways and gRPC servers enforce it, and no Gateway is for routers that it selects, and "
 	switch {
@@ -44,16 +45,17 @@ func (f *findings) nobodyEnforces(a *authorizationPolicy) string {
 	}
 }
 
-// unread finds the parts of a policy that cannot be read, because of which it is closed: format has a place for what is
-// wrong with the field.
+// unread adds a finding for each unreadable part of a policy. The format has one argument, the
+// error of the field.
 func (f *findings) unread(unread []configstore.Violation, format string) {
 	for _, u := range unread {
 		f.add(u.Field, format, u.Message)
 	}
 }
 
-// protects finds what of the targets of a policy is for nothing that enforces it; nobody says so of the whole policy, if it
-// is for no Gateway.
+// protects adds a finding for each target of a policy that is not a Gateway, and for a policy that
+// selects no Gateway. The text of nobody explains the latter finding. If it is empty, that finding
+// is omitted.
 func (f *findings) protects(t *policyTarget, nobody string) {
 	for _, r := range t.targets {
 		if !isGateway(r) {
@@ -65,7 +67,8 @@ func (f *findings) protects(t *policyTarget, nobody string) {
 	}
 }
 
-// unverified finds rules by identities for servers of Gateways that take certificates that nobody verifies.
+// unverified adds a finding for rules that require identities at a Gateway server that accepts
+// unverified client certificates.
 func (f *findings) unverified(a *authorizationPolicy) {
 	field := identityField(a.spec)
 	if field == "" {
@@ -84,19 +87,19 @@ func (f *findings) unverified(a *authorizationPolicy) {
 	}
 }
 
-// selectsGateways reports whether the selector of a policy of a namespace may be one of routers of a Gateway.
+// selectsGateways reports whether a policy may select routers of some Gateway.
 func (f *findings) selectsGateways(namespace string, t *policyTarget) bool {
 	return slices.ContainsFunc(f.gateways, func(g *gateway) bool { return f.mayProtect(namespace, t.selector, g) })
 }
 
-// mayProtect reports whether a selector of a policy of a namespace may be one of routers of a Gateway. Those of a Gateway of
-// Kubernetes are in its namespace.
+// mayProtect reports whether a policy's selector may select routers of a Gateway. Routers of a
+// Kubernetes Gateway are always in the Gateway's namespace.
 func (f *findings) mayProtect(namespace string, selector map[string]string, g *gateway) bool {
 	p, within := g.router(), f.reach(namespace)
 	return compatible(selector, p.labels) && (within == "" || g.owner == (objectName{}) || p.namespace == within)
 }
 
-// compatible reports whether something can have the labels of two selectors.
+// compatible reports whether a workload can have the labels of both selectors.
 func compatible(a, b map[string]string) bool {
 	for key, value := range a {
 		if other, ok := b[key]; ok && other != value {
@@ -106,7 +109,7 @@ func compatible(a, b map[string]string) bool {
 	return true
 }
 
-// servesTCP reports whether a server passes connections on of which no request is known.
+// servesTCP reports whether the Gateway has a server that forwards connections without HTTP.
 func (g *gateway) servesTCP() bool {
 	for _, s := range g.spec.GetServers() {
 		if kind, ok := kindOf(s); ok && kind != plainHTTP && kind != terminatedHTTP {
@@ -116,7 +119,7 @@ func (g *gateway) servesTCP() bool {
 	return false
 }
 
-// tokens finds rules by what is in tokens, where nothing verifies any.
+// tokens adds findings for rules about token content if no RequestAuthentication verifies tokens.
 func (f *findings) tokens(a *authorizationPolicy) {
 	if f.verifiesTokens(a) {
 		return
@@ -126,7 +129,7 @@ func (f *findings) tokens(a *authorizationPolicy) {
 	}
 }
 
-// tokenFields returns the fields of a policy that are about what is in tokens.
+// tokenFields returns the fields of a policy that depend on token content.
 func tokenFields(spec *security.AuthorizationPolicy) (out []string) {
 	for i, rule := range spec.GetRules() {
 		at := element("spec.rules", i)
@@ -144,7 +147,8 @@ func tokenFields(spec *security.AuthorizationPolicy) (out []string) {
 	return out
 }
 
-// verifiesTokens reports whether some RequestAuthentication may be for a router that a policy is for.
+// verifiesTokens reports whether a RequestAuthentication may apply to a router that a policy
+// applies to.
 func (f *findings) verifiesTokens(a *authorizationPolicy) bool {
 	root := f.settings.rootNamespace()
 	for namespace, list := range f.requestAuthentications.All() {
@@ -160,7 +164,8 @@ func (f *findings) verifiesTokens(a *authorizationPolicy) bool {
 	return false
 }
 
-// provider finds connections that the provider of a CUSTOM policy is not asked about.
+// provider adds findings about the provider of a CUSTOM policy: it does not exist, or it cannot
+// check TCP connections.
 func (f *findings) provider(a *authorizationPolicy) {
 	if a.spec.GetAction() != security.AuthorizationPolicy_CUSTOM {
 		return
@@ -174,7 +179,7 @@ func (f *findings) provider(a *authorizationPolicy) {
 	}
 }
 
-// unchecked finds what of the rules cannot be checked of requests, or of connections.
+// unchecked adds findings for conditions that cannot be checked for requests, or for connections.
 func (f *findings) unchecked(a *authorizationPolicy, form rbac.Form) {
 	allows := a.spec.GetAction() == security.AuthorizationPolicy_ALLOW
 	t := rbac.Translator{Form: form, Trust: f.settings.trust(), Check: checkOf(form), Problem: func(_ rbac.Policy, p rbac.Problem) {
@@ -193,7 +198,7 @@ func (f *findings) unchecked(a *authorizationPolicy, form rbac.Form) {
 	t.Rules(a.spec.GetAction(), []rbac.Policy{policy})
 }
 
-// effectsOfAuthorizationPolicy has an effect if there is a Gateway whose routers it can be for.
+// effectsOfAuthorizationPolicy returns an effect if the policy may select routers of some Gateway.
 func (f *findings) effectsOfAuthorizationPolicy(a *authorizationPolicy) []Effect {
 	clients, ok := f.protected(a.namespace, &a.policyTarget)
 	if !ok {
@@ -206,7 +211,7 @@ func (f *findings) effectsOfAuthorizationPolicy(a *authorizationPolicy) []Effect
 	return []Effect{{clients, on}}
 }
 
-// protected returns the routers that a policy of a namespace is for.
+// protected describes the routers that a policy applies to.
 func (f *findings) protected(namespace string, t *policyTarget) (clients string, ok bool) {
 	var gateways []string
 	for _, r := range t.targets {

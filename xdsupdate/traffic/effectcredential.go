@@ -8,7 +8,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// policyCredentials finds those of the levels of a policy.
+// policyCredentials adds the findings about credential names at all levels of a traffic policy.
 func (f *findings) policyCredentials(field string, p *networking.TrafficPolicy) {
 	f.credentials(field+".tls.credentialName", p.GetTls().GetCredentialName())
 	for i, s := range p.GetPortLevelSettings() {
@@ -16,8 +16,8 @@ func (f *findings) policyCredentials(field string, p *networking.TrafficPolicy) 
 	}
 }
 
-// credentials finds names of credentials with a scheme, such as "sds://provider": such
-// secrets are of a provider that proxies have beside them.
+// credentials adds findings for credential names with a scheme, such as "sds://provider". Such
+// secrets belong to an SDS provider next to the proxy.
 func (f *findings) credentials(field string, names ...string) {
 	for _, name := range names {
 		if name == "" {

@@ -10,16 +10,16 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// routeUse says where a route of a VirtualService counts.
+// routeUse describes where a route of a VirtualService applies.
 type routeUse struct {
 	of *virtualService
-	// takes reports whether servers of a kind have such routes.
+	// takes reports whether servers of a kind support such routes.
 	takes func(serverKind) bool
-	// fits reports whether the route is for a port at a Gateway, or of the mesh.
+	// fits reports whether the route applies to a port of a Gateway, or of the mesh.
 	fits func(port uint32, gateway string) bool
 }
 
-// usedHTTP returns where an HTTP rule counts.
+// usedHTTP returns where an HTTP rule applies.
 func usedHTTP(v *virtualService, r *networking.HTTPRoute) routeUse {
 	return routeUse{v, func(k serverKind) bool { return k == plainHTTP || k == terminatedHTTP }, fitting(v, r.GetMatch())}
 }
@@ -32,7 +32,8 @@ func usedTLS(v *virtualService, r *networking.TLSRoute) routeUse {
 	return routeUse{v, func(k serverKind) bool { return k.takesTLSRoutes(v) }, fitting(v, r.GetMatch())}
 }
 
-// fitting returns whether some of the matches of a route is for a port at a Gateway.
+// fitting returns a function that reports whether some match of a route applies to a port of a
+// gateway.
 func fitting[M interface {
 	GetPort() uint32
 	GetGateways() []string
@@ -46,8 +47,8 @@ func fitting[M interface {
 	}
 }
 
-// unreachable finds a destination that exists, and that clients do not reach all the
-// same: they do not see it, or do not know which of its ports is meant.
+// unreachable adds a finding for an existing destination that clients cannot reach, because they do
+// not see it or cannot determine its port.
 func (f *findings) unreachable(use routeUse, field string, d *networking.Destination, host registry.Hostname) {
 	for _, g := range f.gateways {
 		if !use.of.boundTo(g.String()) || !use.of.visibility.in(g.router().namespace) {
@@ -65,8 +66,8 @@ func (f *findings) unreachable(use routeUse, field string, d *networking.Destina
 	}
 }
 
-// unreachableFrom finds a destination that a server of a Gateway does not reach, on
-// routers of the Gateway's namespace.
+// unreachableFrom adds a finding if routers in the namespace of a Gateway cannot reach a
+// destination of one of its servers.
 func (f *findings) unreachableFrom(s *gatewayServer, field string, d *networking.Destination, host registry.Hostname) bool {
 	services, namespace := f.services[host], s.gateway.router().namespace
 	if !slices.ContainsFunc(services, func(svc *registry.Service) bool { return f.settings.visible(svc, namespace) }) {
@@ -80,8 +81,8 @@ func (f *findings) unreachableFrom(s *gatewayServer, field string, d *networking
 	return false
 }
 
-// unreachableInMesh finds a destination that no client of the mesh that has the route
-// reaches, or none on a port of the host.
+// unreachableInMesh adds a finding if no mesh client with the route can reach the destination, or
+// if requests to some port of a host cannot.
 func (f *findings) unreachableInMesh(use routeUse, field string, d *networking.Destination, host registry.Hostname) {
 	services := f.services[host]
 	if !slices.ContainsFunc(services, func(svc *registry.Service) bool { return f.seenBy(use.of, svc) }) {
@@ -100,7 +101,7 @@ func (f *findings) unreachableInMesh(use routeUse, field string, d *networking.D
 	}
 }
 
-// seenBy reports whether some clients that have a VirtualService see a service.
+// seenBy reports whether some clients that see a VirtualService also see a service.
 func (f *findings) seenBy(v *virtualService, svc *registry.Service) bool {
 	if !v.visibility.public {
 		return slices.ContainsFunc(v.visibility.namespaces, func(n string) bool { return f.settings.visible(svc, n) })
@@ -111,8 +112,8 @@ func (f *findings) seenBy(v *virtualService, svc *registry.Service) bool {
 	return slices.ContainsFunc(svc.Attributes.ExportTo, func(to registry.Visibility) bool { return f.settings.visible(svc, string(to)) })
 }
 
-// ambiguous reports whether a destination names no port, and its services have several,
-// none of which is the one that requests come to.
+// ambiguous reports whether the port of a destination cannot be determined: the destination names
+// none, and its services have several ports but not the port that requests arrive at.
 func (f *findings) ambiguous(services []*registry.Service, d *networking.Destination, port uint32) bool {
 	return d.GetPort().GetNumber() == 0 && !slices.ContainsFunc(services, func(svc *registry.Service) bool {
 		return len(svc.Ports) < 2 || svc.Port(port) != nil

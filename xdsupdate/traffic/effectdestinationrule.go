@@ -10,7 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// destinationRule finds what of a DestinationRule has no effect, among those for
+// destinationRule adds the findings about a DestinationRule. The argument of contains all rules for
 // its host in its namespace.
 func (f *findings) destinationRule(r *destinationRule, of *hostRules) {
 	if !f.some(r.host, anyService) {
@@ -40,7 +40,7 @@ func (f *findings) destinationRule(r *destinationRule, of *hostRules) {
 	}
 }
 
-// replacing returns the rules that count wherever this one could; nil for none.
+// replacing returns the rule that takes precedence wherever this one could apply, or nil.
 func replacing(r *destinationRule, of *hostRules) *rule {
 	if r.selective() || r.ofPolicies() {
 		return nil
@@ -59,15 +59,15 @@ func (v visibility) covers(w visibility) bool {
 	return v.public || !w.public && !slices.ContainsFunc(w.namespaces, func(n string) bool { return !v.in(n) })
 }
 
-// servesIn reports whether a service with the rule's host is in its namespace.
+// servesIn reports whether the rule's namespace has a service with the rule's host.
 func (f *findings) servesIn(r *destinationRule) bool {
 	return f.some(r.host, func(s *registry.Service) bool { return s.Attributes.Namespace == r.namespace })
 }
 
-// merged finds what an older rule has already said.
+// merged adds findings for settings that an older rule already defines.
 func (f *findings) merged(r *destinationRule, of *hostRules) {
 	if r.ofPolicies() {
-		return // It fills in what others leave open.
+		return // It only completes the rules of users.
 	}
 	i := slices.IndexFunc(of.merged, func(m *rule) bool { return slices.Contains(m.of, r) })
 	for _, older := range of.merged[i].of {
@@ -89,7 +89,7 @@ func (f *findings) merged(r *destinationRule, of *hostRules) {
 	}
 }
 
-// subset finds a subset without endpoints.
+// subset adds a finding for a subset without endpoints.
 func (f *findings) subset(r *destinationRule, field string, s *networking.Subset) {
 	if len(s.GetLabels()) == 0 {
 		return

@@ -10,8 +10,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// routerFor returns the router that a Gateway selects, and that no other labels distinguish.
-// Gateways for the same routers have one in common, of which things are computed once.
+// routerFor returns a router with exactly the labels that a Gateway selects. Gateways for the same
+// routers share one, so that its resources are computed once.
 func (f *findings) routerFor(g *gateway) *proxy {
 	p := g.router()
 	key := p.namespace + "/" + joinLabels(p.labels)
@@ -21,7 +21,7 @@ func (f *findings) routerFor(g *gateway) *proxy {
 	return f.proxies[key]
 }
 
-// listenersFor returns the listeners of the router of a Gateway, sorted by name.
+// listenersFor returns the listeners of a Gateway's router, sorted by name.
 func (f *findings) listenersFor(g *gateway) []*gatewayListener {
 	byName := f.routerOf(f.routerFor(g)).listeners
 	out := make([]*gatewayListener, 0, len(byName))
@@ -31,7 +31,7 @@ func (f *findings) listenersFor(g *gateway) []*gatewayListener {
 	return out
 }
 
-// gateway finds what of a Gateway has no effect on its router.
+// gateway adds the findings about a Gateway.
 func (f *findings) gateway(g *gateway) {
 	served := make(map[*networking.Server]*gatewayServer)
 	for _, l := range f.listenersFor(g) {
@@ -55,7 +55,7 @@ func (f *findings) gateway(g *gateway) {
 	}
 }
 
-// routed reports whether a server has something to serve.
+// routed reports whether a server has any traffic to serve.
 func (f *findings) routed(s *gatewayServer) bool {
 	if s.kind == autoPassthrough || s.redirects() {
 		return true
@@ -63,7 +63,7 @@ func (f *findings) routed(s *gatewayServer) bool {
 	return slices.ContainsFunc(f.byGateway[s.gateway.String()], func(v *virtualService) bool { return s.sharesHost(v) })
 }
 
-// unusedTLS finds settings of a server that does not terminate TLS.
+// unusedTLS adds findings for TLS settings that a server ignores because it does not terminate TLS.
 func (f *findings) unusedTLS(field string, tls *networking.ServerTLSSettings) {
 	for _, setting := range []struct {
 		name string

@@ -7,8 +7,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// WithoutEffect returns why objects of one of Istio's kinds change nothing for any client, as a phrase; "" if they have an
-// effect, here or in a registry such as serviceentry's, or if the kind is not Istio's.
+// WithoutEffect returns the reason, as a phrase, why objects of one of Istio's kinds have no effect
+// for any client. It returns "" if the kind has an effect, here or in a registry such as
+// serviceentry's, and for kinds that are not Istio's.
 func WithoutEffect(kind configstore.GroupVersionKind) string {
 	switch kind {
 	case istio.EnvoyFilter, istio.Telemetry, istio.WasmPlugin, istio.TrafficExtension, istio.ProxyConfig, istio.WorkloadGroup:
@@ -18,7 +19,7 @@ func WithoutEffect(kind configstore.GroupVersionKind) string {
 	}
 }
 
-// withoutEffect returns the objects of a store whose kinds have no effect.
+// withoutEffect returns the objects in a store whose kinds have no effect.
 func withoutEffect(configs configstore.ConfigStore) (out []Ineffective) {
 	for _, s := range configs.Schemas().All() {
 		if WithoutEffect(s.GroupVersionKind) == "" {
@@ -31,7 +32,7 @@ func withoutEffect(configs configstore.ConfigStore) (out []Ineffective) {
 	return out
 }
 
-// ofKind returns the finding about an object whose kind has no effect.
+// ofKind returns the finding for an object whose kind has no effect.
 func ofKind(key configstore.ConfigKey) Ineffective {
 	return Ineffective{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Reason: WithoutEffect(key.Kind)}
 }

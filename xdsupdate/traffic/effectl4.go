@@ -8,8 +8,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// l4Sources finds matches of TCP and TLS routes that are for labels of clients, which
-// gateways do not know.
+// l4Sources adds findings for matches of TCP and TLS routes on client labels, which gateways do not
+// know.
 func (f *findings) l4Sources(v *virtualService) {
 	for i, r := range v.spec.GetTcp() {
 		for j, m := range r.GetMatch() {

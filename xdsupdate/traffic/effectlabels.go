@@ -9,14 +9,16 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// labelled stands for the workloads of services that have the same labels.
+// labelled stands for all workloads with equal labels.
 type labelled struct {
 	labels registry.Labels
-	// grpc is whether some of them may be gRPC servers, by the protocol of a port.
+	// grpc reports whether one of these workloads may be a gRPC server, judging by the protocol of
+	// its ports.
 	grpc bool
 }
 
-// workloadsOf returns the workloads of the services of a namespace, "" for all, by their labels.
+// workloadsOf returns the workloads of the services in a namespace, grouped by labels. An empty
+// namespace stands for all.
 func (f *findings) workloadsOf(namespace string) []labelled {
 	if known, ok := f.labelSets[namespace]; ok {
 		return known
@@ -44,8 +46,8 @@ func (f *findings) workloadsOf(namespace string) []labelled {
 	return out
 }
 
-// mayServeGRPC reports whether an endpoint of a service may be a gRPC server: the protocol of a port that it serves is gRPC's,
-// or not said.
+// mayServeGRPC reports whether an endpoint may be a gRPC server, because a port that it serves has
+// the protocol GRPC or HTTP2, or an unspecified one.
 func mayServeGRPC(svc *registry.Service, e *registry.Endpoint) bool {
 	return slices.ContainsFunc(svc.Ports, func(p *registry.Port) bool {
 		grpc := p.Protocol == registry.ProtocolGRPC || p.Protocol == registry.ProtocolHTTP2 || p.Protocol == registry.ProtocolUnsupported

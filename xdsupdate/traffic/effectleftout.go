@@ -16,8 +16,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// leftOut finds what of an object clients would refuse, so that they are not sent it.
-// It builds what the object contributes for proxies that nothing distinguishes.
+// leftOut adds findings for the parts of an object that are not sent because clients would reject
+// them. It builds the object's resources for proxies without distinguishing labels.
 func (f *findings) leftOut(o object) {
 	switch {
 	case o.virtualService != nil:
@@ -30,10 +30,10 @@ func (f *findings) leftOut(o object) {
 	}
 }
 
-// unhindered returns a proxy of a namespace from which no Sidecar hides a service.
+// unhindered returns a proxy of a namespace that sees services without a Sidecar's restrictions.
 func unhindered(namespace string) *proxy { return &proxy{role: router, namespace: namespace} }
 
-// addOnce records a finding, unless there is one of the field.
+// addOnce records a finding unless the field has one already.
 func (f *findings) addOnce(field string, reason error) {
 	if _, again := f.fields[Ineffective{Kind: f.kind, Namespace: f.name.namespace, Name: f.name.name, Field: field}]; !again {
 		f.add(field, "%s", reason)
@@ -91,8 +91,8 @@ func (f *findings) refusedServers(g *gateway) {
 	}
 }
 
-// refusedClusters builds the clusters of all services that a DestinationRule is for,
-// with its policies only.
+// refusedClusters builds the clusters of all services that a DestinationRule applies to, with the
+// policies of this rule alone.
 func (f *findings) refusedClusters(r *destinationRule) {
 	alone := newRules([]*destinationRule{r})[0]
 	f.withoutReach(alone)
@@ -106,7 +106,7 @@ func (f *findings) refusedClusters(r *destinationRule) {
 	}
 }
 
-// withoutReach finds services that there is no room for.
+// withoutReach adds findings for services that exceed the limits of a DestinationRule.
 func (f *findings) withoutReach(alone *rule) {
 	reach := f.reachOf(alone)
 	if reach == nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// meshKind stands for the mesh configuration among findings. It is no kind of a store.
+// meshKind identifies the mesh configuration in findings. No store has this kind.
 func meshKind() configstore.GroupVersionKind {
 	return configstore.GroupVersionKind{Group: "mesh.istio.io", Version: "v1alpha1", Kind: "MeshConfig"}
 }
 
-// effectiveMeshFields returns the fields of the mesh configuration that something acts on: this package, or what serviceentry
-// and ingress make of theirs by MeshOf. A field stands for all that is in it.
+// effectiveMeshFields returns the fields of the mesh configuration that have an effect, in this
+// package or through MeshOf of serviceentry and ingress. A field stands for all its subfields.
 func effectiveMeshFields() []string {
 	return []string{
 		"connectTimeout", "tcpKeepalive", "outboundTrafficPolicy", "enableAutoMtls", "trustDomain", "trustDomainAliases",
@@ -33,7 +33,7 @@ func effectiveMeshFields() []string {
 	}
 }
 
-// meshConfig finds what of the mesh configuration is not done as it says.
+// meshConfig adds the findings about the mesh configuration.
 func (f *findings) meshConfig() {
 	f.kind, f.name = meshKind(), objectName{f.settings.rootNamespace(), "mesh"}
 	f.outboundMode()
@@ -43,7 +43,8 @@ func (f *findings) meshConfig() {
 	}
 }
 
-// unusedMeshFields finds the fields below a prefix that are set, and that nothing acts on.
+// unusedMeshFields adds findings for set fields without effect. The prefix is the path of the
+// message.
 func (f *findings) unusedMeshFields(m protoreflect.Message, prefix string) {
 	used := effectiveMeshFields()
 	set := make(map[string]protoreflect.Value)
@@ -63,7 +64,7 @@ func (f *findings) unusedMeshFields(m protoreflect.Message, prefix string) {
 	}
 }
 
-// extensionProviders finds providers that nothing asks.
+// extensionProviders adds findings for providers that are never asked.
 func (f *findings) extensionProviders() {
 	for i, e := range f.settings.mesh.GetExtensionProviders() {
 		if f.settings.authorizer(e.GetName()) == nil {
@@ -72,7 +73,8 @@ func (f *findings) extensionProviders() {
 	}
 }
 
-// outboundMode finds an outbound policy of the mesh that is another one than it says.
+// outboundMode adds findings for outbound traffic policies of the mesh that are implemented
+// differently.
 func (f *findings) outboundMode() {
 	policy := f.settings.mesh.GetOutboundTrafficPolicy()
 	switch mode := policy.GetMode(); {

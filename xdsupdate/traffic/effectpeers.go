@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// peerAuthentication finds what of a PeerAuthentication has no effect.
+// peerAuthentication adds the findings about a PeerAuthentication.
 func (f *findings) peerAuthentication(a *peerAuthentication) {
 	root := f.settings.rootNamespace()
 	f.unread(a.unread, "servers take mutual TLS, and nothing else, because the field %s")
@@ -36,7 +36,8 @@ func (f *findings) peerAuthentication(a *peerAuthentication) {
 	f.permissive(a)
 }
 
-// permissive finds that gRPC servers cannot take both mutual TLS and plain text.
+// permissive adds findings for PERMISSIVE modes, because gRPC servers cannot accept both mutual TLS
+// and plain text.
 func (f *findings) permissive(a *peerAuthentication) {
 	const both = "gRPC servers cannot take both: they take plain text, or, with the label security.istio.io/tlsMode: istio on the workload, mutual TLS"
 	if a.spec.GetMtls().GetMode() == permissive {
@@ -49,12 +50,13 @@ func (f *findings) permissive(a *peerAuthentication) {
 	}
 }
 
-// hasWorkload reports whether a service of a namespace, "" for all, has a workload with some labels.
+// hasWorkload reports whether a service has a workload with some labels. An empty namespace stands
+// for all.
 func (f *findings) hasWorkload(namespace string, selector registry.Labels) bool {
 	return slices.ContainsFunc(f.workloadsOf(namespace), func(w labelled) bool { return selector.SubsetOf(w.labels) })
 }
 
-// effectsOfPeerAuthentication says which servers and clients it is for.
+// effectsOfPeerAuthentication returns the servers and clients that a PeerAuthentication applies to.
 func (f *findings) effectsOfPeerAuthentication(a *peerAuthentication) []Effect {
 	root := f.settings.rootNamespace()
 	of := "of namespace " + a.namespace
@@ -75,7 +77,7 @@ func (f *findings) effectsOfPeerAuthentication(a *peerAuthentication) []Effect {
 	}
 }
 
-// eldest returns the policy for all workloads of a namespace; nil: none.
+// eldest returns the policy for all workloads of a namespace, or nil.
 func (f *findings) eldest(namespace string) *peerAuthentication {
 	i := slices.IndexFunc(f.peers.in(namespace), func(a *peerAuthentication) bool { return !a.selective() })
 	if i < 0 {

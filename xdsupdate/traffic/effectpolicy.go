@@ -6,7 +6,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// unusedPolicy finds what of a policy nothing uses, or gateways cannot.
+// unusedPolicy adds findings for settings of a traffic policy that have no effect, or none at
+// gateways.
 func (f *findings) unusedPolicy(r *destinationRule, field string, p *networking.TrafficPolicy) {
 	if p.GetTunnel() != nil {
 		f.add(field+".tunnel", "no TCP proxy tunnels connections: those of sidecars are the program's, and gateways send connections as they are")
@@ -17,8 +18,8 @@ func (f *findings) unusedPolicy(r *destinationRule, field string, p *networking.
 	}
 }
 
-// passedBalancer finds the load balancing PASSTHROUGH of what gateways route to: what
-// their clients connect to is the gateway.
+// passedBalancer adds a finding for the load balancing PASSTHROUGH of hosts that gateways route to,
+// because the original destination of a gateway's connection is the gateway itself.
 func (f *findings) passedBalancer(r *destinationRule, field string, b *networking.LoadBalancerSettings) {
 	if b.GetSimple() != networking.LoadBalancerSettings_PASSTHROUGH {
 		return
@@ -37,7 +38,7 @@ func (f *findings) passedBalancer(r *destinationRule, field string, b *networkin
 	}
 }
 
-// boundToGateway reports whether a VirtualService is for some Gateway.
+// boundToGateway reports whether a VirtualService is bound to some Gateway.
 func (v *virtualService) boundToGateway() bool {
 	for _, g := range v.gateways {
 		if g != meshGateway {

@@ -10,7 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/rbac"
 )
 
-// requestAuthentication finds what of a RequestAuthentication has no effect, or another one than it seems to have.
+// requestAuthentication adds the findings about a RequestAuthentication.
 func (f *findings) requestAuthentication(a *requestAuthentication) {
 	f.protects(&a.policyTarget, "only gateways enforce it, and no Gateway is for routers that it selects")
 	f.unread(a.unread, "all requests are denied, because the field %s")
@@ -28,14 +28,14 @@ func (f *findings) requestAuthentication(a *requestAuthentication) {
 			f.add(at, "all requests are denied: %s", err)
 			continue
 		}
-		// What a push had may be older than why keys cannot be fetched.
+		// The state of the last push may be older than the current fetch error.
 		if now := f.settings.tokenRule(r.Spec); now.err != nil {
 			f.add(at, "%s", now.problem())
 		}
 	}
 }
 
-// problem says what becomes of tokens without the keys that there should be.
+// problem describes the effect of missing or outdated keys on tokens.
 func (r tokenRule) problem() error {
 	switch {
 	case errors.Is(r.err, errNoIssuer):
@@ -47,7 +47,8 @@ func (r tokenRule) problem() error {
 	}
 }
 
-// effectsOfRequestAuthentication has an effect for each issuer, if there is a Gateway whose routers it can be for.
+// effectsOfRequestAuthentication returns an effect for each issuer if the object may select routers
+// of some Gateway.
 func (f *findings) effectsOfRequestAuthentication(a *requestAuthentication) (out []Effect) {
 	clients, ok := f.protected(a.namespace, &a.policyTarget)
 	if !ok {

@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// withoutRoom returns what of a VirtualService is left out of the route configurations
-// and listeners that it shares with others, on routers of a Gateway or on sidecars of its namespace.
+// withoutRoom returns the errors for parts of a VirtualService that exceed the limits of resources
+// shared with other VirtualServices, on routers of a Gateway or on sidecars of its namespace.
 func (f *findings) withoutRoom(v *virtualService, gateway string) []error {
 	at := gateway
 	if gateway == meshGateway {
@@ -36,8 +36,8 @@ func (f *findings) withoutRoom(v *virtualService, gateway string) []error {
 	return found[v.objectName]
 }
 
-// sharedRoutes returns what is left out of the route configurations and listeners of
-// routers of a Gateway, or of the route configurations of sidecars of a namespace.
+// sharedRoutes returns the errors of the route configurations and listeners of a Gateway's routers,
+// or of the route configurations of sidecars in a namespace.
 func (f *findings) sharedRoutes(namespace, gateway string) []error {
 	var out []error
 	if gateway == meshGateway {
@@ -68,9 +68,9 @@ func (f *findings) sharedRoutes(namespace, gateway string) []error {
 	return out
 }
 
-// meshHasRoom reports whether no sidecar can have too much of the VirtualServices, because
-// all of them together, with each service that they can be for, are within the limits. Then
-// the route configurations need not be built, which costs namespaces times services.
+// meshHasRoom reports whether all VirtualServices of the mesh, each with every service it may apply
+// to, are within the limits together. Then no sidecar can exceed them, and the route configurations
+// need not be built, which would cost the number of namespaces times the number of services.
 func (f *findings) meshHasRoom() bool {
 	if !f.measured {
 		f.measured, f.room = true, f.measureMesh()
@@ -97,11 +97,12 @@ func (f *findings) measureMesh() bool {
 	return true
 }
 
-// moreBytes is how much longer a route can be for other clients than those of the namespace of
-// its VirtualService: of an alias it has another host, and its requests may be hashed.
+// moreBytes bounds the additional size of a route for clients outside the VirtualService's
+// namespace: an alias has another host, and a consistent hash may be added.
 const moreBytes = 256
 
-// most returns how many routes a VirtualService has at most, and how many bytes.
+// most returns upper bounds for the number of routes of a VirtualService and for their size in
+// bytes.
 func (f *findings) most(v *virtualService) (routes, bytes int) {
 	var list []*routev3.Route
 	scope := f.rulesScope(unhindered(v.namespace), v, place{gateway: meshGateway, port: unknownHostPort})
@@ -111,7 +112,7 @@ func (f *findings) most(v *virtualService) (routes, bytes int) {
 	return len(list), max(2*sizeOf(list)+moreBytes*len(list), leastBytes*f.matchesOf(v))
 }
 
-// portsOf returns how many ports the services have that a host covers.
+// portsOf returns the total number of ports of the services that a host covers.
 func (f *findings) portsOf(host registry.Hostname) int {
 	n := 0
 	for svc := range f.servicesOf(host) {

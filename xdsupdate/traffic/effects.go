@@ -12,19 +12,18 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Effect is one thing that an object does. Both fields are phrases.
+// Effect is one effect of an object. Both fields are phrases.
 type Effect struct {
-	// Clients are those that it does it for, such as "sidecars and gRPC clients of
-	// namespace shop".
+	// Clients are the affected clients, such as "sidecars and gRPC clients of namespace shop".
 	Clients string
-	// On is what it is about, such as "requests to cart.example.com".
+	// On is the affected traffic or resource, such as "requests to cart.example.com".
 	On string
 }
 
 // String returns "clients: on".
 func (e Effect) String() string { return e.Clients + ": " + e.On }
 
-// effects returns what an object does, and what of it does nothing.
+// effects returns the effects of an object, and the findings about its ineffective parts.
 func (st *state) effects(key configstore.ConfigKey) ([]Effect, []Ineffective) {
 	o, ok := st.objects.Get(key)
 	if !ok {
@@ -54,8 +53,7 @@ func (f *findings) effects(o object) []Effect {
 	}
 }
 
-// effectsOfVirtualService has an effect for each host that the mesh uses it for, and
-// for each Gateway.
+// effectsOfVirtualService returns an effect for each host in the mesh and for each Gateway.
 func (f *findings) effectsOfVirtualService(v *virtualService) []Effect {
 	if v.delegate() {
 		return f.effectsOfDelegate(v)
@@ -103,7 +101,8 @@ func (f *findings) effectsOfRule(r *destinationRule) []Effect {
 	for s := range f.servicesOf(r.host) {
 		seen := r.visibility
 		if r.namespace != s.Attributes.Namespace && r.namespace != f.settings.rootNamespace() {
-			// For services of other namespaces a rule counts in its own only.
+			// For services of other namespaces, a rule applies only to clients in its own
+			// namespace.
 			if seen = private(r.namespace); !r.visibility.in(r.namespace) {
 				continue
 			}

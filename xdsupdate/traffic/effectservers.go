@@ -12,15 +12,16 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// forServers reports whether an AuthorizationPolicy can be for gRPC servers: a service has a workload that it selects, and
-// that may be one.
+// forServers reports whether an AuthorizationPolicy may apply to gRPC servers, because it selects a
+// service workload that may be one.
 func (f *findings) forServers(a *authorizationPolicy) bool {
 	return len(a.targets) == 0 && slices.ContainsFunc(f.workloadsOf(f.reach(a.namespace)), func(w labelled) bool {
 		return w.grpc && a.selector.SubsetOf(w.labels)
 	})
 }
 
-// reach returns the namespace whose workloads policies of a namespace can be for; "": of all.
+// reach returns the namespace of the workloads that policies of a namespace can apply to. It is
+// empty for policies of the root namespace, which apply to all namespaces.
 func (f *findings) reach(namespace string) string {
 	if namespace == f.settings.rootNamespace() {
 		return ""
@@ -28,8 +29,8 @@ func (f *findings) reach(namespace string) string {
 	return namespace
 }
 
-// verifiesNothing reports whether a policy of a namespace about tokens can be for gRPC servers, which verify none (S9): a service has a workload that it
-// selects, and that is no router of a Gateway.
+// verifiesNothing reports whether a policy about tokens may apply to gRPC servers, which verify
+// none (S9), because it selects a service workload that is not a router of a Gateway.
 func (f *findings) verifiesNothing(namespace string, t *policyTarget) bool {
 	return len(t.targets) == 0 && slices.ContainsFunc(f.workloadsOf(f.reach(namespace)), func(w labelled) bool {
 		return t.selector.SubsetOf(w.labels) && !slices.ContainsFunc(f.gateways, func(g *gateway) bool {
@@ -39,7 +40,7 @@ func (f *findings) verifiesNothing(namespace string, t *policyTarget) bool {
 	})
 }
 
-// onServers finds what of an AuthorizationPolicy gRPC servers cannot do.
+// onServers adds findings for parts of an AuthorizationPolicy that gRPC servers cannot implement.
 func (f *findings) onServers(a *authorizationPolicy) {
 	if !f.forServers(a) {
 		return
@@ -61,7 +62,7 @@ func (f *findings) onServers(a *authorizationPolicy) {
 	}
 }
 
-// uncheckedByServers finds what of the rules gRPC servers cannot check.
+// uncheckedByServers adds findings for conditions that gRPC servers cannot check.
 func (f *findings) uncheckedByServers(a *authorizationPolicy) {
 	t := rbac.Translator{Trust: f.settings.trust(), Check: checkOf(rbac.GRPC), Problem: func(p rbac.Policy, problem rbac.Problem) {
 		if p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW {
@@ -73,7 +74,8 @@ func (f *findings) uncheckedByServers(a *authorizationPolicy) {
 	t.ForServer([]rbac.Policy{a.policy()})
 }
 
-// identitiesInPlainText finds rules by identities for workloads whose gRPC servers would take plain text (S11).
+// identitiesInPlainText adds a finding for rules about identities if the policy selects a workload
+// whose gRPC server would accept plain text (S11).
 func (f *findings) identitiesInPlainText(a *authorizationPolicy) {
 	field := identityField(a.spec)
 	if field == "" || a.namespace == f.settings.rootNamespace() {
@@ -87,7 +89,7 @@ func (f *findings) identitiesInPlainText(a *authorizationPolicy) {
 	}
 }
 
-// identityField returns the first field of a policy that is about identities of clients; "" for none.
+// identityField returns the first field of a policy that depends on client identities, or "".
 func identityField(spec *security.AuthorizationPolicy) string {
 	for i, rule := range spec.GetRules() {
 		for j, from := range rule.GetFrom() {
@@ -107,7 +109,7 @@ func identityField(spec *security.AuthorizationPolicy) string {
 	return ""
 }
 
-// effectsOnServers has the effect for gRPC servers.
+// effectsOnServers returns the effect of an AuthorizationPolicy on gRPC servers.
 func (f *findings) effectsOnServers(a *authorizationPolicy) []Effect {
 	action := a.spec.GetAction()
 	if !f.forServers(a) || a.dryRun || action == security.AuthorizationPolicy_AUDIT {

@@ -4,8 +4,8 @@ package traffic
 
 import "slices"
 
-// sidecar finds what of a Sidecar has no effect; those before it in its namespace
-// are looked at first.
+// sidecar adds the findings about a Sidecar. The Sidecars in before have precedence in its
+// namespace.
 func (f *findings) sidecar(s *sidecar, before []*sidecar) {
 	for _, b := range before {
 		if b.selector.SubsetOf(s.selector) {
@@ -19,7 +19,7 @@ func (f *findings) sidecar(s *sidecar, before []*sidecar) {
 		f.add("spec.ingress", "the inbound side of proxies is not configured")
 	}
 	if s.namespace == f.settings.rootNamespace() && !s.selective() {
-		return // Namespaces of hosts may be those of any proxy.
+		return // Hosts of namespace "." refer to the namespace of each proxy.
 	}
 	for i, l := range s.spec.GetEgress() {
 		for j, host := range l.GetHosts() {

@@ -9,15 +9,16 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// connectedSidecar stands for the connected sidecars of one view: policies select all of them or none.
+// connectedSidecar stands for the connected sidecars of one view. A policy treats all of them
+// alike.
 type connectedSidecar struct {
 	*proxy
-	id string // of the first
+	id string // of the first sidecar
 	n  int
 }
 
-// sidecarsAmong returns the sidecars among connected proxies, by their view as the provider of a name sees it, in the order of
-// their first.
+// sidecarsAmong returns the sidecars among connected proxies, grouped by the view that the named
+// provider sees, in the order of the first sidecar in each view.
 func (x *provided) sidecarsAmong(connected []ads.ProxyStatus, provider string) (out []*connectedSidecar) {
 	byProxy := make(map[*proxy]*connectedSidecar)
 	for _, status := range connected {
@@ -34,8 +35,8 @@ func (x *provided) sidecarsAmong(connected []ads.ProxyStatus, provider string) (
 	return out
 }
 
-// unenforced returns that connected sidecars do not enforce an object, if it is a policy for their inbound side, which is
-// not configured.
+// unenforced returns a finding if an object is a policy for the inbound side of connected sidecars,
+// because the inbound side is not configured.
 func (st *state) unenforced(key configstore.ConfigKey, o object, sidecars []*connectedSidecar) []Ineffective {
 	selects := st.inboundPolicy(o)
 	if selects == nil {
@@ -63,7 +64,8 @@ func (st *state) unenforced(key configstore.ConfigKey, o object, sidecars []*con
 	}}
 }
 
-// inboundPolicy returns which sidecars would have to enforce an object on their inbound side; nil for none.
+// inboundPolicy returns a predicate for the sidecars whose inbound side an object should protect.
+// It is nil if the object is not such a policy.
 func (st *state) inboundPolicy(o object) func(*proxy) bool {
 	within := func(namespace string, t *policyTarget) func(*proxy) bool {
 		if len(t.targets) > 0 {

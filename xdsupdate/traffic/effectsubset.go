@@ -9,8 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// hiddenSubsets finds subsets that clients of some namespace do not have, though it sees the rule: there another rule for the
-// host counts in its place, and has no such subset.
+// hiddenSubsets adds findings for subsets that clients of some namespace cannot use although the
+// rule is visible there, because another rule for the host takes precedence and lacks the subset.
 func (f *findings) hiddenSubsets(r *destinationRule) {
 	subsets := r.spec.GetSubsets()
 	if len(subsets) == 0 || r.selective() {
@@ -19,7 +19,7 @@ func (f *findings) hiddenSubsets(r *destinationRule) {
 	hidden := make([]bool, len(subsets))
 	for svc := range f.servicesOf(r.host) {
 		if svc.Attributes.Namespace != r.namespace && r.namespace != f.settings.rootNamespace() {
-			continue // For services of other namespaces a rule counts in its own only.
+			continue // There, a rule applies only to clients in its own namespace.
 		}
 		for _, namespace := range f.namespacesWithRules(r, svc.Hostname) {
 			f.hiddenSubsetsIn(r, svc, namespace, hidden)
@@ -27,7 +27,8 @@ func (f *findings) hiddenSubsets(r *destinationRule) {
 	}
 }
 
-// hiddenSubsetsIn finds those that clients of a namespace do not have of a service. Those that are hidden already are known.
+// hiddenSubsetsIn adds findings for the subsets of a service that clients of a namespace cannot
+// use. It skips subsets that are marked as hidden.
 func (f *findings) hiddenSubsetsIn(r *destinationRule, svc *registry.Service, namespace string, hidden []bool) {
 	counts, _ := f.ruleOf(&proxy{namespace: namespace}, svc.Hostname, svc.Attributes.Namespace)
 	for i, s := range r.spec.GetSubsets() {
@@ -44,7 +45,8 @@ func (f *findings) hiddenSubsetsIn(r *destinationRule, svc *registry.Service, na
 	}
 }
 
-// namespacesWithRules returns the other namespaces that see a rule and have one for a host, too, sorted.
+// namespacesWithRules returns the other namespaces that see a rule and have a rule of their own for
+// the host, sorted.
 func (f *findings) namespacesWithRules(r *destinationRule, host registry.Hostname) (out []string) {
 	for other := range f.index.rules.about(lower(host)) {
 		if other.namespace != r.namespace && r.visibility.in(other.namespace) && other.visibility.in(other.namespace) {

@@ -11,7 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// virtualService finds what of a VirtualService has no effect.
+// virtualService adds the findings about a VirtualService.
 func (f *findings) virtualService(v *virtualService) {
 	some := false
 	for i, name := range v.gateways {
@@ -40,8 +40,8 @@ func (f *findings) virtualService(v *virtualService) {
 	f.l4Sources(v)
 }
 
-// meshHosts finds the hosts of a VirtualService that sidecars and gRPC clients do
-// not use it for, and reports whether there are others.
+// meshHosts adds findings for the hosts of a VirtualService that have no effect on sidecars and
+// gRPC clients. It reports whether other hosts have one.
 func (f *findings) meshHosts(v *virtualService) bool {
 	some := false
 	for i, host := range v.hosts {
@@ -63,8 +63,8 @@ func (f *findings) meshHosts(v *virtualService) bool {
 	return some
 }
 
-// shadowing returns an older VirtualService that is used for a host wherever this one
-// could be; nil for none.
+// shadowing returns an older VirtualService that takes precedence for a host wherever this one
+// applies, or nil.
 func (f *findings) shadowing(v *virtualService, host registry.Hostname) *virtualService {
 	for _, older := range f.mesh[host] {
 		if older == v {
@@ -79,8 +79,7 @@ func (f *findings) shadowing(v *virtualService, host registry.Hostname) *virtual
 	return nil
 }
 
-// routesEverywhere reports whether some rule counts on every port and for every
-// client of the mesh.
+// routesEverywhere reports whether some rule applies to every port and every client of the mesh.
 func routesEverywhere(rules []*networking.HTTPRoute) bool {
 	unrestricted := func(m *networking.HTTPMatchRequest) bool {
 		return m.GetPort() == 0 && len(m.GetSourceLabels()) == 0 && m.GetSourceNamespace() == "" && len(m.GetGateways()) == 0
@@ -90,8 +89,8 @@ func routesEverywhere(rules []*networking.HTTPRoute) bool {
 	})
 }
 
-// whyNotServed returns why no server of a Gateway is configured by a VirtualService;
-// "" if one is.
+// whyNotServed returns the reason why a VirtualService has no effect on the servers of a Gateway.
+// It is empty if it has one.
 func (f *findings) whyNotServed(v *virtualService, name string) string {
 	i := slices.IndexFunc(f.gateways, func(g *gateway) bool { return g.String() == name })
 	if i < 0 {
@@ -114,7 +113,7 @@ func (f *findings) whyNotServed(v *virtualService, name string) string {
 			if len(v.spec.GetTcp()) > 0 && s.kind != passthrough || len(v.spec.GetTls()) > 0 && s.kind.takesTLSRoutes(v) {
 				return ""
 			}
-		case autoPassthrough: // takes no routes
+		case autoPassthrough: // supports no routes
 		}
 	}
 	if !common {
@@ -123,7 +122,8 @@ func (f *findings) whyNotServed(v *virtualService, name string) string {
 	return "no server of Gateway " + name + " with one of the hosts takes routes of these kinds"
 }
 
-// rules finds the rules of a VirtualService that lead nowhere.
+// rules adds findings for the rules of a VirtualService without a reachable destination or
+// delegate.
 func (f *findings) rules(v *virtualService) {
 	for i, r := range v.spec.GetHttp() {
 		rule, use := element("spec.http", i), usedHTTP(v, r)
@@ -154,8 +154,8 @@ func (f *findings) rules(v *virtualService) {
 	}
 }
 
-// delegatedHeaders finds headers of a root's rule that do not count for a rule of its delegate,
-// because that has headers of its own: the field is inherited as a whole.
+// delegatedHeaders adds a finding for headers of a root's rule if the delegate has headers of its
+// own, because the field is inherited as a whole.
 func (f *findings) delegatedHeaders(field string, root *networking.HTTPRoute, delegate *virtualService) {
 	if root.GetHeaders() == nil || delegate == nil {
 		return
@@ -175,7 +175,7 @@ func parseDelegate(d *networking.Delegate, namespace string) objectName {
 	return objectName{namespace, d.GetName()}
 }
 
-// destination finds a destination that does not exist, or is not reached.
+// destination adds a finding for a destination that does not exist or is unreachable.
 func (f *findings) destination(use routeUse, field string, d *networking.Destination) {
 	if d == nil {
 		return
@@ -202,7 +202,7 @@ func (f *findings) destination(use routeUse, field string, d *networking.Destina
 	f.unreachable(use, field, d, host)
 }
 
-// hasSubset reports whether any DestinationRule for a host has a subset.
+// hasSubset reports whether any DestinationRule for a host defines a subset.
 func (f *findings) hasSubset(host registry.Hostname, name string) bool {
 	if _, ok := f.subsets[subsetName{host, name}]; ok {
 		return true
@@ -215,7 +215,7 @@ func (f *findings) hasSubset(host registry.Hostname, name string) bool {
 	return false
 }
 
-// delegate finds a delegate that nothing delegates to.
+// delegate adds a finding for a delegate that no VirtualService uses.
 func (f *findings) delegate(v *virtualService) {
 	if !f.roots[v] {
 		f.add("", "it has no hosts, and no VirtualService that it is exported to delegates to it")
