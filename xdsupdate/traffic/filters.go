@@ -13,16 +13,16 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// filters are what policies put in front of filter chains, of which each has the same. They are immutable.
+// filters are the filters that policies add to every filter chain. They are immutable.
 type filters[F proto.Message] struct {
 	list []F
-	// bytes are those of all, encoded.
+	// bytes is the total encoded size.
 	bytes int
-	// refused is why they cannot be sent; nil: they can.
+	// refused says why the filters cannot be sent. It is nil if they can.
 	refused error
 }
 
-// newFilters returns filters, and why they cannot be sent: because they are refused, or cannot be encoded.
+// newFilters returns filters. They cannot be sent if refused is set or one cannot be encoded.
 func newFilters[F proto.Message](list []F, refused error) filters[F] {
 	out := filters[F]{list: list, refused: refused}
 	for _, f := range list {
@@ -32,8 +32,9 @@ func newFilters[F proto.Message](list []F, refused error) filters[F] {
 	return out
 }
 
-// before returns a filter chain that is built with filters, nil for none, or why it cannot be sent. It is checked without
-// them: they are the same in all chains and have been checked.
+// before builds a filter chain behind the filters. It returns nil if build returns nil, and an
+// error if the chain or the filters cannot be sent. The chain is validated without the filters,
+// because these are the same in all chains and already validated.
 func (x filters[F]) before(build func(filters []F) *listenerv3.FilterChain) (*listenerv3.FilterChain, error) {
 	c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return build(nil) })
 	switch {
@@ -48,7 +49,7 @@ func (x filters[F]) before(build func(filters []F) *listenerv3.FilterChain) (*li
 	}
 }
 
-// takesRequests reports whether a filter chain serves requests, and not connections of which none is known.
+// takesRequests reports whether a filter chain serves HTTP requests.
 func takesRequests(c *listenerv3.FilterChain) bool {
 	return slices.ContainsFunc(c.GetFilters(), func(f *listenerv3.Filter) bool {
 		return f.GetTypedConfig().MessageIs(&hcm.HttpConnectionManager{})

@@ -9,17 +9,16 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// virtualServiceFinder finds the VirtualServices that have something to do with a
-// gateway, a host or a delegate. It is immutable; a change costs the lists that it is
-// about. Lists are in the order of compareVirtualServices.
+// virtualServiceFinder indexes VirtualServices by gateway, host, destination and delegate. It is
+// immutable. A change copies only the lists that it concerns. The lists are in the order of
+// compareVirtualServices.
 type virtualServiceFinder struct {
 	lists pmap.Map[finderKey, []*virtualService]
-	// wildcards counts the hosts that are wildcards: without any, looking for a name
-	// is one step.
+	// wildcards counts the wildcard hosts. Without any, a lookup by name is one step.
 	wildcards int
 }
 
-// finderKey says what VirtualServices are looked for by.
+// finderKey identifies a list of VirtualServices.
 type finderKey struct {
 	by   finderRelation
 	name string
@@ -28,13 +27,13 @@ type finderKey struct {
 type finderRelation uint8
 
 const (
-	// byGateway: those bound to a gateway, or to "mesh".
+	// byGateway finds VirtualServices bound to a gateway, or to "mesh".
 	byGateway finderRelation = iota
-	// byHost: those with a host, which may be a wildcard, as they spell it.
+	// byHost finds VirtualServices with exactly this host, which may be a wildcard.
 	byHost
-	// byDestination: those that lead to a host, delegates included.
+	// byDestination finds VirtualServices that route to a host, directly or by a delegate.
 	byDestination
-	// byDelegate: those that include a delegate.
+	// byDelegate finds VirtualServices that include a delegate.
 	byDelegate
 )
 
@@ -43,27 +42,27 @@ func (f virtualServiceFinder) get(by finderRelation, name string) []*virtualServ
 	return list
 }
 
-// boundTo returns those bound to a gateway, or to "mesh".
+// boundTo returns the VirtualServices bound to a gateway, or to "mesh".
 func (f virtualServiceFinder) boundTo(gateway string) []*virtualService {
 	return f.get(byGateway, gateway)
 }
 
-// withHost returns those with a host, just as they spell it but for the case.
+// withHost returns the VirtualServices with exactly this host, in lower case.
 func (f virtualServiceFinder) withHost(host registry.Hostname) []*virtualService {
 	return f.get(byHost, string(host))
 }
 
-// leadingTo returns those that lead to a host.
+// leadingTo returns the VirtualServices that route to a host.
 func (f virtualServiceFinder) leadingTo(host registry.Hostname) []*virtualService {
 	return f.get(byDestination, string(host))
 }
 
-// roots returns those that include a delegate.
+// roots returns the VirtualServices that include a delegate.
 func (f virtualServiceFinder) roots(delegate objectName) []*virtualService {
 	return f.get(byDelegate, delegate.String())
 }
 
-// finderKeys returns the keys of a VirtualService, each once.
+// finderKeys returns the set of keys of a VirtualService.
 func finderKeys(v *virtualService, destinations destinations) map[finderKey]struct{} {
 	keys := make(map[finderKey]struct{}, 2+len(destinations))
 	for _, g := range v.gateways {
@@ -105,7 +104,7 @@ func (f virtualServiceFinder) without(v *virtualService, destinations destinatio
 	return f
 }
 
-// wildcards counts the hosts of a key that are wildcards.
+// wildcards returns 1 if the key is a wildcard host, else 0.
 func (k finderKey) wildcards() int {
 	if k.by == byHost && registry.Hostname(k.name).IsWildcard() {
 		return 1
@@ -113,11 +112,10 @@ func (k finderKey) wildcards() int {
 	return 0
 }
 
-// virtualServiceLists is a finder that is being made of many. The zero value is
-// empty.
+// virtualServiceLists collects the lists of a new finder. The zero value is empty.
 type virtualServiceLists map[finderKey][]*virtualService
 
-// add adds one that comes after all that were added before.
+// add adds a VirtualService. Calls must be in the order of compareVirtualServices.
 func (l *virtualServiceLists) add(v *virtualService, destinations destinations) {
 	if *l == nil {
 		*l = make(virtualServiceLists)

@@ -19,15 +19,15 @@ type gateway struct {
 	objectName
 	config *configstore.Config
 	spec   *networking.Gateway
-	// owner is the Gateway of Kubernetes that it was made of, whose proxies alone it is for; the
-	// zero value: there is none. They are behind its services.
+	// owner is the Kubernetes Gateway that this Gateway was generated from, whose proxies alone it
+	// configures. It is zero for other Gateways. The services are those in front of the proxies.
 	owner    objectName
 	services []string
-	// certificate is the credential that its proxies show to backends; "": none.
+	// certificate is the credential that its proxies present to backends, or empty.
 	certificate string
 }
 
-// The annotations of configs that are made of Gateways of Kubernetes, as Istio 1.30 has them.
+// Annotations of configs generated from Kubernetes Gateways (Istio 1.30).
 const (
 	gatewaySemanticsAnnotation = "internal.istio.io/gateway-semantics"
 	gatewayServiceAnnotation   = "internal.istio.io/gateway-service"
@@ -48,7 +48,7 @@ func newGateway(c *configstore.Config) *gateway {
 	return g
 }
 
-// router returns a router that it selects, and that no other labels than those distinguish.
+// router returns a router with exactly the labels that the Gateway selects.
 func (g *gateway) router() *proxy {
 	if g.owner == (objectName{}) {
 		return &proxy{role: router, namespace: g.namespace, labels: g.spec.GetSelector()}
@@ -56,9 +56,9 @@ func (g *gateway) router() *proxy {
 	return &proxy{role: router, namespace: g.owner.namespace, labels: registry.Labels{gatewayLabel: g.owner.name}}
 }
 
-// selects reports whether a router is configured by it: one with its labels, of any
-// namespace. One that was made of a Gateway of Kubernetes configures the routers of the
-// namespace of that one that have its label, or are endpoints of its services.
+// selects reports whether the Gateway configures a router. A Gateway selects routers of any
+// namespace by labels. A Gateway generated from a Kubernetes Gateway selects routers in the
+// namespace of the latter that have its label or are endpoints of its services.
 func (g *gateway) selects(p *proxy) bool {
 	if g.owner == (objectName{}) {
 		return registry.Labels(g.spec.GetSelector()).SubsetOf(p.labels)

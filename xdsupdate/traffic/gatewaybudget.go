@@ -8,27 +8,28 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// gatewayBudget is that of a router's route configuration, in which hosts with the same
-// routes share a virtual host: a VirtualService for one of them alone makes another one,
-// and repeats in it what the others have.
+// gatewayBudget enforces the limits of a router's route configuration. There, hosts with the same
+// routes share a virtual host. A VirtualService for only some of these hosts splits off another
+// virtual host, which repeats the routes of the others.
 type gatewayBudget struct {
 	routeBudget
 	groups map[registry.Hostname]*hostGroup
-	// all are the groups that there are or were.
+	// all contains all current and former groups.
 	all []*hostGroup
 }
 
-// hostGroup are hosts with the same routes. It is divided when a newer VirtualService has
+// hostGroup is a set of hosts with the same routes. It is divided when a newer VirtualService adds
 // routes for some of them.
 type hostGroup struct {
 	hosts int
-	// newest has routes for the hosts, and those that the hosts had before; nil: none has.
+	// newest is the newest part with routes for the hosts, or nil, and before is the group without
+	// it.
 	newest *serverRoutes
 	before *hostGroup
 }
 
-// newGatewayBudget returns that of servers. The hosts of those that redirect have virtual
-// hosts whatever their routes.
+// newGatewayBudget returns the budget of a route configuration. Hosts of servers that redirect to
+// HTTPS have virtual hosts even without routes.
 func newGatewayBudget(limits Limits, servers []*gatewayServer) *gatewayBudget {
 	b := &gatewayBudget{routeBudget: routeBudget{limits, make(map[string]int)}, groups: make(map[registry.Hostname]*hostGroup)}
 	redirected := &hostGroup{}
@@ -46,15 +47,15 @@ func newGatewayBudget(limits Limits, servers []*gatewayServer) *gatewayBudget {
 	return b
 }
 
-// take counts what a server has of a VirtualService, which is newer than those before it,
-// or returns why it is left out whatever other namespaces have. Times says how often a
-// client has it.
+// take counts the routes of a VirtualService at a server. The VirtualService must be newer than
+// those before. The error says why it is left out independently of other namespaces. Times is the
+// number of copies that a client has.
 func (b *gatewayBudget) take(part *serverRoutes, times int) error {
 	hits, size, names := make(map[*hostGroup]int), part.rules.size, 0
 	for _, h := range part.names {
 		group := b.groups[h]
 		if hits[group]++; group == nil {
-			names += 2*len(h) + 2*hostBytes // as a domain, and perhaps as the name
+			names += 2*len(h) + 2*hostBytes // once as a domain, and possibly once as the virtual host's name
 		}
 	}
 	if err := b.routeBudget.take(part.of, size*len(hits)+names, size*max(times, len(hits))); err != nil {
@@ -65,8 +66,8 @@ func (b *gatewayBudget) take(part *serverRoutes, times int) error {
 	return nil
 }
 
-// divide gives hosts that have routes now that others of their groups do not have groups
-// of their own.
+// divide moves the hosts of a part to new groups, because they now have other routes than the rest
+// of their old groups.
 func (b *gatewayBudget) divide(part *serverRoutes, hits map[*hostGroup]int) {
 	next := make(map[*hostGroup]*hostGroup, len(hits))
 	for _, h := range part.names {
@@ -82,8 +83,8 @@ func (b *gatewayBudget) divide(part *serverRoutes, hits map[*hostGroup]int) {
 	}
 }
 
-// parts yields what has routes for the hosts of a group and is not left out, the oldest
-// first.
+// parts returns the parts with routes for the hosts of a group, oldest first, except parts that are
+// left out.
 func (g *hostGroup) parts() []*serverRoutes {
 	var out []*serverRoutes
 	for ; g != nil && g.newest != nil; g = g.before {
@@ -95,8 +96,8 @@ func (g *hostGroup) parts() []*serverRoutes {
 	return out
 }
 
-// share leaves out what there is no room for. Parts come from the oldest to the newest.
-// The costs are those with all of them, so that they do not depend on what is left out.
+// share leaves out the parts that exceed the limits. The parts must be sorted from the oldest to
+// the newest. Costs are computed with all parts, so that they do not depend on the decisions.
 func (b *gatewayBudget) share(parts []*serverRoutes) {
 	for _, g := range b.all {
 		if g.hosts > 0 {
@@ -105,7 +106,7 @@ func (b *gatewayBudget) share(parts []*serverRoutes) {
 	}
 	for _, g := range b.all {
 		if list := g.parts(); g.hosts > 0 && len(list) > 0 {
-			narrowest := list[0] // It has a virtual host of its own because of this one.
+			narrowest := list[0] // The virtual host exists separately because of this part.
 			for _, part := range list {
 				if part.cost.bytes += part.rules.size; len(part.names) < len(narrowest.names) {
 					narrowest = part
@@ -124,7 +125,7 @@ func (b *gatewayBudget) share(parts []*serverRoutes) {
 	}
 }
 
-// shareHost leaves out what would be too many routes in one virtual host.
+// shareHost leaves out parts that exceed the routes of one virtual host.
 func (b *gatewayBudget) shareHost(parts []*serverRoutes) {
 	claims := make([]claim, len(parts))
 	for i, part := range parts {
@@ -137,8 +138,8 @@ func (b *gatewayBudget) shareHost(parts []*serverRoutes) {
 	}
 }
 
-// admitServers decides which routes are in a route configuration of a router, and builds
-// them. It returns what is left out, of them or with them.
+// admitServers decides which parts are in a route configuration of a router, and builds their
+// routes. It returns the errors for all routes that are left out.
 func (st *state) admitServers(p *proxy, servers []*gatewayServer, parts []*serverRoutes) []error {
 	b := newGatewayBudget(st.settings.limits, servers)
 	byAge := slices.Clone(parts)

@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// gatewayListener returns the listener of a router by its name, nil for none, and what
-// is left out of it.
+// gatewayListener returns a listener of a router by its name, or nil, and the errors for parts of
+// it that are left out.
 func (st *state) gatewayListener(p *proxy, name string) (*listenerv3.Listener, []error) {
 	l := st.routerOf(p).listeners[name]
 	if l == nil {
@@ -27,9 +27,9 @@ func (st *state) gatewayListener(p *proxy, name string) (*listenerv3.Listener, [
 	return l.Build(chains), append(leftOut, guard.problems...)
 }
 
-// filterChains returns the filter chains of a listener with what protects it, and why others are left out of
-// it, or closed, although an object asks for them. Envoy refuses a listener in which two have the
-// same match, so a chain is left out if a server name of its is taken by an earlier one.
+// filterChains returns the filter chains of a listener, with their protection, and the errors for
+// chains that are left out or closed. Envoy rejects a listener with two equal matches, so a chain
+// is left out if an earlier chain has one of its server names.
 func (st *state) filterChains(p *proxy, l *gatewayListener, guard *protection) ([]*listenerv3.FilterChain, []error) {
 	var chains []gatewayChain
 	var leftOut []error
@@ -49,8 +49,8 @@ func (st *state) filterChains(p *proxy, l *gatewayListener, guard *protection) (
 	return out, slices.Concat(leftOut, errs, closed)
 }
 
-// candidateChains yields what servers want as filter chains of a listener, in the order
-// of precedence, with what protects them, or why one is left out.
+// candidateChains yields the protected filter chains that the servers of a listener ask for, in the
+// order of precedence, or an error for a chain that is left out.
 func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		if err := st.settings.checkBind(l.servers[0].bind); err != nil {
@@ -73,14 +73,14 @@ func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection
 				}
 			}
 			if s.kind == plainHTTP {
-				return // the others share the route configuration
+				return // the other servers share the route configuration
 			}
 		}
 	}
 }
 
-// serverChains yields the filter chains of a server, or why one is left out; over says
-// which TLS routes there is no room for.
+// serverChains yields the filter chains of a server, or an error for a chain that is left out. The
+// map over contains the TLS routes that exceed limits.
 func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
 	if len(s.unread) > 0 {
 		return s.unreadChains()
@@ -112,8 +112,8 @@ func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]
 	}
 }
 
-// terminatedChains yields the filter chains of a server that terminates TLS without HTTP,
-// those of the names of TLS routes first, or why one is left out.
+// terminatedChains yields the filter chains of a server that terminates TLS without HTTP, or an
+// error for a chain that is left out. The chains of TLS routes come first.
 func (st *state) terminatedChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		for _, chains := range []iter.Seq2[gatewayChain, error]{st.tlsChains(p, s, over, guard), st.tcpChains(p, s, guard)} {
@@ -126,16 +126,16 @@ func (st *state) terminatedChains(p *proxy, s *gatewayServer, over map[passedRou
 	}
 }
 
-// leftOut says why connections to a server are closed.
+// leftOut returns the error for a server whose connections are closed.
 func (s *gatewayServer) leftOut(reason error) error {
 	return leftOut(s.gateway.config, s.field(), closedConnections(reason))
 }
 
-// field is where the server is in its Gateway.
+// field returns the field of the server in its Gateway.
 func (s *gatewayServer) field() string { return element("spec.servers", s.position-1) }
 
-// unreadChains yields the filter chain that closes the connections to a server of whose tls a part cannot be read, so that no
-// other server gets them, and why it does.
+// unreadChains yields, for a server with unreadable TLS settings, the error and a filter chain that
+// closes the connections, so that no other server receives them.
 func (s *gatewayServer) unreadChains() iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		at := "tls" + strings.TrimPrefix(s.unread[0].Field, "spec")
@@ -148,13 +148,14 @@ func (s *gatewayServer) unreadChains() iter.Seq2[gatewayChain, error] {
 	}
 }
 
-// notBound says why nothing listens for a server.
+// notBound returns the error for a server without a listener.
 func (s *gatewayServer) notBound(reason error) error {
 	return leftOut(s.gateway.config, s.field()+".bind", fmt.Errorf("nothing listens for the server: %w", reason))
 }
 
-// serverChain returns the filter chain of a server for connections to its hosts that a
-// filter handles, behind others; nil if it has nothing to serve them with.
+// serverChain returns the filter chain for connections to the hosts of a server, with a filter
+// behind the filters in before. It is nil if the server has no filter, TLS settings or server names
+// to serve with.
 func (st *state) serverChain(s *gatewayServer, filter *listenerv3.Filter, before ...*listenerv3.Filter) *listenerv3.FilterChain {
 	if filter == nil {
 		return nil

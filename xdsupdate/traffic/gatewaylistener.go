@@ -11,29 +11,28 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// gatewayListener is what the Gateways that select a router say of one address.
-// It is immutable.
+// gatewayListener merges the servers of a router's Gateways on one address. It is immutable.
 type gatewayListener struct {
 	envoy.GatewayListener
-	// servers are in the order of precedence: plain HTTP servers, or one TCP server,
-	// or TLS servers.
+	// servers are in the order of precedence. They are either plain HTTP servers, or one TCP
+	// server, or TLS servers.
 	servers []*gatewayServer
 	// taken are the hosts of the TLS servers.
 	taken map[registry.Hostname]struct{}
 }
 
-// gatewayListeners merges the Gateways that select a router, oldest first, into
-// listeners. What conflicts with an earlier server is left out:
+// gatewayListeners merges the Gateways that select a router, oldest first, into listeners. Servers
+// that conflict with an earlier server are left out:
 //
-//   - The first server of an address decides what its listener is. Plain HTTP
-//     servers join plain HTTP servers, TLS servers join TLS servers, and all others
-//     are left out, a second TCP server among them.
-//   - A TLS server is left out as a whole if it shares a host with an earlier one:
-//     connections could not be told apart. Namespaces of hosts make no difference,
-//     because they are not in the server name that a client sends.
-//   - A server on one address is left out if a server of another namespace has all
-//     addresses of the port: connections to the address would go to the newer server
-//     alone. A namespace may divide its own addresses.
+//   - The first server of an address determines the type of its listener. Plain HTTP servers are
+//     merged with plain HTTP servers, and TLS servers with TLS servers. All others are left out,
+//     including a second TCP server.
+//   - A TLS server is left out as a whole if it shares a host with an earlier one, because their
+//     connections could not be distinguished. Namespaces of hosts make no difference, because they
+//     are not part of the server name that a client sends.
+//   - A server on one address is left out if a server of another namespace listens on all addresses
+//     of the port, because connections to the address would reach only the newer server. A
+//     namespace may divide its own addresses.
 func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 	var out []*gatewayListener
 	at := make(map[string]*gatewayListener)
@@ -41,7 +40,7 @@ func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 		for i, spec := range g.spec.GetServers() {
 			port := p.listeningPort(spec.GetPort().GetNumber())
 			if strings.HasPrefix(spec.GetBind(), unixScheme) {
-				port = 0 // A socket has none.
+				port = 0 // A socket has no port.
 			}
 			server := newGatewayServer(g, i, port)
 			if server == nil {
@@ -67,8 +66,8 @@ func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 	return out
 }
 
-// wildcardName returns the name of the listener on all addresses that a listener on one
-// address takes connections from; "" for all others, which take none.
+// wildcardName returns the name of the wildcard listener whose connections a listener on one
+// address would take. It is empty for listeners that take none.
 func wildcardName(l envoy.GatewayListener) string {
 	addr, err := netip.ParseAddr(l.Bind)
 	if err != nil || addr.IsUnspecified() {
@@ -81,8 +80,8 @@ func wildcardName(l envoy.GatewayListener) string {
 	return l.Name()
 }
 
-// excludes reports whether a listener on all addresses, which may be nil, has a server of
-// another namespace than a server on one of them.
+// excludes reports whether a wildcard listener, which may be nil, has a server of another namespace
+// than a server on one of its addresses.
 func (l *gatewayListener) excludes(s *gatewayServer) bool {
 	return l != nil && slices.ContainsFunc(l.servers, func(o *gatewayServer) bool { return o.gateway.namespace != s.gateway.namespace })
 }
@@ -105,9 +104,8 @@ func (l *gatewayListener) join(s *gatewayServer) {
 	l.servers = append(l.servers, s)
 }
 
-// listeningPort returns the port on which a router listens for a port that a
-// Gateway names: the one that a service in front of it forwards to, or else the
-// port itself.
+// listeningPort returns the port that a router listens on for a port of a Gateway: the target port
+// of a service in front of the router, or else the port itself.
 func (p *proxy) listeningPort(port uint32) uint32 {
 	if target := p.targetPorts[port]; target != 0 {
 		return target
@@ -115,7 +113,8 @@ func (p *proxy) listeningPort(port uint32) uint32 {
 	return port
 }
 
-// wildcardAddress returns the address that stands for all addresses of a router.
+// wildcardAddress returns the wildcard address of a router, 0.0.0.0 or "::" if all its addresses
+// are IPv6.
 func (p *proxy) wildcardAddress() string {
 	if len(p.addresses) == 0 {
 		return "0.0.0.0"

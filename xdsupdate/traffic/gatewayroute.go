@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// tlsChains yields a filter chain for each match of a TLS route that fits a server, or why
-// there is none; over says which routes there is no room for.
+// tlsChains yields a filter chain for each match of a TLS route that applies to a server, or the
+// error why there is none. The map over contains the routes that exceed limits.
 func (st *state) tlsChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		for _, v := range st.virtualServicesOf(p, s) {
@@ -44,8 +44,8 @@ func (st *state) tlsChains(p *proxy, s *gatewayServer, over map[passedRoutes]err
 	}
 }
 
-// checkedTLSChain returns the filter chain of a match of a TLS route, without
-// one for none, or why it is left out.
+// checkedTLSChain returns the filter chain of a match of a TLS route, or the error why it is left
+// out. The FilterChain is nil if the match does not apply to the server.
 func (st *state) checkedTLSChain(
 	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes, guard *protection,
 ) (gatewayChain, error) {
@@ -62,8 +62,8 @@ func (st *state) checkedTLSChain(
 	return gatewayChain{FilterChain: c, l4Ranges: ranges, of: v, field: "spec.tls"}, nil
 }
 
-// tlsChain returns the filter chain of a match of a TLS route, behind TLS if the server
-// terminates that; nil for none.
+// tlsChain returns the filter chain of a match of a TLS route, with a TLS context if the server
+// terminates TLS. It is nil if the match does not apply to the server.
 func (st *state) tlsChain(
 	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes, before []*listenerv3.Filter,
 ) *listenerv3.FilterChain {
@@ -84,8 +84,9 @@ func (st *state) tlsChain(
 	return envoy.FilterChain(names, tls, filter, before...)
 }
 
-// namesOf returns the server names of a match at a server; none stands for all. Where TLS
-// is terminated they are among the hosts of the server, of which its certificate is.
+// namesOf returns the server names of a match at a server. No names stand for all. If the server
+// terminates TLS, the names are restricted to the server's hosts, because its certificate is for
+// these.
 func (s *gatewayServer) namesOf(v *virtualService, m *networking.TLSMatchAttributes) (names []string, ok bool) {
 	if s.kind != terminatedTCP {
 		return envoy.ServerNames(m.GetSniHosts())
@@ -108,9 +109,9 @@ type l4Match interface {
 	GetSourceNamespace() string
 }
 
-// fits reports whether a match can hold at a server of a router. What it says of the
-// labels and the namespace of the source is about the router itself, as in matches of
-// HTTP: it does not know those of its clients.
+// fits reports whether a match can apply to a server of a router. Source labels and the source
+// namespace are compared with the router's own, as in HTTP matches, because the router does not
+// know its clients' labels.
 func (s *gatewayServer) fits(p *proxy, v *virtualService, m l4Match) bool {
 	if m.GetPort() != 0 && m.GetPort() != s.port() {
 		return false
@@ -125,8 +126,8 @@ func (s *gatewayServer) fits(p *proxy, v *virtualService, m l4Match) bool {
 	return len(gateways) == 0 || slices.Contains(resolveGateways(gateways, v.namespace), s.gateway.String())
 }
 
-// tcpProxy says where connections to a server go by a route. Limits and the hash are
-// those of the policy of its first destination.
+// tcpProxy returns the TCP proxy for a route of a server. Connection limits and the hash come from
+// the policy of the first destination.
 func (st *state) tcpProxy(p *proxy, v *virtualService, s *gatewayServer, route []*networking.RouteDestination) envoy.TCPProxy {
 	var out envoy.TCPProxy
 	for _, d := range route {

@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// gatewayRoutes returns the route configuration of a router by its name, nil for
-// none, and what is left out of it.
+// gatewayRoutes returns a route configuration of a router by its name, or nil, and the errors for
+// parts of it that are left out.
 func (st *state) gatewayRoutes(p *proxy, name string) (*routev3.RouteConfiguration, []error) {
 	router := st.routerOf(p)
 	servers, chains := router.routes[name], router.chainNamesOf(name)
@@ -41,22 +41,22 @@ func (st *state) gatewayRoutes(p *proxy, name string) (*routev3.RouteConfigurati
 	return routeConfiguration(name, out), leftOut
 }
 
-// serverRoutes are the routes that a server has of a VirtualService.
+// serverRoutes are the routes of a VirtualService at a server.
 type serverRoutes struct {
 	server *gatewayServer
 	of     *virtualService
-	// names are the hosts that both have; not empty.
+	// names are the common hosts of both. There is at least one.
 	names []registry.Hostname
-	// rules are nil until it is decided that there may be room for them.
+	// rules are nil until the budget admits building them.
 	rules *gatewayRules
-	// cost is what they add to the route configuration.
+	// cost is their share of the route configuration's limits.
 	cost routeCost
-	// left is why they are left out; nil: they are not.
+	// left says why the routes are left out. It is nil if they are not.
 	left error
 }
 
-// serverRoutes returns which VirtualServices have routes for servers, by server. Chains
-// are those of their listener; nil: it is without TLS.
+// serverRoutes returns the parts of the servers, grouped by server. Chains are the filter chains of
+// their listener, or nil without TLS.
 func (st *state) serverRoutes(p *proxy, servers []*gatewayServer, chains *chainNames) []*serverRoutes {
 	var parts []*serverRoutes
 	for _, s := range servers {
@@ -72,25 +72,26 @@ func (st *state) serverRoutes(p *proxy, servers []*gatewayServer, chains *chainN
 	return parts
 }
 
-// at returns where the routes are for.
+// at returns the place that the routes are built for.
 func (r *serverRoutes) at() place {
 	return place{gateway: r.server.gateway.String(), port: r.server.port(), tls: r.server.tls()}
 }
 
-// gatewayRules are the routes that a VirtualService has by one server.
+// gatewayRules are the routes of a VirtualService at one server.
 type gatewayRules struct {
 	of      *virtualService
 	routes  []*routev3.Route
-	size    int // of the routes, in bytes
+	size    int // encoded size of the routes
 	leftOut []error
 }
 
-// gatewayHost is a host that a router serves HTTP for.
+// gatewayHost is a host that a router serves by HTTP.
 type gatewayHost struct {
 	name registry.Hostname
-	// rules are in the order of the servers and, within one, of the VirtualServices.
+	// rules are in the order of the servers, and for one server in the order of the
+	// VirtualServices.
 	rules []*gatewayRules
-	// redirects: plain requests are redirected to HTTPS.
+	// redirects is set if plain HTTP requests are redirected to HTTPS.
 	redirects bool
 }
 
@@ -99,8 +100,8 @@ func (h *gatewayHost) add(rules *gatewayRules, redirects bool) {
 	h.redirects = h.redirects || redirects
 }
 
-// routes joins the rules. What a VirtualService has by several servers alike is
-// there once, at its first place.
+// routes joins the rules. If several servers have equal routes of a VirtualService, only the first
+// copy is kept.
 func (h *gatewayHost) routes() []*routev3.Route {
 	lists := make([][]*routev3.Route, 0, len(h.rules))
 	by := make(map[*virtualService][]*gatewayRules)
@@ -111,7 +112,7 @@ func (h *gatewayHost) routes() []*routev3.Route {
 	return envoy.JoinRoutes(lists...)
 }
 
-// without returns the routes that are not among those of others.
+// without returns the routes that do not occur in others.
 func (r *gatewayRules) without(others []*gatewayRules) []*routev3.Route {
 	if len(others) == 0 {
 		return r.routes
@@ -132,13 +133,13 @@ func (r *gatewayRules) without(others []*gatewayRules) []*routev3.Route {
 func encoding(r *routev3.Route) string {
 	text, err := proto.MarshalOptions{Deterministic: true}.Marshal(r)
 	if err != nil {
-		return fmt.Sprintf("%p", r) // equal to itself alone
+		return fmt.Sprintf("%p", r) // equal only to itself
 	}
 	return string(text)
 }
 
-// alikeKey is equal for hosts that can share a virtual host: the same rules, which
-// have the numbers of their first places in the route configuration.
+// alikeKey is equal for hosts that can share a virtual host. It consists of the numbers of the
+// host's rules in the route configuration.
 func (h *gatewayHost) alikeKey(numbers map[*gatewayRules]int) string {
 	key := strconv.AppendBool(nil, h.redirects)
 	for _, rules := range h.rules {
@@ -158,8 +159,8 @@ type gatewayHosts struct {
 	sorted []*gatewayHost
 }
 
-// newGatewayHosts returns the hosts of servers with their routes. Hosts that have none
-// because there is no room for them come last, and fail their requests.
+// newGatewayHosts returns the hosts of servers with their routes. Hosts whose routes all exceed
+// limits come last, and their requests fail.
 func newGatewayHosts(servers []*gatewayServer, parts []*serverRoutes) *gatewayHosts {
 	g := &gatewayHosts{byName: make(map[registry.Hostname]*gatewayHost)}
 	var over []*serverRoutes
@@ -173,7 +174,7 @@ func newGatewayHosts(servers []*gatewayServer, parts []*serverRoutes) *gatewayHo
 			if len(part.rules.routes) == 0 {
 				continue
 			}
-			// One list for all hosts, by which they are known to be alike.
+			// The hosts share one list, so that alikeKey finds them equal.
 			for _, h := range part.names {
 				g.get(h).add(part.rules, s.redirects())
 			}
@@ -195,8 +196,8 @@ func newGatewayHosts(servers []*gatewayServer, parts []*serverRoutes) *gatewayHo
 	return g
 }
 
-// addMisdirected adds to the route configuration of servers the hosts that other TLS servers
-// of the port have, and keeps them from covering its own. Without TLS, chains is nil.
+// addMisdirected adds the hosts of the other TLS servers on the port, so that the route
+// configuration's own wildcards do not cover them. Chains is nil without TLS.
 func (g *gatewayHosts) addMisdirected(routes string, servers []*gatewayServer, chains *chainNames) {
 	if chains == nil {
 		return
@@ -221,7 +222,7 @@ func (g *gatewayHosts) get(name registry.Hostname) *gatewayHost {
 	return h
 }
 
-// build returns the virtual hosts, each named after its first host.
+// build returns the virtual hosts. Each is named after its first host.
 func (g *gatewayHosts) build(port uint32, countsAttempts bool) []*routev3.VirtualHost {
 	var out []*routev3.VirtualHost
 	shared, numbers := make(map[string]*routev3.VirtualHost), make(map[*gatewayRules]int)

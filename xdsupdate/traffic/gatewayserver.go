@@ -13,22 +13,21 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// serverKind says what a server of a Gateway does with connections.
+// serverKind is the way a Gateway server handles connections.
 type serverKind uint8
 
 const (
-	// plainHTTP serves HTTP by a route configuration that all such servers of a
-	// listener share.
+	// plainHTTP serves HTTP with a route configuration that all such servers of a listener share.
 	plainHTTP serverKind = iota
-	// plainTCP passes connections on.
+	// plainTCP forwards connections.
 	plainTCP
-	// terminatedHTTP decrypts, and serves HTTP by a route configuration of its own.
+	// terminatedHTTP terminates TLS and serves HTTP with a route configuration of its own.
 	terminatedHTTP
-	// terminatedTCP decrypts and passes on.
+	// terminatedTCP terminates TLS and forwards connections.
 	terminatedTCP
-	// passthrough passes TLS on by its server name, to where TLS routes say.
+	// passthrough forwards TLS by its server name, according to TLS routes.
 	passthrough
-	// autoPassthrough passes TLS on to the cluster that its server name says.
+	// autoPassthrough forwards TLS to the cluster that its server name denotes.
 	autoPassthrough
 )
 
@@ -37,22 +36,23 @@ type gatewayServer struct {
 	gateway *gateway
 	spec    *networking.Server
 	kind    serverKind
-	// position is that of the server in its Gateway, from 1.
+	// position is the position of the server in its Gateway, starting at 1.
 	position int
 	hosts    []serverHost
-	// names are those of the hosts.
+	// names indexes hosts.
 	names *hostSet
-	// bind is what the server says of the address it listens on, in its canonical form;
-	// empty: all.
+	// bind is the address that the server listens on, in canonical form. It is empty for all
+	// addresses.
 	bind string
-	// unread are the parts of its tls that cannot be read: it takes no connections.
+	// unread lists the unreadable parts of its TLS settings. With any, the server accepts no
+	// connections.
 	unread []configstore.Violation
-	// routes is the name of its route configuration; empty if it does not serve HTTP.
+	// routes is the name of its route configuration. It is empty if the server does not serve HTTP.
 	routes string
 }
 
-// newGatewayServer returns the server of a Gateway at an index, which listens on a port
-// that need not be the one that it names; nil if it cannot be served.
+// newGatewayServer returns a server of a Gateway by its index. The listening port can differ from
+// the port in the spec. The result is nil if the server's TLS settings are missing.
 func newGatewayServer(g *gateway, index int, listening uint32) *gatewayServer {
 	spec := g.spec.GetServers()[index]
 	kind, ok := kindOf(spec)
@@ -101,41 +101,39 @@ func kindOf(spec *networking.Server) (kind serverKind, ok bool) {
 	}
 }
 
-// port is the port that the server names, which need not be the one that it
-// listens on.
+// port is the port in the server's spec, which can differ from the port that it listens on.
 func (s *gatewayServer) port() uint32 { return s.spec.GetPort().GetNumber() }
 
-// tls reports whether connections are TLS.
+// tls reports whether connections use TLS.
 func (s *gatewayServer) tls() bool { return s.kind != plainHTTP && s.kind != plainTCP }
 
-// takesTLSRoutes reports whether servers of a kind take the TLS routes of a VirtualService:
-// those that pass TLS on and, of the Gateway API, whose TLSRoutes attach to either, those
-// that terminate it.
+// takesTLSRoutes reports whether servers of a kind apply the TLS routes of a VirtualService.
+// Passthrough servers do. Servers that terminate TLS apply only routes of the Gateway API's
+// TLSRoutes, which attach to either.
 func (k serverKind) takesTLSRoutes(v *virtualService) bool {
 	return k == passthrough || k == terminatedTCP && standsForRoutes(v.config)
 }
 
-// redirects reports whether the server redirects HTTP requests to HTTPS. One that
-// terminates TLS does so with requests that a proxy in front of it, which is trusted to
-// say so, was sent in plain text.
+// redirects reports whether the server redirects HTTP requests to HTTPS. A server that terminates
+// TLS redirects requests that a trusted proxy in front of it reports as received in plain text.
 func (s *gatewayServer) redirects() bool {
 	return (s.kind == plainHTTP || s.kind == terminatedHTTP) && s.spec.GetTls().GetHttpsRedirect()
 }
 
-// hostsOf returns the hosts that the server has in common with a VirtualService.
+// hostsOf returns the hosts that the server and a VirtualService have in common.
 func (s *gatewayServer) hostsOf(v *virtualService) []registry.Hostname {
 	return intersect(s.hosts, s.names, v.hosts, v.namespace)
 }
 
-// sharesHost reports whether hostsOf returns any.
+// sharesHost reports whether hostsOf returns any host.
 func (s *gatewayServer) sharesHost(v *virtualService) bool {
 	return slices.ContainsFunc(v.hosts, func(h registry.Hostname) bool {
 		return slices.ContainsFunc(s.names.matching(h), func(i int) bool { return s.hosts[i].admits(v.namespace) })
 	})
 }
 
-// serverNames returns the names by which connections come to the server; none
-// stands for all of them.
+// serverNames returns the server names of the server's connections. No names stand for all
+// connections.
 func (s *gatewayServer) serverNames() ([]string, bool) {
 	hosts := make([]string, 0, len(s.hosts))
 	for _, h := range s.hosts {

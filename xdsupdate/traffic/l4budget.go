@@ -9,20 +9,20 @@ import (
 	"slices"
 )
 
-// A listener has a match for each name of each chain and each range of destinations, as
-// many as both numbers multiplied. What the names of one namespace and the ranges of
-// another make together counts for the one that has more of its own.
+// A listener has a match for each server name of a chain and each range of destinations, so the
+// number of matches is the product of both. Matches from the names of one namespace and the ranges
+// of another are attributed to the namespace with the larger factor.
 
-// l4Part is what the chains of an object bring to a listener.
+// l4Part is the contribution of one object to the matches of a listener.
 type l4Part struct {
 	chainOwner
-	// matches are those of the chains without the ranges of destinations.
+	// matches is the number of matches of its chains without ranges of destinations.
 	matches int
-	// ranges are those that no older object has.
+	// ranges are the ranges that no older object has.
 	ranges []netip.Prefix
 }
 
-// l4Parts returns what the objects of chains bring, the oldest first.
+// l4Parts returns the parts of the chains' owners, the oldest first.
 func l4Parts(chains []gatewayChain) []*l4Part {
 	var out []*l4Part
 	of := make(map[chainOwner]*l4Part)
@@ -45,7 +45,7 @@ func l4Parts(chains []gatewayChain) []*l4Part {
 	return out
 }
 
-// l4Claims returns the claims of parts on the matches of a listener.
+// l4Claims returns the claims of parts on the limit of a listener's matches.
 func l4Claims(parts []*l4Part) []claim {
 	matches, ranges := make(map[string]int), make(map[string]int)
 	for _, part := range parts {
@@ -69,8 +69,8 @@ func l4Claims(parts []*l4Part) []claim {
 	return out
 }
 
-// admitDestinations returns the ranges by which destinations are told apart, and which
-// objects are left out because there would be too many matches, and why.
+// admitDestinations returns the ranges that distinguish destinations, and the objects that are left
+// out because the listener would exceed the limit of matches, with errors.
 func (st *state) admitDestinations(chains []gatewayChain) ([]netip.Prefix, map[chainOwner]struct{}, []error) {
 	parts, limit := l4Parts(chains), st.settings.limits.FilterChains
 	over := allot(limit, l4Claims(parts))

@@ -15,33 +15,34 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// Routes are tried in their order, but Envoy chooses a filter chain by one property after
-// the other: first by the longest range that has the destination, then by the most
-// specific server name, then by the protocols, then by the longest range that has the
-// source. It never goes back: a connection to a range that some chain names gets no chain
-// that names no range, even if the names of all others differ. So each chain is repeated
-// for the ranges of others that lie in its own, and has no range that an earlier chain
+// Routes apply in their order, but Envoy chooses a filter chain by one property after the other:
+// first by the longest range that contains the destination, then by the most specific server name,
+// then by the application protocols, then by the longest range that contains the source. It does
+// not backtrack. If some chain has a range that contains the destination, chains without ranges do
+// not apply, even if no chain with that range matches the server name. Each chain is therefore
+// repeated for the ranges of other chains inside its own, except for ranges that an earlier chain
 // has for the same name.
 
-// gatewayChain is a filter chain of a listener, with what distinguishes its connections
-// beside the names that it matches.
+// gatewayChain is a filter chain of a listener, with the ranges that distinguish its connections in
+// addition to server names.
 type gatewayChain struct {
 	*listenerv3.FilterChain
 	l4Ranges
-	// of has the route whose chain it is, at a field; nil: a server without such routes.
+	// of is the VirtualService whose route the chain implements, and field is the route's field.
+	// Nil stands for a server without such routes.
 	of    *virtualService
 	field string
-	// server is the server of a Gateway that the chain is for.
+	// server is the Gateway server that the chain belongs to.
 	server *gatewayServer
 }
 
-// chainOwner is an object that filter chains are made of.
+// chainOwner is an object that filter chains are built from.
 type chainOwner struct {
 	config *configstore.Config
 	field  string
 }
 
-// owner returns the VirtualService of a chain, or the server of a Gateway if there is none.
+// owner returns the VirtualService of a chain, or else the Gateway's server.
 func (c gatewayChain) owner() chainOwner {
 	if c.of != nil {
 		return chainOwner{c.of.config, c.field}
@@ -49,30 +50,29 @@ func (c gatewayChain) owner() chainOwner {
 	return chainOwner{c.server.gateway.config, c.server.field()}
 }
 
-// byAge returns chains with the oldest owners first.
+// byAge returns chains sorted by the age of their owners, the oldest first.
 func byAge(chains []gatewayChain) []gatewayChain {
 	out := slices.Clone(chains)
 	slices.SortStableFunc(out, func(a, b gatewayChain) int { return compareConfigs(a.owner().config, b.owner().config) })
 	return out
 }
 
-// chainClaim is what chains can be told apart by, but for the source.
+// chainClaim contains the properties that distinguish chains, except for the source.
 type chainClaim struct {
 	destination     netip.Prefix
 	name, protocols string
 }
 
-// chainSpreader makes the filter chains of a listener, of which no two have the same
-// match, and each connection gets the first that it fits, of those with its most
-// specific server name.
+// chainSpreader builds the filter chains of a listener so that no two have the same match. Each
+// connection gets the first chain that applies, among the chains with its most specific server
+// name.
 type chainSpreader struct {
-	// destinations are the ranges of all chains, and the one of all addresses.
+	// destinations are the ranges of all chains, and the range of all addresses.
 	destinations []netip.Prefix
 	taken        map[chainClaim]rangeSet // sources
 }
 
-// spreadChains returns the filter chains of a listener, and why chains are left out
-// because there would be too many.
+// spreadChains returns the filter chains of a listener, and errors for chains that exceed limits.
 func (st *state) spreadChains(chains []gatewayChain) ([]gatewayChain, []error) {
 	if !slices.ContainsFunc(chains, func(c gatewayChain) bool { return !c.empty() }) {
 		return distinctChains(chains), nil
@@ -92,8 +92,8 @@ func (st *state) spreadChains(chains []gatewayChain) ([]gatewayChain, []error) {
 	return out, errs
 }
 
-// distinctChains returns chains without ranges, but those of which an earlier one has a
-// server name.
+// distinctChains returns the chains, which have no ranges, except chains with a server name of an
+// earlier one.
 func distinctChains(chains []gatewayChain) []gatewayChain {
 	var out []gatewayChain
 	taken := make(map[string]struct{}, len(chains))
@@ -105,7 +105,7 @@ func distinctChains(chains []gatewayChain) []gatewayChain {
 	return out
 }
 
-// claimMatch takes the server names of a match, unless one of them is taken.
+// claimMatch claims the server names of a match, unless one of them is taken.
 func claimMatch(taken map[string]struct{}, m *listenerv3.FilterChainMatch) bool {
 	protocols := strings.Join(m.GetApplicationProtocols(), " ")
 	names := m.GetServerNames()
@@ -123,14 +123,14 @@ func claimMatch(taken map[string]struct{}, m *listenerv3.FilterChainMatch) bool 
 	return true
 }
 
-// chainPart is a part of a chain: Envoy matches each of its names with each of its ranges.
+// chainPart is a part of a chain. Envoy matches each of its names with each of its ranges.
 type chainPart struct {
 	destinations, sources []netip.Prefix
 	names                 []string
 }
 
-// spread returns a chain without what earlier chains have; none if they have one of its
-// names wherever it applies.
+// spread returns the parts of a chain that earlier chains leave. It returns none if earlier chains
+// take all connections of one of its names.
 func (s *chainSpreader) spread(c gatewayChain) []*listenerv3.FilterChain {
 	names := c.GetFilterChainMatch().GetServerNames()
 	if len(names) == 0 {
@@ -164,8 +164,7 @@ func (s *chainSpreader) spread(c gatewayChain) []*listenerv3.FilterChain {
 	return out
 }
 
-// takes reports whether earlier chains have all connections with a name that a chain is
-// for.
+// takes reports whether earlier chains take all connections of a chain with a name.
 func (s *chainSpreader) takes(c gatewayChain, name, protocols string) bool {
 	for _, d := range orAnywhere(c.destinations) {
 		taken := s.taken[chainClaim{d, name, protocols}]
@@ -178,7 +177,7 @@ func (s *chainSpreader) takes(c gatewayChain, name, protocols string) bool {
 	return true
 }
 
-// claim takes what earlier chains leave of a chain at a destination.
+// claim claims the connections at a destination that earlier chains leave to a chain.
 func (s *chainSpreader) claim(c gatewayChain, d netip.Prefix, names []string, protocols string) []*chainPart {
 	var parts []*chainPart
 	at := make(map[string]*chainPart)
@@ -209,7 +208,7 @@ func (s *chainSpreader) claim(c gatewayChain, d netip.Prefix, names []string, pr
 	return parts
 }
 
-// matchesDestinations reports whether some TCP or TLS route is for some destinations.
+// matchesDestinations reports whether some TCP or TLS route matches on destination subnets.
 func (v *virtualService) matchesDestinations() bool {
 	for _, r := range v.spec.GetTcp() {
 		if slices.ContainsFunc(r.GetMatch(), func(m *networking.L4MatchAttributes) bool { return len(m.GetDestinationSubnets()) > 0 }) {

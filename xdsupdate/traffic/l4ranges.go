@@ -8,13 +8,13 @@ import (
 	"strings"
 )
 
-// l4Ranges are the addresses that a match of a TCP or TLS route is about. An empty list
-// stands for all.
+// l4Ranges are the address ranges of a match of a TCP or TLS route. An empty list stands for all
+// addresses.
 type l4Ranges struct {
 	destinations, sources []netip.Prefix
 }
 
-// newL4Ranges reads the subnets of a match; no source stands for all.
+// newL4Ranges parses the subnets of a match. An empty source stands for all addresses.
 func newL4Ranges(destinations []string, source string) (l4Ranges, error) {
 	var out l4Ranges
 	for i, text := range destinations {
@@ -36,9 +36,8 @@ func newL4Ranges(destinations []string, source string) (l4Ranges, error) {
 
 func (r l4Ranges) empty() bool { return len(r.destinations)+len(r.sources) == 0 }
 
-// parseSubnet reads an IP address or a CIDR block. All addresses of a family are returned
-// as two halves: to Envoy the block of length 0 is the same as no condition, which would
-// hold for both families.
+// parseSubnet parses an IP address or a CIDR block. A block of length 0 is returned as two halves,
+// because Envoy treats such a block as no condition, which would also cover the other IP family.
 func parseSubnet(text string) ([]netip.Prefix, error) {
 	if !strings.Contains(text, "/") {
 		addr, err := netip.ParseAddr(text)
@@ -66,10 +65,10 @@ func parseSubnet(text string) ([]netip.Prefix, error) {
 	return []netip.Prefix{netip.PrefixFrom(p.Addr(), 1), netip.PrefixFrom(upper, 1)}, nil
 }
 
-// anywhere is the range of all addresses of all families.
+// anywhere is the range of all addresses of both IP families.
 var anywhere netip.Prefix //nolint:gochecknoglobals // It is the zero value, named.
 
-// orAnywhere returns the ranges, or the one of all addresses if there are none.
+// orAnywhere returns the ranges, or the range of all addresses if there are none.
 func orAnywhere(ranges []netip.Prefix) []netip.Prefix {
 	if len(ranges) == 0 {
 		return []netip.Prefix{anywhere}
@@ -88,7 +87,7 @@ func newRangeSet(ranges []netip.Prefix) rangeSet {
 	return out
 }
 
-// covers reports whether a single range of the set has all addresses of a range.
+// covers reports whether a single range of the set contains a range.
 func (s rangeSet) covers(r netip.Prefix) bool {
 	if _, ok := s[anywhere]; ok || len(s) == 0 || !r.IsValid() {
 		return ok

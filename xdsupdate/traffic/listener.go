@@ -8,8 +8,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// listener returns a listener of a proxy by its name, nil for none, and what is left
-// out of it. Those of sidecars are the program's.
+// listener returns a listener of a proxy by its name, or nil, and the errors for parts of it that
+// are left out. The host configures the listeners of sidecars.
 func (st *state) listener(p *proxy, name string) (*listenerv3.Listener, []error) {
 	switch p.role {
 	case grpcClient:
@@ -24,8 +24,8 @@ func (st *state) listener(p *proxy, name string) (*listenerv3.Listener, []error)
 	}
 }
 
-// listenerNames returns the names of the listeners of a router, sorted. gRPC clients
-// ask for theirs by name.
+// listenerNames returns the names of the listeners of a router, sorted. gRPC clients subscribe to
+// theirs by name.
 func (st *state) listenerNames(p *proxy) []string {
 	if p.role != router {
 		return nil

@@ -9,28 +9,28 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// The TLS routes of VirtualServices share a listener as HTTP routes share a route
-// configuration: each match has a filter chain with all destinations of its route. The
-// same limits hold, and are allotted to the namespaces.
+// TLS routes of VirtualServices share a listener as HTTP routes share a route configuration. Each
+// match has a filter chain with all destinations of its route. The same limits apply, and they are
+// allotted to namespaces in the same way.
 
 const (
-	// chainBytes is more than a filter chain has but for its server names and
+	// chainBytes is an upper bound for the size of a filter chain without server names and
 	// destinations.
 	chainBytes = 768
-	// weightBytes is more than a destination has in a filter chain but for its names.
+	// weightBytes is an upper bound for the size of a destination in a filter chain without its
+	// names.
 	weightBytes = 48
-	// rangeBytes is more than a range of addresses has.
+	// rangeBytes is an upper bound for the size of an address range.
 	rangeBytes = 64
 )
 
-// passedRoutes are the TLS routes of a VirtualService by a server.
+// passedRoutes are the TLS routes of a VirtualService at a server.
 type passedRoutes struct {
 	server *gatewayServer
 	of     *virtualService
 }
 
-// admitPassed decides which TLS routes there is room for on a listener, and returns why
-// there is none for others.
+// admitPassed decides which TLS routes fit on a listener. It returns the errors for the others.
 func (st *state) admitPassed(p *proxy, l *gatewayListener) map[passedRoutes]error {
 	var parts []passedRoutes
 	for _, s := range l.servers {
@@ -63,12 +63,12 @@ func (st *state) admitPassed(p *proxy, l *gatewayListener) map[passedRoutes]erro
 	return out
 }
 
-// repetition says how often a VirtualService has been repeated when a server has it: by
-// the servers before, and for the other Gateways that it names.
+// repetition returns the number of copies of a VirtualService up to and including a server: one for
+// each earlier server, for each Gateway that the VirtualService is bound to.
 func (s *gatewayServer) repetition(v *virtualService) int { return s.position * len(v.gateways) }
 
-// tlsBytes returns no less than the filter chains of the TLS routes of a VirtualService
-// have.
+// tlsBytes returns an upper bound for the size of the filter chains of a VirtualService's TLS
+// routes.
 func (st *state) tlsBytes(v *virtualService) int {
 	n := 0
 	for _, r := range v.spec.GetTls() {
@@ -83,7 +83,7 @@ func (st *state) tlsBytes(v *virtualService) int {
 	return n
 }
 
-// destinationBytes returns no less than destinations have in a filter chain.
+// destinationBytes returns an upper bound for the size of destinations in a filter chain.
 func (st *state) destinationBytes(v *virtualService, route []*networking.RouteDestination) int {
 	n := 0
 	for _, d := range route {

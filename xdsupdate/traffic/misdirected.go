@@ -12,45 +12,44 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// Clients of HTTP/2 send the requests for several hosts on one connection if its
-// certificate is good for all of them and they have one address. The TLS servers of a
-// port are filter chains, each with routes of its own, of which the server name of the
-// connection chooses one. So a request can come to a chain that its host, as a server
-// name, would not have chosen. It is answered with 421 (Misdirected Request), on which
-// browsers open another connection for the host: also where a wildcard of the chain covers
-// the host, because the narrower name of the other says whose it is.
+// HTTP/2 clients reuse one connection for several hosts if its certificate is valid for all of them
+// and they have the same address. The TLS servers of a port are filter chains with different
+// routes, and the server name of a connection selects one of them. A request can therefore arrive
+// at a filter chain that its host, as a server name, would not have selected. Such a request is
+// answered with 421 (Misdirected Request), and browsers then open another connection for the host.
+// This also applies if a wildcard of the chain covers the host, because the more specific name
+// belongs to another chain.
 //
-// A chain that has routes for the very host, of a VirtualService that is bound to its
-// Gateway as well, serves it, as in Istio: unless the program's own server asks clients for
-// certificates otherwise. Nobody gets past that by a connection for another name.
+// A chain serves the request if it has routes for exactly this host from a VirtualService that is
+// bound to its Gateway as well, as in Istio, unless the host's own server has other requirements
+// for client certificates. These cannot be bypassed by a connection for another name.
 //
-// A route configuration says this by a virtual host with the hosts of other servers. Hosts
-// that no server has are answered with 404 as elsewhere.
+// In a route configuration, a virtual host with the hosts of other servers implements this. Hosts
+// without any server are answered with 404 as elsewhere.
 
 // anyHost covers all hosts.
 const anyHost registry.Hostname = "*"
 
-// mostForeignHosts is how many hosts the route configurations of a listener have of other
-// servers, all together. They grow with the square of the number of servers; where they
-// would be more, a route configuration answers all hosts but its own with 421.
+// mostForeignHosts is the maximum number of other servers' hosts in all route configurations of a
+// listener. The number grows with the square of the number of servers. Beyond the limit, a route
+// configuration answers all hosts except its own with 421.
 const mostForeignHosts = 100_000
 
 // chainNames are the server names of the filter chains of a listener. It is immutable.
 type chainNames struct {
-	// owners are the servers of the names. A chain for all names has "*".
+	// owners are the servers of the names. A chain for all names has the name "*".
 	owners map[registry.Hostname]*gatewayServer
-	// sorted and set are all names.
+	// sorted and set contain all names.
 	sorted func() []registry.Hostname
 	set    func() *hostSet
-	// wildcards: some name is one.
+	// wildcards is set if some name is a wildcard.
 	wildcards bool
-	// anyForeign: what is not a name of a chain is foreign to all chains.
+	// anyForeign is set if every host without a chain is treated as the host of another chain.
 	anyForeign bool
 }
 
-// newChainNames returns the names of the chains of a listener as Envoy chooses them: the
-// first chain with a name has it, and one that shares a name with an earlier chain is left
-// out.
+// newChainNames returns the names of a listener's chains as Envoy chooses them. The first chain
+// with a name owns the name. A chain that shares a name with an earlier chain is left out.
 func (st *state) newChainNames(p *proxy, l *gatewayListener) *chainNames {
 	n := &chainNames{owners: make(map[registry.Hostname]*gatewayServer, len(l.servers))}
 	configs := 0
@@ -68,7 +67,7 @@ func (st *state) newChainNames(p *proxy, l *gatewayListener) *chainNames {
 	return n
 }
 
-// claim takes the names of a chain for its server, unless one of them is taken.
+// claim assigns the names of a chain to its server, unless one of them is taken.
 func (n *chainNames) claim(names []string, by *gatewayServer) {
 	if len(names) == 0 {
 		names = []string{string(anyHost)}
@@ -84,9 +83,9 @@ func (n *chainNames) claim(names []string, by *gatewayServer) {
 	}
 }
 
-// namesOfChains yields the server names of each filter chain of a server that is for all
-// connections with these names; none stands for all names. Those of AUTO_PASSTHROUGH are
-// the names of clusters, by which nobody is called.
+// namesOfChains yields the server names of each filter chain of a server that takes all connections
+// with these names. No names stand for all names. AUTO_PASSTHROUGH servers are skipped, because
+// their names are cluster names that no client uses as a host.
 func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		switch s.kind {
@@ -135,8 +134,9 @@ func (st *state) takesAll(p *proxy, s *gatewayServer) bool {
 	return false
 }
 
-// allowed returns the hosts for which a server may have routes: not those of which another
-// server asks clients for certificates otherwise. Without TLS, when n is nil, all are.
+// allowed returns the hosts that a server may have routes for. It excludes hosts of other servers
+// with other requirements for client certificates. A nil receiver, for listeners without TLS,
+// allows all hosts.
 func (n *chainNames) allowed(s *gatewayServer, hosts []registry.Hostname) []registry.Hostname {
 	if n == nil {
 		return hosts
@@ -147,24 +147,24 @@ func (n *chainNames) allowed(s *gatewayServer, hosts []registry.Hostname) []regi
 	})
 }
 
-// foreign reports whether a name is that of another chain than a route configuration's.
+// foreign reports whether a name belongs to another chain than the route configuration's.
 func (n *chainNames) foreign(routes string, name registry.Hostname) bool {
 	return n.owners[name].routes != routes
 }
 
-// trusts reports whether a server may be passed by with a connection to another one: if it
-// does not ask clients for certificates, or if both ask for the same.
+// trusts reports whether a request for this server may use a connection to another one, because
+// this server does not verify client certificates or because both verify them in the same way.
 func (s *gatewayServer) trusts(other *gatewayServer) bool {
 	return s.kind != terminatedHTTP || !envoy.VerifiesClients(s.spec.GetTls()) || envoy.SameClients(s.spec.GetTls(), other.spec.GetTls())
 }
 
-// missing returns which hosts the route configuration of servers needs beside those that it
-// has routes for, sorted: those whose requests are misdirected, and those of its own that a
-// misdirected wildcard would cover.
+// missing returns additional hosts for the route configuration of servers, sorted: misdirected
+// hosts belong to other chains, and unrouted hosts are the configuration's own hosts without routes
+// that a misdirected wildcard would cover.
 func (n *chainNames) missing(routes string, servers []*gatewayServer, routed func(registry.Hostname) bool) (misdirected, unrouted []registry.Hostname) {
 	own := n.of(routes, servers)
 	if len(own) == 0 {
-		return nil, nil // There is no chain, and so no request.
+		return nil, nil // Without a chain there are no requests.
 	}
 	for _, name := range n.foreignTo(routes, own) {
 		if !routed(name) && !n.coveredByForeign(routes, name, routed) {
@@ -179,7 +179,7 @@ func (n *chainNames) missing(routes string, servers []*gatewayServer, routed fun
 	return misdirected, unrouted
 }
 
-// of returns the names of the chains with a route configuration, which is that of servers.
+// of returns the names of the chains that use a route configuration, which belongs to servers.
 func (n *chainNames) of(routes string, servers []*gatewayServer) []registry.Hostname {
 	var out []registry.Hostname
 	for _, s := range servers {
@@ -197,8 +197,8 @@ func (n *chainNames) of(routes string, servers []*gatewayServer) []registry.Host
 	return slices.Compact(out)
 }
 
-// foreignTo returns the names of other chains than those with some names, sorted, but those
-// that a foreign "*" covers and none of these names.
+// foreignTo returns the names of other chains, sorted. If "*" is foreign, it includes, apart from
+// "*", only names below the chain's own wildcards.
 func (n *chainNames) foreignTo(routes string, own []registry.Hostname) []registry.Hostname {
 	if !n.anyForeign && (n.owners[anyHost] == nil || !n.foreign(routes, anyHost)) {
 		return slices.DeleteFunc(slices.Clone(n.sorted()), func(name registry.Hostname) bool { return !n.foreign(routes, name) })
@@ -218,8 +218,8 @@ func (n *chainNames) foreignTo(routes string, own []registry.Hostname) []registr
 	return slices.Compact(out)
 }
 
-// coveredByForeign reports whether of the wildcards that cover a host, the longest of
-// which a route configuration knows is foreign and has no routes.
+// coveredByForeign reports whether the longest known wildcard that covers a host is foreign and has
+// no routes.
 func (n *chainNames) coveredByForeign(routes string, host registry.Hostname, routed func(registry.Hostname) bool) bool {
 	if n.wildcards {
 		for wildcard := range wildcardsOf(host) {

@@ -9,20 +9,20 @@ import (
 	"sync"
 )
 
-// routerConfig is what Gateways make of a router: its listeners and route
-// configurations by name. It is immutable but for what has been computed.
+// routerConfig is the configuration of a router by its Gateways: listeners and route configurations
+// by name. It is immutable except for cached computations.
 type routerConfig struct {
 	listeners map[string]*gatewayListener
-	// certificate is the credential that the router shows to backends; "": none.
+	// certificate is the credential that the router presents to backends. It is empty if there is
+	// none.
 	certificate string
-	// served are the names of the listeners that have filter chains, sorted, once they
-	// were asked for.
+	// served are the names of the listeners with filter chains, sorted. findServed computes them.
 	served     []string
 	findServed sync.Once
-	// routes are the servers that share a route configuration.
+	// routes are the servers of each route configuration.
 	routes map[string][]*gatewayServer
-	// chains are the names of the filter chains of the TLS listeners, by the route
-	// configurations that these have.
+	// chains are the names of the filter chains of TLS listeners, by the route configurations of
+	// these chains.
 	chains map[string]func() *chainNames
 }
 
@@ -36,7 +36,7 @@ func newRouterConfig(listeners []*gatewayListener) *routerConfig {
 		for _, s := range l.servers {
 			name := s.routes
 			if s.kind == plainHTTP {
-				name = l.servers[0].routes // a bind of "" and of the wildcard address are one
+				name = l.servers[0].routes // an empty bind and the wildcard address are equivalent
 			}
 			if name != "" {
 				c.routes[name] = append(c.routes[name], s)
@@ -46,7 +46,7 @@ func newRouterConfig(listeners []*gatewayListener) *routerConfig {
 	return c
 }
 
-// routerOf returns what Gateways make of a router.
+// routerOf returns the configuration of a router.
 func (st *state) routerOf(p *proxy) *routerConfig {
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -69,8 +69,8 @@ func (st *state) routerOf(p *proxy) *routerConfig {
 	return c
 }
 
-// chainNamesOf returns the names of the filter chains of the listener with a route
-// configuration; nil for a listener without TLS.
+// chainNamesOf returns the names of the filter chains of the listener with a route configuration.
+// It is nil for a listener without TLS.
 func (c *routerConfig) chainNamesOf(routes string) *chainNames {
 	if names := c.chains[routes]; names != nil {
 		return names()
@@ -78,8 +78,7 @@ func (c *routerConfig) chainNamesOf(routes string) *chainNames {
 	return nil
 }
 
-// servedListeners returns the names of the listeners of a router that have filter
-// chains, sorted.
+// servedListeners returns the names of a router's listeners with filter chains, sorted.
 func (st *state) servedListeners(p *proxy) []string {
 	c := st.routerOf(p)
 	c.findServed.Do(func() {
@@ -92,9 +91,9 @@ func (st *state) servedListeners(p *proxy) []string {
 	return c.served
 }
 
-// served reports whether a listener has a filter chain. Only those of VirtualServices
-// that match destinations can be left out once they are made. It is called with locks held,
-// and makes chains for requests without what protects them, which may take long.
+// served reports whether a listener has a filter chain. A chain that is built can only be left out
+// if its VirtualService matches destinations. The caller may hold locks, so the chains are built
+// without protection, which can take long.
 func (st *state) served(p *proxy, l *gatewayListener) bool {
 	for c, err := range st.candidateChains(p, l, &protection{}) {
 		if err != nil {
@@ -109,21 +108,20 @@ func (st *state) served(p *proxy, l *gatewayListener) bool {
 	return false
 }
 
-// gatewayRouteNames returns the names of the route configurations of a router,
-// sorted.
+// gatewayRouteNames returns the names of a router's route configurations, sorted.
 func (st *state) gatewayRouteNames(p *proxy) []string {
 	return slices.Sorted(maps.Keys(st.routerOf(p).routes))
 }
 
-// virtualServicesOf returns the VirtualServices bound to the Gateway of a server that
-// count for a router, in the order of precedence: at least those that have a host in
+// virtualServicesOf returns the VirtualServices that are bound to the Gateway of a server and
+// visible to a router, in the order of precedence. It may omit VirtualServices that have no host in
 // common with the server.
 func (st *state) virtualServicesOf(p *proxy, s *gatewayServer) []*virtualService {
 	gateway := s.gateway.String()
 	if slices.ContainsFunc(s.hosts, func(h serverHost) bool { return h.name.IsWildcard() }) {
 		return st.virtualServicesFor(gateway, p.namespace)
 	}
-	// A server of a few names is not compared with all VirtualServices.
+	// Avoid comparing a server with few names to all VirtualServices.
 	found := make(map[*virtualService]struct{})
 	add := func(list []*virtualService) {
 		for _, v := range list {

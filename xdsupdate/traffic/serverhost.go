@@ -8,15 +8,15 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// serverHost is a host of a server of a Gateway: "host" or "namespace/host".
+// serverHost is a host of a Gateway server, "host" or "namespace/host".
 type serverHost struct {
-	// namespace is that of the VirtualServices that the host is for; empty: any.
+	// namespace restricts the VirtualServices that may use the host. It is empty for any namespace.
 	namespace string
-	// name is canonicalHost's.
+	// name is canonical, see canonicalHost.
 	name registry.Hostname
 }
 
-// newServerHosts parses the hosts of a server of a Gateway in a namespace.
+// newServerHosts parses the hosts of a Gateway server in a namespace.
 func newServerHosts(hosts []string, namespace string) []serverHost {
 	out := make([]serverHost, 0, len(hosts))
 	for _, h := range hosts {
@@ -36,14 +36,14 @@ func newServerHosts(hosts []string, namespace string) []serverHost {
 	return out
 }
 
-// admits reports whether the host is for objects of a namespace.
+// admits reports whether objects of a namespace may use the host.
 func (h serverHost) admits(namespace string) bool {
 	return h.namespace == "" || h.namespace == namespace
 }
 
-// intersect returns the hosts that both a VirtualService of a namespace and the
-// hosts of a server have, each once: of two that overlap, the narrower one. The set
-// has the names of the server's hosts.
+// intersect returns the distinct hosts that a VirtualService of a namespace and a server have in
+// common. If two hosts overlap, the narrower one is in the result. The set names contains the names
+// of the server's hosts.
 func intersect(server []serverHost, names *hostSet, hosts []registry.Hostname, namespace string) []registry.Hostname {
 	var out []registry.Hostname
 	have := make(map[registry.Hostname]struct{}, min(len(hosts), fewHosts.Get()))

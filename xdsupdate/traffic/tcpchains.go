@@ -12,18 +12,18 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// tcpRoute is a TCP route that fits a server.
+// tcpRoute is a TCP route that applies to a server.
 type tcpRoute struct {
 	of    *virtualService
 	spec  *networking.TCPRoute
 	field string
-	// ranges are those of the matches that fit; empty: the route takes all connections
-	// that the routes before it leave.
+	// ranges are the address ranges of the matches that apply. Without any, the route takes all
+	// remaining connections.
 	ranges []l4Ranges
 }
 
-// tcpRoutes yields the TCP routes that fit a server, in the order in which connections
-// try them, up to the first that takes all; or what of one cannot be understood.
+// tcpRoutes yields the TCP routes that apply to a server, in order, up to the first route that
+// takes all remaining connections. For an invalid match it yields an error.
 func (st *state) tcpRoutes(p *proxy, s *gatewayServer) iter.Seq2[tcpRoute, error] {
 	return func(yield func(tcpRoute, error) bool) {
 		for _, v := range st.virtualServicesOf(p, s) {
@@ -44,8 +44,8 @@ func (st *state) tcpRoutes(p *proxy, s *gatewayServer) iter.Seq2[tcpRoute, error
 	}
 }
 
-// setRanges sets the ranges of the route at a server, and reports whether any of its
-// matches fits. A match that cannot be understood does not.
+// setRanges sets the ranges of the route at a server, and reports whether any of its matches
+// applies. Invalid matches do not.
 func (r *tcpRoute) setRanges(p *proxy, s *gatewayServer) (fits bool, failed error) {
 	for _, m := range r.spec.GetMatch() {
 		if !s.fits(p, r.of, m) {
@@ -65,9 +65,9 @@ func (r *tcpRoute) setRanges(p *proxy, s *gatewayServer) (fits bool, failed erro
 	return len(r.ranges) > 0 || len(r.spec.GetMatch()) == 0, failed
 }
 
-// tcpChains yields the filter chains of the TCP routes of a server, or why one is left
-// out. Where a route that is only for some connections is left out, these are closed, so
-// that no later route gets them.
+// tcpChains yields the filter chains of a server's TCP routes, or an error for a route that is left
+// out. If such a route is restricted to some connections, a filter chain closes them, so that no
+// later route gets them.
 func (st *state) tcpChains(p *proxy, s *gatewayServer, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		var routes []tcpRoute
@@ -94,7 +94,7 @@ func (st *state) tcpChains(p *proxy, s *gatewayServer, guard *protection) iter.S
 	}
 }
 
-// yieldTCPChains yields the filter chains of a route; left: it is left out.
+// yieldTCPChains yields the filter chains of a route. With left, the route is left out.
 func (st *state) yieldTCPChains(
 	p *proxy, s *gatewayServer, r tcpRoute, left bool, guard *protection, yield func(gatewayChain, error) bool,
 ) bool {
@@ -124,7 +124,7 @@ func (st *state) yieldTCPChains(
 	return len(r.ranges) > 0 || yield(gatewayChain{FilterChain: c, of: r.of, field: "spec.tcp"}, nil)
 }
 
-// tcpBytes returns no less than the destinations of a route have in its filter chains.
+// tcpBytes returns an upper bound for the size of a route in its filter chains.
 func (st *state) tcpBytes(r tcpRoute) int {
 	n := st.destinationBytes(r.of, r.spec.GetRoute())
 	if len(r.ranges) == 0 {
@@ -137,7 +137,7 @@ func (st *state) tcpBytes(r tcpRoute) int {
 	return bytes
 }
 
-// admitTCP returns why there is no room for TCP routes of a server; nil for those that there is room for.
+// admitTCP returns for each TCP route of a server an error if it exceeds limits, or nil.
 func (st *state) admitTCP(s *gatewayServer, routes []tcpRoute) []error {
 	out := make([]error, len(routes))
 	byAge := make([]int, len(routes))
