@@ -15,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// The labels of a workload's topology. Every proxy has them.
+// Labels of a workload's topology. Every proxy has them.
 const (
 	regionLabel  = "topology.kubernetes.io/region"
 	zoneLabel    = "topology.kubernetes.io/zone"
@@ -24,31 +24,30 @@ const (
 	clusterLabel = "topology.istio.io/cluster"
 )
 
-// group is what makes a difference in a proxy beside what is in its view already.
-// It is comparable: proxies of one view and group share everything.
+// group contains the properties of a proxy that influence its resources, apart from those in its
+// view. It is comparable. All proxies with the same view and group have the same resources.
 type group struct {
 	router bool
-	// labels are those that some policy looks at, as "key=value" sorted by key and
-	// separated by zero bytes.
+	// labels are the labels that some policy uses, as "key=value", sorted by key and separated by
+	// NUL bytes.
 	labels            string
 	locality, network string
-	// addresses are the unspecified address of each family that the proxy has,
-	// separated by commas.
+	// addresses are the unspecified addresses of the proxy's IP families, separated by commas.
 	addresses string
-	// config is how the proxy says that it is configured: see proxyConfigOf.
+	// config is the proxy's own ProxyConfig, see proxyConfigOf.
 	config string
-	// targets are the ports of a router, as "port=target" separated by commas.
+	// targets are the target ports of a router, as "port=target", separated by commas.
 	targets string
-	// server are the addresses of a gRPC client that may be a server, separated by commas. Each of
-	// those is a group of its own: what it serves is found by its address.
+	// server lists the addresses of a gRPC client that may be a server, separated by commas. Each
+	// such client is a group of its own, because its listeners are found by its addresses.
 	server string
-	// node: the server is of grpc-js.
+	// node is set if the gRPC server uses grpc-js.
 	node bool
-	// services are those that a router is an endpoint of, separated by commas.
+	// services are the services that a router is an endpoint of, separated by commas.
 	services string
 }
 
-// String returns what it has, for the JSON of proxies.
+// String describes the group for the JSON of proxies.
 func (g group) String() string {
 	var out []string
 	add := func(what, value string) {
@@ -87,7 +86,7 @@ func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
 	return g
 }
 
-// newGroup returns the group of a proxy if policies look at labels of some keys.
+// newGroup returns the group of a proxy. Keys are the label keys that policies use.
 func newGroup(node *core.Node, proxy *registry.Proxy, keys map[string]struct{}) group {
 	g := group{router: strings.HasPrefix(node.GetId(), "router~"), network: proxy.Network, config: proxyConfigOf(node)}
 	labels, locality := topology(proxy)
@@ -103,9 +102,8 @@ func newGroup(node *core.Node, proxy *registry.Proxy, keys map[string]struct{}) 
 	return g
 }
 
-// topology returns the labels of a proxy with those of its topology, and its
-// locality. If labels give the region or the zone they are the locality (Istio
-// 1.30).
+// topology returns the labels of a proxy, completed with topology labels, and its locality. Region
+// or zone labels override the locality of the proxy (Istio 1.30).
 func topology(proxy *registry.Proxy) (registry.Labels, string) {
 	labels := make(registry.Labels, len(proxy.Labels)+5)
 	maps.Copy(labels, proxy.Labels)
@@ -125,7 +123,7 @@ func topology(proxy *registry.Proxy) (registry.Labels, string) {
 	return labels, locality
 }
 
-// familiesOf returns the unspecified address of each family.
+// familiesOf returns the unspecified address of each IP family.
 func familiesOf(addresses []string) []string {
 	four, six := false, false
 	for _, a := range addresses {
@@ -143,7 +141,7 @@ func familiesOf(addresses []string) []string {
 	return out
 }
 
-// proxyOf returns what makes a difference in the proxies of a view.
+// proxyOf returns the proxy that stands for all proxies of a view.
 func proxyOf(v ads.View) *proxy {
 	g, _ := v.Policy.(group)
 	p := &proxy{

@@ -13,9 +13,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// grpcRoutes returns the route configuration of a port of a service for a gRPC
-// client, whose name is that of the service's cluster, nil for none, and what is left
-// out of it. The service can be called by all its names.
+// grpcRoutes returns the route configuration of a service port for a gRPC client, or nil, and the
+// errors for parts of it that are left out. Its name is the name of the service's cluster. It
+// covers all names of the service.
 func (st *state) grpcRoutes(p *proxy, name string) (*routev3.RouteConfiguration, []error) {
 	port, host, ok := envoy.ParseClusterName(name)
 	if !ok {
@@ -31,7 +31,7 @@ func (st *state) grpcRoutes(p *proxy, name string) (*routev3.RouteConfiguration,
 	return &routev3.RouteConfiguration{Name: name, VirtualHosts: b.hosts}, leftOut
 }
 
-// grpcService returns a service with a port, and the egress listener that it is of.
+// grpcService returns the service with a port, and the egress listener that contains it.
 func (st *state) grpcService(p *proxy, host registry.Hostname, port uint32) (*egress, *service) {
 	e := st.scopeOf(p).egressFor(port)
 	if e == nil {
@@ -47,9 +47,9 @@ func (st *state) grpcService(p *proxy, host registry.Hostname, port uint32) (*eg
 	return e, svc
 }
 
-// grpcListener returns the listener by which a gRPC client finds the routes of a
-// target; nil for none. The name is the target: "HOST:PORT", or "HOST" for the port
-// that envoy.DefaultPort says. A host of the client's own namespace has short names.
+// grpcListener returns the API listener for a target of a gRPC client, or nil. Its name is the
+// target, "HOST:PORT", or "HOST" for the port of envoy.DefaultPort. Hosts in the client's own
+// namespace also have short names.
 func (st *state) grpcListener(p *proxy, name string) *listenerv3.Listener {
 	port, host, ok := envoy.ParseListenerName(name)
 	if !ok {
@@ -76,8 +76,8 @@ func (st *state) grpcListener(p *proxy, name string) *listenerv3.Listener {
 	return nil
 }
 
-// completed returns the full name of a short one in a namespace: "NAME",
-// "NAME.NAMESPACE" or "NAME.NAMESPACE.svc".
+// completed returns the full host name of a short name in a namespace: "NAME", "NAME.NAMESPACE" or
+// "NAME.NAMESPACE.svc".
 func completed(host registry.Hostname, namespace, domain string) registry.Hostname {
 	name := strings.TrimSuffix(string(lower(host)), ".svc")
 	if label, rest, dotted := strings.Cut(name, "."); dotted && rest == namespace {
@@ -89,7 +89,7 @@ func completed(host registry.Hostname, namespace, domain string) registry.Hostna
 	return registry.Hostname(name + "." + namespace + ".svc." + domain)
 }
 
-// defaultPort is the port of a target without one; 0 for none.
+// defaultPort returns the port of a target without a port, or 0 if there is none.
 func defaultPort(svc *service) uint32 {
 	if svc == nil {
 		return 0

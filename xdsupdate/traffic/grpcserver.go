@@ -19,15 +19,15 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// tlsModeLabel of a workload says, by "istio", that it has a certificate of the mesh.
+// tlsModeLabel says that a workload has a certificate of the mesh if its value is "istio".
 const (
 	tlsModeLabel = "security.istio.io/tlsMode"
 	tlsModeIstio = "istio"
 )
 
-// serverListener returns the listener of a gRPC server by its name, nil for none, and what of policies is
-// denied that says something else. There is one for each port of the workload that is a target of a
-// service of its namespace.
+// serverListener returns the listener of a gRPC server by its name, or nil, and the errors for
+// policies that deny more than they specify. A server has a listener for each port that a service
+// in its namespace forwards to.
 func (st *state) serverListener(p *proxy, name string) (*listenerv3.Listener, []error) {
 	at, _, ok := envoy.ParseInboundName(name)
 	if !ok || len(p.server) == 0 {
@@ -41,21 +41,21 @@ func (st *state) serverListener(p *proxy, name string) (*listenerv3.Listener, []
 	labels := labelsOf(all)
 	guard := st.serverProtectionOf(p, labels)
 	server := envoy.GRPCServer{MutualTLS: st.servesMutualTLS(p.namespace, labels, port), Filters: guard.http.list}
-	if err := guard.http.refused; err != nil { // the rest is nothing of the policies'
+	if err := guard.http.refused; err != nil { // no other filter applies without the policies
 		server.Filters = []*hcm.HttpFilter{denyAll()}
 		return server.Listener(name, at), append(slices.Clip(guard.problems), fmt.Errorf("all calls are denied: %w", err))
 	}
 	return server.Listener(name, at), guard.problems
 }
 
-// servesOn reports whether a service sends what comes to one of its ports to a port of the workload.
+// servesOn reports whether a service port forwards to a port of the workload.
 func (w workload) servesOn(port uint32) bool {
 	return w.endpoint.EndpointPort == port &&
 		slices.ContainsFunc(w.service.Ports, func(p *registry.Port) bool { return p != nil && envoy.Serves(w.endpoint, p) })
 }
 
-// labelsOf returns the labels of workloads, each set once, those of the first service first. All of them are
-// those of one server (S94).
+// labelsOf returns the distinct label sets of workloads, in the order of their services. All
+// workloads must be the same server (S94).
 func labelsOf(all []workload) (out []registry.Labels) {
 	for _, w := range all {
 		labels := w.endpoint.Attributes().Labels
@@ -66,14 +66,16 @@ func labelsOf(all []workload) (out []registry.Labels) {
 	return out
 }
 
-// servesMutualTLS reports whether a server takes mutual TLS on a port, and nothing else; else it takes plain text.
+// servesMutualTLS reports whether a server accepts only mutual TLS on a port. Otherwise it accepts
+// plain text.
 func (st *state) servesMutualTLS(namespace string, sets []registry.Labels, port uint32) bool {
 	_, mutual := st.mutualTLSBy(namespace, sets, port)
 	return mutual
 }
 
-// mutualTLSBy returns why a server takes mutual TLS on a port, if it does. It cannot take plain text as well: PERMISSIVE is mutual TLS for
-// workloads whose label says that they have a certificate (S10).
+// mutualTLSBy returns the policy that makes a server accept only mutual TLS on a port, if any. A
+// gRPC server cannot accept both, so PERMISSIVE means mutual TLS for workloads with the label of a
+// certificate, and plain text for all others (S10).
 func (st *state) mutualTLSBy(namespace string, sets []registry.Labels, port uint32) (by peerMode, mutual bool) {
 	for _, labels := range sets {
 		by = st.peerMode(namespace, labels, port)
@@ -84,7 +86,7 @@ func (st *state) mutualTLSBy(namespace string, sets []registry.Labels, port uint
 	return by, false
 }
 
-// serverProtectionOf returns the filters in front of what a server serves that has some sets of labels.
+// serverProtectionOf returns the filters of gRPC servers with some label sets.
 func (st *state) serverProtectionOf(p *proxy, sets []registry.Labels) *protection {
 	if p.leaving != nil {
 		return st.newServerProtection(p, sets)
@@ -106,8 +108,9 @@ func (st *state) serverProtectionOf(p *proxy, sets []registry.Labels) *protectio
 	return out
 }
 
-// newServerProtection makes the filters: DENY, which is also what CUSTOM policies are, before ALLOW. Of several
-// sets of labels policies deny for each, and allow for the first (S94).
+// newServerProtection builds the filters: first DENY, which includes CUSTOM policies, then ALLOW.
+// If there are several label sets, DENY policies may match any of them, and ALLOW policies must
+// match the first (S94).
 func (st *state) newServerProtection(p *proxy, sets []registry.Labels) *protection {
 	b := &protectionBuilder{state: st, proxy: p}
 	for _, a := range st.authorizationPoliciesIn(p.namespace) {
@@ -127,20 +130,20 @@ func (st *state) newServerProtection(p *proxy, sets []registry.Labels) *protecti
 	b.addServer(rbac.DenyFilter, deny)
 	b.addServer(rbac.HTTPFilter, allow)
 	b.boundServer()
-	for _, f := range b.http { // of all listeners that have them, once
+	for _, f := range b.http { // checked once for all listeners
 		b.refused = errors.Join(b.refused, checkOf(form)(f))
 	}
 	return b.finish()
 }
 
-// addServer adds a filter of a server; nil: there is nothing to check.
+// addServer adds a filter of a gRPC server, unless rules is nil.
 func (b *protectionBuilder) addServer(name string, rules *rbacv3.RBAC) {
 	if rules != nil {
 		b.add(name, rbac.Rules{Enforced: rules}.HTTP())
 	}
 }
 
-// boundServer denies all calls if the policies are larger than a listener may be.
+// boundServer denies all calls if the policies exceed the size limit of a listener.
 func (b *protectionBuilder) boundServer() {
 	bytes := 0
 	for _, f := range b.http {
@@ -152,7 +155,7 @@ func (b *protectionBuilder) boundServer() {
 	}
 }
 
-// denyAll returns the filter that denies everything.
+// denyAll returns a filter that denies every request.
 func denyAll() *hcm.HttpFilter {
 	return envoy.HTTPFilter(rbac.DenyFilter, rbac.Rules{Enforced: rbac.Nobody()}.HTTP())
 }

@@ -16,8 +16,9 @@ type peerAuthentication struct {
 	config   *configstore.Config
 	spec     *security.PeerAuthentication
 	selector registry.Labels
-	// unread are the parts that cannot be read. With some it is STRICT for all ports. general: they say which workloads it is
-	// for, so that it is for all of its namespace, also before policies without a selector.
+	// unread lists the unreadable parts of the policy. A policy with any is STRICT for all ports.
+	// If the selection is unreadable, general is set: the policy then applies to its whole
+	// namespace, and before policies without a selector.
 	unread  []configstore.Violation
 	general bool
 }
@@ -44,10 +45,10 @@ func comparePeerAuthentications(a, b *peerAuthentication) int {
 	return compareConfigs(a.config, b.config)
 }
 
-// selective reports whether it is for some workloads only.
+// selective reports whether the policy has a selector.
 func (a *peerAuthentication) selective() bool { return len(a.selector) > 0 }
 
-// The modes, in short.
+// Abbreviations of the modes.
 const (
 	unset      = security.PeerAuthentication_MutualTLS_UNSET
 	disable    = security.PeerAuthentication_MutualTLS_DISABLE
@@ -57,8 +58,8 @@ const (
 
 type tlsMode = security.PeerAuthentication_MutualTLS_Mode
 
-// modeOf returns the mode that a policy says, else another one. One that is not known is of a newer
-// API: it is taken for the strictest.
+// modeOf returns the mode of a policy, or else a default. An unknown mode comes from a newer API
+// and is treated as STRICT.
 func modeOf(m *security.PeerAuthentication_MutualTLS, otherwise tlsMode) tlsMode {
 	switch mode := m.GetMode(); mode {
 	case unset:
@@ -70,23 +71,23 @@ func modeOf(m *security.PeerAuthentication_MutualTLS, otherwise tlsMode) tlsMode
 	}
 }
 
-// peerMode is a mode, and what says it.
+// peerMode is a mode with its origin.
 type peerMode struct {
 	mode tlsMode
-	of   *peerAuthentication // nil: nothing does, and it is PERMISSIVE
-	// port: it is said of the port.
+	of   *peerAuthentication // nil if no policy sets the mode, which then is PERMISSIVE
+	// port is set if the mode is for the port.
 	port bool
 }
 
-// say makes the mode the one that a policy says, if it does.
+// say sets the mode to that of a policy, if the policy has one.
 func (m *peerMode) say(a *peerAuthentication, said *security.PeerAuthentication_MutualTLS, port bool) {
 	if mode := modeOf(said, unset); mode != unset {
 		*m = peerMode{mode, a, port}
 	}
 }
 
-// namespaceMode returns the mode of the workloads of a namespace that no policy selects: that of
-// the oldest policy of the namespace, else of the oldest of the root namespace.
+// namespaceMode returns the mode of the workloads in a namespace that no policy selects. It comes
+// from the oldest policy of the namespace, or else from the oldest policy of the root namespace.
 func (x *index) namespaceMode(namespace string) peerMode {
 	m := peerMode{mode: permissive}
 	root := x.settings.rootNamespace()
@@ -94,7 +95,7 @@ func (x *index) namespaceMode(namespace string) peerMode {
 		for _, a := range x.peers.in(ns) {
 			if !a.selective() {
 				m.say(a, a.spec.GetMtls(), false)
-				break // the oldest of a level counts, also one that says nothing (S21)
+				break // only the oldest policy of a level counts, even if it is UNSET (S21)
 			}
 		}
 		if namespace == root {
@@ -104,8 +105,8 @@ func (x *index) namespaceMode(namespace string) peerMode {
 	return m
 }
 
-// peerPolicyOf returns the policy that selects workloads of a namespace with some labels; nil: none. Those of the
-// root namespace select none (S20).
+// peerPolicyOf returns the policy that selects workloads of a namespace with some labels, or nil.
+// Policies of the root namespace select none (S20).
 func (x *index) peerPolicyOf(namespace string, labels registry.Labels) *peerAuthentication {
 	if namespace == x.settings.rootNamespace() {
 		return nil
@@ -118,7 +119,7 @@ func (x *index) peerPolicyOf(namespace string, labels registry.Labels) *peerAuth
 	return nil
 }
 
-// peerMode returns the mode of a port of a workload, which is never UNSET.
+// peerMode returns the mode of a port of a workload. It is never UNSET.
 func (x *index) peerMode(namespace string, labels registry.Labels, port uint32) peerMode {
 	m := x.namespaceMode(namespace)
 	if a := x.peerPolicyOf(namespace, labels); a != nil {
@@ -128,7 +129,7 @@ func (x *index) peerMode(namespace string, labels registry.Labels, port uint32) 
 	return m
 }
 
-// modes yields the modes that workloads of a namespace can have.
+// modes returns the modes that workloads of a namespace can have.
 func (x *index) modes(namespace string) (out []tlsMode) {
 	general := x.namespaceMode(namespace).mode
 	out = append(out, general)

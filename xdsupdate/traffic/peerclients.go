@@ -11,23 +11,24 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// What clients make of PeerAuthentications: with a workload that is not to take mutual TLS they speak
-// plain text.
+// Sidecars and gateways follow PeerAuthentications as clients: they use plain text for workloads
+// that must not accept mutual TLS.
 
-// someDisabled reports whether workloads of a namespace take no mutual TLS.
+// someDisabled reports whether some workloads of a namespace do not accept mutual TLS.
 func (x *index) someDisabled(namespace string) bool {
 	return x.hasPeers() && slices.Contains(x.modes(namespace), disable)
 }
 
-// allDisabled reports whether no workload of a namespace takes mutual TLS (S30).
+// allDisabled reports whether no workload of a namespace accepts mutual TLS (S30).
 func (x *index) allDisabled(namespace string) bool {
 	return x.hasPeers() && !slices.ContainsFunc(x.modes(namespace), func(m tlsMode) bool { return m != disable })
 }
 
 func (x *index) hasPeers() bool { return x.peers.Len() > 0 }
 
-// takesPlaintext returns what reports of the endpoints of a service whether they take no mutual TLS by a
-// PeerAuthentication; nil: of none. A DestinationRule that says what TLS clients speak counts more (S32).
+// takesPlaintext returns a predicate for the endpoints of a service that do not accept mutual TLS
+// because of a PeerAuthentication. It is nil if there are none. TLS settings of a DestinationRule
+// take precedence (S32).
 func (x *index) takesPlaintext(u *envoy.Upstream, endpoints *xdsupdate.ServiceEndpoints) func(*registry.Endpoint) bool {
 	svc := u.Service
 	if !x.hasPeers() || u.Policy.GetTls() != nil || !x.someDisabled(svc.Attributes.Namespace) && (!endpoints.Foreign() || !x.anyDisabled()) {
@@ -39,7 +40,7 @@ func (x *index) takesPlaintext(u *envoy.Upstream, endpoints *xdsupdate.ServiceEn
 	}
 }
 
-// anyDisabled reports whether workloads of some namespace take no mutual TLS.
+// anyDisabled reports whether some workloads in any namespace do not accept mutual TLS.
 func (x *index) anyDisabled() bool {
 	for namespace := range x.peers.All() {
 		if x.someDisabled(namespace) {
@@ -49,13 +50,14 @@ func (x *index) anyDisabled() bool {
 	return false
 }
 
-// takesMutualTLS reports whether clusters of a service have to be ready for mutual TLS.
+// takesMutualTLS reports whether clusters of a service have to support mutual TLS.
 func (x *index) takesMutualTLS(svc *registry.Service, endpoints *xdsupdate.ServiceEndpoints) bool {
 	return endpoints.MutualTLS() && (endpoints.Foreign() || !x.allDisabled(svc.Attributes.Namespace))
 }
 
-// peers adds what changed PeerAuthentications make a difference in: the listeners of gRPC servers, and, if
-// some workloads take no mutual TLS before or after, the clusters and assignments of their services.
+// peers adds the resources that changed PeerAuthentications influence: the listeners of gRPC
+// servers and, if some workloads do not accept mutual TLS before or after the push, the clusters
+// and load assignments of their services.
 func (c *affected) peers(changed ...*peerAuthentication) {
 	root := c.after.settings.rootNamespace()
 	for _, a := range changed {
@@ -76,8 +78,8 @@ func (c *affected) peers(changed ...*peerAuthentication) {
 	}
 }
 
-// peersOf reports whether endpoints of a service can be of a namespace in which some workloads
-// take no mutual TLS, before or after.
+// peersOf reports whether endpoints of a service may be in a namespace where some workloads do not
+// accept mutual TLS before or after the push.
 func (c *affected) peersOf(svc *registry.Service, namespace string, everywhere bool) bool {
 	own := svc.Attributes.Namespace
 	return slices.ContainsFunc(c.states(), func(st *state) bool {

@@ -9,49 +9,50 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// role says what a client does with what it is sent.
+// role is the way a client uses its resources.
 type role uint8
 
 const (
-	// sidecarProxy is an Envoy beside a workload, whose outbound side is configured.
+	// sidecarProxy is an Envoy next to a workload. Only its outbound side is configured.
 	sidecarProxy role = iota
 	// router is an Envoy that serves as a gateway.
 	router
-	// grpcClient is a gRPC library that speaks xDS itself.
+	// grpcClient is a gRPC library that implements xDS. It may also be a server.
 	grpcClient
 )
 
-// proxy is what makes a difference in a client. It is immutable.
+// proxy contains the properties of a client that influence its resources. It is immutable.
 type proxy struct {
 	role      role
 	namespace string
 	cluster   registry.ClusterID
-	// labels include those of its topology: region, zone, subzone, network, cluster.
+	// labels include the topology labels: region, zone, subzone, network, cluster.
 	labels registry.Labels
 	// locality is "region/zone/subzone".
 	locality string
 	network  string
-	// addresses are the unspecified address of each family that it has addresses of.
+	// addresses are the unspecified addresses of the proxy's IP families.
 	addresses []string
-	// allocated: it knows automatically allocated addresses of services.
+	// allocated is set if the proxy can resolve automatically allocated service addresses.
 	allocated bool
-	// config is how it says that it is configured; nil: as the mesh says.
+	// config is the proxy's own ProxyConfig. It is nil if the mesh configuration applies.
 	config *meshconfig.ProxyConfig
-	// targetPorts are, for a router, the ports on which it listens for the ports of
-	// the services that it is an endpoint of.
+	// targetPorts are a router's listening ports for the ports of the services that it is an
+	// endpoint of.
 	targetPorts targetPorts
-	// server are, for a gRPC client at whose addresses there are workloads of its namespace, these
-	// addresses in their canonical form: it may be a server, too.
+	// server lists the canonical addresses of a gRPC client if its namespace has workloads at some
+	// of them, because the client may then be a server, too.
 	server []string
-	// node: the client is grpc-js, whose servers know less of connections. It is set for servers only.
+	// node is set if a gRPC server uses grpc-js, whose servers know fewer properties of
+	// connections.
 	node bool
-	// services are, for a router, the hosts in lower case of the services that it is an endpoint of.
+	// services are the hosts, in lower case, of the services that a router is an endpoint of.
 	services []string
-	// leaving is set while a resource is made for a client that refuses it.
+	// leaving is set while a resource is built for a client that rejects it.
 	leaving *leaving
 }
 
-// client returns the kind of client that the proxy is.
+// client returns the proxy's kind of client.
 func (p *proxy) client() envoy.Client {
 	if p.role == grpcClient {
 		return envoy.ForGRPC

@@ -9,9 +9,8 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 )
 
-// proxyConfigOf returns what a node says in its metadata of how it is configured
-// (PROXY_CONFIG), as far as it makes a difference, encoded; "": it says nothing, or
-// what cannot be understood.
+// proxyConfigOf returns the encoded ProxyConfig of a node's metadata (PROXY_CONFIG), restricted to
+// the fields that have an effect. It is empty if there is no valid ProxyConfig.
 func proxyConfigOf(node *core.Node) string {
 	given := node.GetMetadata().GetFields()["PROXY_CONFIG"].GetStructValue()
 	if given == nil {
@@ -36,10 +35,10 @@ func proxyConfigOf(node *core.Node) string {
 	return proxyConfigMark + string(encoded)
 }
 
-// proxyConfigMark tells an empty configuration from none.
+// proxyConfigMark distinguishes an empty configuration from none.
 const proxyConfigMark = "="
 
-// parseProxyConfig is the inverse of proxyConfigOf; nil for "".
+// parseProxyConfig is the inverse of proxyConfigOf. It returns nil for "".
 func parseProxyConfig(encoded string) *meshconfig.ProxyConfig {
 	if encoded == "" {
 		return nil
@@ -51,8 +50,7 @@ func parseProxyConfig(encoded string) *meshconfig.ProxyConfig {
 	return &out
 }
 
-// configOf returns how a proxy is configured: as it says, or else, as a whole, as the
-// mesh does.
+// configOf returns the ProxyConfig of a proxy: its own as a whole, or else the mesh default.
 func (s *settings) configOf(p *proxy) *meshconfig.ProxyConfig {
 	if p.config != nil {
 		return p.config
@@ -60,7 +58,7 @@ func (s *settings) configOf(p *proxy) *meshconfig.ProxyConfig {
 	return s.mesh.GetDefaultConfig()
 }
 
-// meshOf returns the mesh as it is for the connection managers of a proxy.
+// meshOf returns the mesh configuration for the connection managers of a proxy.
 func (s *settings) meshOf(p *proxy) *meshconfig.MeshConfig {
 	return &meshconfig.MeshConfig{DefaultConfig: s.configOf(p), PathNormalization: s.mesh.GetPathNormalization()}
 }

@@ -12,28 +12,30 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// servers knows which gRPC clients may be servers: those at whose address there is a workload of their
-// namespace. It says when others are.
+// servers tracks the gRPC clients that may be servers, because their namespace has a workload at
+// one of their addresses. It reports changes of this set.
 type servers struct {
-	// last returns what was provided last.
+	// last returns the result of the last push.
 	last func() *provided
 
 	mu sync.Mutex
-	// asked are the places of the clients that were asked for, and whether there was a workload: one that
-	// has gone does not change the group, so that the client keeps its view, and is told that its listeners
-	// have gone. They are forgotten at most when a regrouping asks for those that are connected again;
-	// limit is of how many that is due.
+	// asked are the places of the clients that were looked up, with the result. A workload that is
+	// deleted does not change the group, so that the client keeps its view and learns that its
+	// listeners are deleted. If there are too many places, they are all forgotten, and a regrouping
+	// of the connected clients looks them up again. limit is the number of places that leads to
+	// this.
 	asked map[workloadPlace]bool
 	limit int
 }
 
-// workloadPlace is an address in its canonical form, in a namespace.
+// workloadPlace is a canonical address in a namespace.
 type workloadPlace struct{ namespace, address string }
 
-// leastAsked is how many places are remembered without looking whether clients are still there.
+// leastAsked is the minimum number of places that leads to forgetting them.
 const leastAsked limit.Size = 4096
 
-// of returns the addresses of a client, in their canonical form, if there are workloads at some of them, else none.
+// of returns the canonical addresses of a client if there are workloads at some of them, or else
+// none.
 func (s *servers) of(namespace string, addresses []string) []string {
 	var canonical []string
 	s.mu.Lock()
@@ -52,7 +54,8 @@ func (s *servers) of(namespace string, addresses []string) []string {
 	s.mu.Unlock()
 	slices.Sort(canonical)
 	canonical = slices.Compact(canonical)
-	// What comes now is seen: the places are known before this is read, and read after that is written.
+	// No workload is missed: the places are recorded before this read, and appeared reads them
+	// after the state is stored.
 	last := s.last()
 	if !known && (last == nil || len(last.state.workloads.at(namespace, canonical)) == 0) {
 		return nil
@@ -67,8 +70,9 @@ func (s *servers) of(namespace string, addresses []string) []string {
 	return canonical
 }
 
-// appeared reports whether the clients have to be asked again after a difference, nil for everything:
-// workloads have come to one of them, or more are remembered than may be there.
+// appeared reports whether clients must be regrouped after a difference, because a workload has
+// appeared at a client's address or because the places are forgotten. A nil difference stands for a
+// complete change.
 func (s *servers) appeared(d *difference) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +95,7 @@ func (s *servers) appeared(d *difference) bool {
 	return false
 }
 
-// changedPlaces returns the places of workloads that a difference is about.
+// changedPlaces returns the places of workloads in a difference.
 func (s *servers) changedPlaces(d *difference) map[workloadPlace]struct{} {
 	out := make(map[workloadPlace]struct{})
 	for _, host := range slices.Concat(d.endpoints, d.services) {
@@ -102,7 +106,8 @@ func (s *servers) changedPlaces(d *difference) map[workloadPlace]struct{} {
 	return out
 }
 
-// addPlaces adds those of the endpoints of a service that have changed, or all if the service has.
+// addPlaces adds the places of changed endpoints of a service, or of all its endpoints if the
+// service has changed.
 func addPlaces(places map[workloadPlace]struct{}, d *difference, svc *registry.Service) {
 	namespace := svc.Attributes.Namespace
 	add := func(e *registry.Endpoint) {
@@ -125,19 +130,20 @@ func addPlaces(places map[workloadPlace]struct{}, d *difference, svc *registry.S
 	}
 }
 
-// serverListeners adds the listeners of some gRPC servers of a namespace; "": of all.
+// serverListeners adds the listeners of the gRPC servers in a namespace that of accepts. An empty
+// namespace stands for all.
 func (c *affected) serverListeners(namespace string, of func(p *proxy) bool) {
 	c.affect(namespace, envoy.ListenerType, func(p *proxy) bool { return len(p.server) > 0 && of(p) })
 }
 
-// selectsServer reports whether a policy is for a server, before or after.
+// selectsServer reports whether a policy selects a server before or after the push.
 func (c *affected) selectsServer(a *authorizationPolicy, p *proxy) bool {
 	return slices.ContainsFunc([]*state{c.before, c.after}, func(st *state) bool {
 		return slices.ContainsFunc(labelsOf(st.workloads.at(p.namespace, p.server)), a.selects)
 	})
 }
 
-// serverWorkloads adds the listeners of gRPC servers whose workloads have changed.
+// serverWorkloads adds the listeners of gRPC servers with changed workloads.
 func (c *affected) serverWorkloads() {
 	if c.servers.none() {
 		return
@@ -157,7 +163,7 @@ func (c *affected) serverWorkloads() {
 	}
 }
 
-// none reports whether no gRPC client was asked for.
+// none reports whether no gRPC client was looked up.
 func (s *servers) none() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,33 +11,33 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// workloads finds the endpoints that services of a namespace have at an address. It is of one world; what it
-// has computed for the one before is used where that is the same. Namespaces that nobody asked for cost nothing.
+// workloads indexes the endpoints of services by namespace and address, for one world. It reuses
+// unchanged results of the previous world. Namespaces are indexed on demand.
 type workloads struct {
 	world world
 
 	mu sync.Mutex
-	// before are the lists of a former world. services: the services are others.
+	// before are the lists of earlier worlds. services is set if services have changed since.
 	before   map[string][]*serviceWorkloads
 	services bool
 	lists    map[string][]*serviceWorkloads
 }
 
-// serviceWorkloads are the endpoints of a service by address in its canonical form. It is immutable.
+// serviceWorkloads are the endpoints of a service by canonical address. It is immutable.
 type serviceWorkloads struct {
 	service   *registry.Service
 	endpoints *xdsupdate.ServiceEndpoints
 	byAddress map[string][]*registry.Endpoint
 }
 
-// workload is an endpoint of a service.
+// workload is an endpoint with its service.
 type workload struct {
 	service  *registry.Service
 	endpoint *registry.Endpoint
 }
 
-// newWorkloads returns those of a world that follows on another one, whose are given, nil for the
-// first; services: they are not the same.
+// newWorkloads returns the workloads of a world, based on the previous ones, which may be nil. The
+// argument services says that services have changed.
 func newWorkloads(before *workloads, w world, services bool) *workloads {
 	out := &workloads{world: w, lists: make(map[string][]*serviceWorkloads), services: services}
 	if before == nil {
@@ -47,7 +47,7 @@ func newWorkloads(before *workloads, w world, services bool) *workloads {
 	defer before.mu.Unlock()
 	out.before = maps.Clone(before.lists)
 	for namespace, list := range before.before {
-		// What was not asked for since may have other services.
+		// Lists that were not requested since then are only valid if services have not changed.
 		if _, newer := out.before[namespace]; !newer && !before.services {
 			out.before[namespace] = list
 		}
@@ -55,8 +55,8 @@ func newWorkloads(before *workloads, w world, services bool) *workloads {
 	return out
 }
 
-// at returns the workloads of a namespace at some addresses in their canonical form, in the order of
-// precedence of the services.
+// at returns the workloads of a namespace at some canonical addresses, in the order of precedence
+// of their services.
 func (x *workloads) at(namespace string, addresses []string) (out []workload) {
 	for _, s := range x.in(namespace) {
 		for _, a := range addresses {
@@ -106,7 +106,7 @@ func servicesIn(w world, namespace string) (out []*registry.Service) {
 	return out
 }
 
-// of returns the workloads of a service, those from before if they are the same.
+// of returns the workloads of a service, reused from before if its endpoints are unchanged.
 func (x *workloads) of(svc *registry.Service, before []*serviceWorkloads) *serviceWorkloads {
 	endpoints := x.world.endpoints(svc.Hostname, svc.Attributes.Namespace)
 	i := slices.IndexFunc(before, func(s *serviceWorkloads) bool { return s.service == svc })
