@@ -15,25 +15,27 @@ import (
 	"time"
 )
 
-// KeyFetcher fetches the keys that verify tokens from where RequestAuthentications say that they are published. Whoever may
-// write a RequestAuthentication chooses the URI: a fetcher decides what this process connects to.
+// KeyFetcher fetches the keys of token issuers. Users who may write RequestAuthentications choose
+// the URIs, so the fetcher has to decide which hosts this process connects to.
 type KeyFetcher interface {
-	// Fetch returns what is at a URI: a JSON Web Key Set, or the OpenID configuration of an issuer. It is called from several goroutines
-	// at a time, and must return when ctx ends, which has the timeout of the rule, by default 5 seconds. What
-	// is longer than Limits.KeyBytes is not used.
+	// Fetch returns the content of a URI: a JSON Web Key Set, or the OpenID configuration of an
+	// issuer. It may be called concurrently, and must return when ctx is done. The context has the
+	// timeout of the rule, by default 5 seconds. A result of more than Limits.KeyBytes is
+	// discarded.
 	Fetch(ctx context.Context, uri string) ([]byte, error)
 }
 
-// HTTPKeyFetcher fetches keys by HTTP GET. The zero value works. It follows up to 3 redirects, never from HTTPS
-// to HTTP, and uses no proxy. Servers of HTTPS have to have certificates of the authorities of the system.
+// HTTPKeyFetcher fetches keys by HTTP GET. The zero value works. It follows up to 3 redirects,
+// never from HTTPS to HTTP, and ignores proxy settings. HTTPS servers need certificates of the
+// system's authorities.
 type HTTPKeyFetcher struct {
-	// Client makes the requests; nil: one as described above.
+	// Client makes the requests. Nil stands for DefaultClient.
 	Client *http.Client
-	// Blocked are addresses that the default client connects to neither directly nor after a redirect, like
-	// Istio's PILOT_BLOCKED_CIDRS_IN_JWKS_URIS. Link-local addresses, at which clouds serve the credentials of
-	// machines, are always blocked.
+	// Blocked lists addresses that the default client never connects to, directly or after a
+	// redirect, like Istio's PILOT_BLOCKED_CIDRS_IN_JWKS_URIS. Link-local addresses, where clouds
+	// serve the credentials of machines, are always blocked.
 	Blocked []netip.Prefix
-	// MaxBytes is how much is read of an answer; 0: the default of Limits.KeyBytes.
+	// MaxBytes limits the size of a response. 0 stands for the default of Limits.KeyBytes.
 	MaxBytes int64
 }
 
@@ -43,7 +45,7 @@ const (
 	keyHandshakePeriod = 5 * time.Second
 )
 
-// Fetch implements KeyFetcher. An answer with another status than 200 is an error.
+// Fetch implements KeyFetcher. Statuses other than 200 are errors.
 func (f HTTPKeyFetcher) Fetch(ctx context.Context, uri string) ([]byte, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, uri, nil)
 	if err != nil {
@@ -76,8 +78,9 @@ func (f HTTPKeyFetcher) Fetch(ctx context.Context, uri string) ([]byte, error) {
 	return data, nil
 }
 
-// DefaultClient returns the client that is used without Client, for hosts that change something of it, such as
-// the authorities or what it connects to. It keeps no connection: keys are fetched every few minutes.
+// DefaultClient returns the client that Fetch uses if Client is nil. Hosts may modify it, for
+// example its authorities or its dialer. It does not keep connections open, because keys are
+// fetched rarely.
 func (f HTTPKeyFetcher) DefaultClient() *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -96,7 +99,7 @@ func (f HTTPKeyFetcher) DefaultClient() *http.Client {
 	}
 }
 
-// control is called with each address before a connection to it, after names were resolved.
+// control checks each address before a connection, after names are resolved.
 func (f HTTPKeyFetcher) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/pilotkit/pilotkit/internal/loglimit"
 )
 
-// keyLog says which keys of tokens cannot be fetched.
+// keyLog logs failures to fetch token keys.
 type keyLog struct {
 	logger  *slog.Logger
 	limiter loglimit.Limiter
 }
 
-// newKeyLog returns a log that is written to a logger; nil discards.
+// newKeyLog returns a log that writes to a logger. Nil discards.
 func newKeyLog(logger *slog.Logger) *keyLog {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -26,7 +26,7 @@ func newKeyLog(logger *slog.Logger) *keyLog {
 	return &keyLog{logger: logger}
 }
 
-// outcome logs what became of an attempt to fetch keys, with the first of the objects that use them.
+// outcome logs the result of a fetch, with the first object that uses the keys.
 func (l *keyLog) outcome(o keyset.Outcome[configstore.ConfigKey]) {
 	first := slices.MinFunc(o.Users, func(a, b configstore.ConfigKey) int {
 		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))

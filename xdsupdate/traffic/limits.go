@@ -14,71 +14,72 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// Limits bound what one object adds to what clients are sent. A short object can make a
-// long resource: the matches of a rule that delegates are multiplied with those of the
-// delegate, each match repeats all destinations of its rule, each host of a Gateway's
-// server the routes of a wildcard, each service the subsets of one. What is over a limit
-// is left out and reported like everything that is left out (Policies.Ineffective, the
-// log of the server): requests fail with 500 where there are routes for them. Other
-// objects are served as without it. Where several objects share a resource and do not fit, the
-// namespace that has the most loses first, and of its objects the newest: what a namespace has within
-// its share, the limit divided by the number of namespaces, stays whatever others have. Of two that are
-// equally old the order is that of their names.
+// Limits bound the contribution of each object to the resources of clients. A small object can lead
+// to large resources: the matches of a delegating rule are multiplied by the delegate's matches,
+// each match repeats all destinations of its rule, each host of a Gateway server repeats the routes
+// of a wildcard, and each service repeats the subsets of a wildcard DestinationRule.
 //
-// A limit of 0 has its default, a negative one is none.
+// A part that exceeds a limit is left out and reported like all parts that are left out
+// (Policies.Ineffective, the server's log). Requests for left-out routes fail with 500. Other
+// objects are not affected. If several objects share a resource and do not fit together, the
+// namespace with the largest total loses first, and its newest objects lose first. Objects of equal
+// age are ordered by name. The share of a namespace is the limit divided by the number of
+// namespaces. Objects within the share are always served, regardless of other namespaces.
+//
+// A limit of 0 stands for its default, and a negative limit for none.
 type Limits struct {
-	// Matches is how many matches a VirtualService has with those of its delegates, each
-	// counted with each of the rule that delegates to it. A rule with which they are more
-	// fails. The default is 10,000; Istio's documentation advises to stay below 1,000.
+	// Matches is the maximum number of matches of a VirtualService, including its delegates. A
+	// delegate's matches count once for each match of the delegating rule. A rule that exceeds the
+	// limit fails its requests. The default is 10,000. Istio's documentation recommends fewer than
+	// 1,000.
 	Matches int
-	// Routes is how many routes a virtual host has: a proxy tries one after the other for
-	// each request. The default is 10,000.
+	// Routes is the maximum number of routes in a virtual host, because a proxy tries them one
+	// after the other for each request. The default is 10,000.
 	Routes int
-	// RouteBytes is how many bytes the routes of a VirtualService have, encoded, in one
-	// virtual host. Regular expressions count with their programs too, here and in the next
-	// two limits: a byte for each instruction, of which an Envoy makes 32. The default is 3 MiB: what gRPC clients take in one response is 4 MiB,
-	// and they have routes of one service, which are those of one VirtualService, in a
-	// route configuration.
+	// RouteBytes is the maximum encoded size of a VirtualService's routes in one virtual host. Here
+	// and in the next two limits, a regular expression also counts one byte for each instruction of
+	// its program, although an instruction takes 32 bytes in an Envoy. The default is 3 MiB,
+	// because gRPC clients accept 4 MiB in one response, and their route configurations contain the
+	// routes of one service, and so of one VirtualService.
 	RouteBytes int
-	// RepeatedBytes is how many bytes a client is sent of one object that many resources
-	// or virtual hosts repeat: the routes of a VirtualService in each virtual host, on
-	// each port of a service and by each server of a Gateway, and the policy of a
-	// DestinationRule in each cluster. Route configurations of a single service, which gRPC
-	// clients ask for by name, count each by itself. The default is 16 MiB, which is a retry
-	// policy for all of 20,000 services.
+	// RepeatedBytes is the maximum size of all copies of one object's contribution that a client
+	// receives: the routes of a VirtualService in each virtual host, on each port of a service and
+	// for each Gateway server, and the policy of a DestinationRule in each cluster. Route
+	// configurations of a single service, which gRPC clients subscribe to by name, are counted
+	// separately. The default is 16 MiB, which suffices for a retry policy for 20,000 services.
 	RepeatedBytes int
-	// SharedBytes is how many bytes all VirtualServices together have in one route
-	// configuration. The default is 32 MiB, 3 KiB for each of 10,000 hosts. Only Envoys
-	// share route configurations, and they set no limit to what they receive. A client of
-	// another kind, whose gRPC has a limit of 4 MiB, needs a lower one here, or a higher one
-	// there.
+	// SharedBytes is the maximum size of all VirtualServices together in one route configuration.
+	// The default is 32 MiB, or 3 KiB for each of 10,000 hosts. Only Envoys share route
+	// configurations, and they accept responses of any size. Other clients whose gRPC limits
+	// messages to 4 MiB need a lower limit here, or a higher one there.
 	SharedBytes int
-	// VirtualHosts is how many virtual hosts VirtualServices make in one route
-	// configuration, without those of services. The default is 50,000.
+	// VirtualHosts is the maximum number of virtual hosts that VirtualServices contribute to one
+	// route configuration, in addition to the virtual hosts of services. The default is 50,000.
 	VirtualHosts int
-	// Clusters is how many clusters the subsets of the DestinationRules of a namespace for
-	// one host have: for each port of each service that the host covers. Envoys keep
-	// statistics for each cluster. The default is 10,000.
+	// Clusters is the maximum number of clusters for the subsets of a namespace's DestinationRules
+	// for one host, counting each port of each service that the host covers. Envoys keep statistics
+	// for each cluster. The default is 10,000.
 	Clusters int
-	// HashEntries is how many entries the rings and tables have, by which the requests to
-	// the clusters of the DestinationRules of a namespace for one host are hashed: of each
-	// port and subset of each service that the host covers, for each priority that the
-	// policy can make. An entry is of 48 bytes in an Envoy. The requests to services beyond the shares
-	// of their namespaces are not hashed if it would be more. The default is 4 Mi, which is the default
-	// ring, of 1,024 entries, for 4,096 clusters.
+	// HashEntries is the maximum number of entries in the consistent hash rings and tables of a
+	// namespace's DestinationRules for one host, counting each port and subset of each service that
+	// the host covers, and each priority that the policy can create. An entry takes 48 bytes in an
+	// Envoy. Requests to services beyond the shares of their namespaces are not hashed. The default
+	// is 4 Mi, which suffices for default rings of 1,024 entries in 4,096 clusters.
 	HashEntries int
-	// FilterChains is how many filter chains all AUTO_PASSTHROUGH servers of a Gateway have:
-	// each has one for each port, and subset, of the services that its hosts cover. It is
-	// also how many matches of server names and ranges a listener has, if some TCP or TLS
-	// route is for destinationSubnets: each range repeats all matches of the listener. The
-	// VirtualServices with which they are more are left out. The default is 100,000.
+	// FilterChains is the maximum number of filter chains of all AUTO_PASSTHROUGH servers of a
+	// Gateway. Each server has one for each port and subset of the services that its hosts cover.
+	// It is also the maximum number of matches of server names and ranges in a listener if some TCP
+	// or TLS route has destinationSubnets, because each range repeats all matches of the listener.
+	// VirtualServices that exceed it are left out. The default is 100,000.
 	FilterChains int
-	// Imports is how many services the egress listeners of a Sidecar import, each service
-	// counted for each of the listeners. A listener with which they are more fails all
-	// requests. The default is 200,000.
+	// Imports is the maximum number of services that the egress listeners of a Sidecar import. A
+	// service counts once for each listener that imports it. The newest services of a listener that
+	// exceeds the limit are not imported. The first listener is not limited. The default is
+	// 200,000.
 	Imports int
-	// KeyBytes is how many bytes are fetched for one JSON Web Key Set: Envoys are sent it in each filter chain. Of a larger one
-	// none is used, and no token of its issuer is valid. The default is 128 KiB.
+	// KeyBytes is the maximum size of a fetched JSON Web Key Set, because Envoys receive it in each
+	// filter chain. A larger set is not used, so that no token of its issuer is valid. The default
+	// is 128 KiB.
 	KeyBytes int
 }
 
@@ -111,14 +112,14 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// exceeds reports whether a number is over a limit; 0 is none.
+// exceeds reports whether a number exceeds a limit. The limit 0 stands for none.
 func exceeds(n, limit int) bool { return limit > 0 && n > limit }
 
 func tooManyMatches(limit int) error {
 	return fmt.Errorf("with those of the delegate there are more than %d matches", limit)
 }
 
-// failingRule answers what a rule matches with 500.
+// failingRule returns a rule that answers the requests of another rule with 500.
 func failingRule(r *networking.HTTPRoute) *networking.HTTPRoute {
 	return &networking.HTTPRoute{
 		Name: r.GetName(), Match: r.GetMatch(),
@@ -126,8 +127,8 @@ func failingRule(r *networking.HTTPRoute) *networking.HTTPRoute {
 	}
 }
 
-// sizeOf returns how many bytes routes have in a virtual host, with the programs of their
-// regular expressions.
+// sizeOf returns the encoded size of routes in a virtual host, plus the size of their regular
+// expression programs.
 func sizeOf(routes []*routev3.Route) int {
 	n := 0
 	for _, r := range routes {
@@ -137,12 +138,12 @@ func sizeOf(routes []*routev3.Route) int {
 	return n
 }
 
-// rulePlace says where a rule comes from.
+// rulePlace is the origin of a rule.
 type rulePlace struct {
-	// at is the position among the VirtualService's own rules.
+	// at is the position of the rule among the VirtualService's own rules.
 	at int
-	// delegate is whose rule it is; nil: the VirtualService's.
+	// delegate is the delegate that contains the rule. It is nil if the VirtualService itself does.
 	delegate *virtualService
-	// failing: it is in the place of rules that are over a limit.
+	// failing is set if the rule replaces rules that exceed a limit.
 	failing bool
 }

@@ -18,61 +18,63 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// Options for New. The zero value works.
+// Options configures New. The zero value works.
 type Options struct {
-	// Mesh is Istio's mesh configuration. What it leaves out has Istio's defaults;
-	// nil: all of it. It must not be modified afterwards. serviceentry.MeshOf makes the
-	// settings of that registry of the same one.
+	// Mesh is Istio's mesh configuration. Unset fields have Istio's defaults. Nil stands for all
+	// defaults. It must not be modified afterwards. serviceentry.MeshOf derives that registry's
+	// settings from the same configuration.
 	Mesh *meshconfig.MeshConfig
-	// Domain ends the names of services that objects name in short: "cart" in the
-	// namespace shop is "cart.shop.svc.DOMAIN". It has to be that of the registries, such
-	// as kube.Options.DomainSuffix. Default: "cluster.local".
+	// Domain is the suffix of short service names: "cart" in the namespace shop is
+	// "cart.shop.svc.DOMAIN". It must be the registries' domain, such as kube.Options.DomainSuffix.
+	// The default is "cluster.local".
 	Domain string
-	// Networks are Istio's mesh networks: which networks there are, and the gateways
-	// through which they are reached. Nil: every endpoint is reached directly.
+	// Networks are Istio's mesh networks and the gateways that connect them. Nil means that every
+	// endpoint is reached directly.
 	Networks *meshconfig.MeshNetworks
-	// FilterGatewayClusters: gateways have clusters only of services that the routes
-	// of their VirtualServices use (Istio's PILOT_FILTER_GATEWAY_CLUSTER_CONFIG).
-	// By default they have those of all services that they see.
+	// FilterGatewayClusters restricts the clusters of gateways to services that their
+	// VirtualServices route to (Istio's PILOT_FILTER_GATEWAY_CLUSTER_CONFIG). By default gateways
+	// have the clusters of all visible services.
 	FilterGatewayClusters bool
-	// OutliersForGRPC: gRPC clients have the outlier detection of DestinationRules,
-	// as far as they know one: an endpoint of which all calls within an interval
-	// failed, and at least as many as the rule has consecutive errors, is ejected. By
-	// default they have none (Istio 1.30).
+	// OutliersForGRPC enables the outlier detection of DestinationRules for gRPC clients, as far as
+	// they support it. An endpoint is ejected if all its calls within an interval fail, and at
+	// least as many calls as the rule's consecutive errors. By default gRPC clients have no outlier
+	// detection (Istio 1.30).
 	OutliersForGRPC bool
-	// UnixSockets is the directory, on the machines of gateways, in which servers of
-	// Gateways may listen on unix sockets ("bind: unix:///run/gateways/a.sock"), with what
-	// is below it. It is absolute, and nobody else's files are there: Envoy deletes the
-	// file that it finds at the path. By default there is none, and such servers are left
-	// out and reported; sockets of Linux' abstract namespace, "unix://@name", are no files
-	// and always allowed.
+	// UnixSockets is the directory on the gateways' machines where Gateway servers may listen on
+	// unix sockets ("bind: unix:///run/gateways/a.sock"), including its subdirectories. It must be
+	// absolute and contain no other files, because Envoy deletes an existing file at the path. By
+	// default there is no such directory, and servers on unix sockets are left out and reported.
+	// Sockets in Linux' abstract namespace, "unix://@name", are not files and always allowed.
 	UnixSockets string
-	// HTTP10: gateways serve requests by HTTP/1.0, if they have a Host header (Istio's
-	// PILOT_HTTP10). By default they answer them with 426.
+	// HTTP10 makes gateways accept HTTP/1.0 requests with a Host header (Istio's PILOT_HTTP10). By
+	// default gateways answer such requests with 426.
 	HTTP10 bool
-	// MultipleCustomProviders: the CUSTOM AuthorizationPolicies for one workload may name several
-	// providers, and each decides about what its policies match (Istio's
-	// ENABLE_MULTIPLE_CUSTOM_AUTHZ_PROVIDERS). By default what the policies of several match is refused.
+	// MultipleCustomProviders allows the CUSTOM AuthorizationPolicies of one workload to name
+	// several providers. Each provider decides about the requests that its policies match (Istio's
+	// ENABLE_MULTIPLE_CUSTOM_AUTHZ_PROVIDERS). By default, requests are denied if they match CUSTOM
+	// policies of a workload with several providers.
 	MultipleCustomProviders bool
-	// KeyFetcher fetches the keys that RequestAuthentications name by a URI (jwksUri), or by an issuer alone; nil:
-	// HTTPKeyFetcher. Only Policies.Run fetches.
+	// KeyFetcher fetches the keys of RequestAuthentications with a URI (jwksUri), or with an issuer
+	// alone. Nil stands for HTTPKeyFetcher. Only Policies.Run fetches keys.
 	KeyFetcher KeyFetcher
-	// KeyRefresh is how often keys are fetched again; 0: every 20 minutes, as Istio does.
+	// KeyRefresh is the interval between fetches of the same keys. 0 stands for 20 minutes, as in
+	// Istio.
 	KeyRefresh time.Duration
-	// Logger gets keys that cannot be fetched: at once, and then, as long as it is so, after 1, 2, 4 … 60 minutes; of all of
-	// them about a hundred a minute. Nil discards.
+	// Logger receives failures to fetch keys. A persistent failure is logged at once and then after
+	// 1, 2, 4 … 60 minutes. All failures together are limited to about a hundred messages a minute.
+	// Nil discards.
 	Logger *slog.Logger
-	// Limits bound what one object adds to what clients are sent.
+	// Limits bound the contribution of each object to the resources of clients.
 	Limits Limits
 }
 
-// defaultDomain is what Kubernetes calls a cluster's domain by default.
+// defaultDomain is the default cluster domain of Kubernetes.
 const defaultDomain = "cluster.local"
 
 // settings are the options with all defaults. They are immutable.
 type settings struct {
 	mesh *meshconfig.MeshConfig
-	// givenMesh is Options.Mesh: mesh without the defaults; nil if there is none.
+	// givenMesh is Options.Mesh without defaults, or nil.
 	givenMesh *meshconfig.MeshConfig
 	// domain is the DNS suffix of short names, in lower case.
 	domain                string
@@ -82,10 +84,10 @@ type settings struct {
 	outliersForGRPC       bool
 	http10                bool
 	multipleProviders     bool
-	// unixSockets is clean; empty: none.
+	// unixSockets is a canonical path. It is empty if there is no such directory.
 	unixSockets string
 	limits      Limits
-	// keys are set by New.
+	// keys is set by New.
 	keys *tokenKeys
 }
 
@@ -105,7 +107,7 @@ func newSettings(o Options) *settings {
 	return s
 }
 
-// networkGateways returns the gateways of networks that are given by address.
+// networkGateways returns the network gateways that are specified by address.
 func networkGateways(networks *meshconfig.MeshNetworks) []registry.NetworkGateway {
 	var out []registry.NetworkGateway
 	for name, n := range networks.GetNetworks() {
@@ -116,7 +118,7 @@ func networkGateways(networks *meshconfig.MeshNetworks) []registry.NetworkGatewa
 	return out
 }
 
-// defaultMesh is what Istio 1.30 assumes where a mesh configuration is silent.
+// defaultMesh returns the defaults of the mesh configuration (Istio 1.30).
 func defaultMesh() *meshconfig.MeshConfig {
 	return &meshconfig.MeshConfig{
 		RootNamespace:                  "istio-system",
@@ -134,8 +136,8 @@ func defaultMesh() *meshconfig.MeshConfig {
 	}
 }
 
-// override replaces each field of the defaults that a configuration sets: unlike
-// proto.Merge, lists and messages as a whole.
+// override replaces each field of the defaults that a configuration sets. Unlike proto.Merge, it
+// replaces lists and messages as a whole.
 func override(defaults, with *meshconfig.MeshConfig) {
 	for _, f := range setFields(with) {
 		defaults.ProtoReflect().Clear(f)

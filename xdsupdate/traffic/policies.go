@@ -15,52 +15,53 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// Policies makes the traffic kinds of a config store take effect in an ads server.
+// Policies provides the resources for Istio's traffic and security policies to an ads server.
 //
 //	policies := traffic.New(configs)
 //	server := ads.New(services, ads.Options{Providers: []ads.Provider{policies}})
 //
-// A host runs the store; changes reach the clients by way of the server's pushes. Where RequestAuthentications name keys
-// by URI or issuer the host has them fetched: see Run.
-// Policies belong to one server.
+// The host runs the store. Clients receive changes by pushes of the server. If
+// RequestAuthentications refer to keys by URI or issuer, the host also calls Run, which fetches the
+// keys. Policies belong to one server.
 type Policies struct {
 	settings *settings
 	store    configstore.ConfigStore
 	configs  *configfeed.Feed
-	// taken are the configs that have changed until the last Capture; nil: none. captures:
-	// the server calls it; else Provide takes them. Only pushes use both.
+	// taken are the configs that have changed until the last Capture, or nil. captures is set if
+	// the server calls Capture. Otherwise Provide takes the configs. Both fields are used only
+	// during pushes.
 	taken    map[configstore.ConfigKey]*configstore.Config
 	captures bool
-	// proxies returns what the server knows of proxies; nil: it does not say. It is set by
-	// Attach.
+	// proxies returns the server's status of its proxies. Attach sets it, and it is nil if the
+	// server has no such method.
 	proxies func() []ads.ProxyStatus
-	// keys are those of the labels that make a difference in a proxy.
+	// keys are the label keys that policies use.
 	keys    atomic.Pointer[map[string]struct{}]
 	targets targets
 	servers servers
 
 	mu      sync.Mutex
-	updater xdsupdate.XDSUpdater // since Attach
+	updater xdsupdate.XDSUpdater // set by Attach
 
-	// last is what was provided last; only Provide sets it.
+	// last is the result of the last Provide, which alone sets it.
 	last atomic.Pointer[provided]
 }
 
 var _ ads.Provider = (*Policies)(nil)
 
-// New returns the policies of a store, which may still be empty. It subscribes to it:
-// policies are what there is now, and what the store delivers from then on. Registries of
-// the same store see it in the same way, so that no push has the one without the other.
+// New returns the policies of a store, which may still be empty. It subscribes to the store: the
+// policies are the current content and all later changes. Registries of the same store see the same
+// content at the same time, so that no push contains a change in only one of them.
 //
-// What a push has depends on what the cache can do:
+// The consistency of a push depends on the interfaces of the cache:
 //
-//   - configstore.ListSubscriber, as the caches of memory, aggregate and kube: what was
-//     committed as one (configstore.BatchWriter) comes as one, whatever other handlers
-//     do. Through an aggregate that holds for the batches of each of its stores.
-//   - configstore.BatchSubscriber alone: the same for batches that are committed after
-//     New has returned. New lists one kind after the other, and the next
-//     pushes may have what was before it until the events that were due are delivered.
-//   - Neither: events count one by one.
+//   - configstore.ListSubscriber, as in the caches of memory, aggregate and kube: a batch
+//     (configstore.BatchWriter) is applied as a whole, regardless of other handlers. Through an
+//     aggregate, this holds for the batches of each store.
+//   - configstore.BatchSubscriber alone: the same holds for batches that are committed after New
+//     has returned. New lists the kinds one after the other, and the next pushes may contain older
+//     content until the pending events are delivered.
+//   - Neither: events are applied one by one.
 func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 	o := options.One("traffic.New", opts)
 	p := &Policies{settings: newSettings(o), store: configs}
@@ -74,7 +75,7 @@ func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 // Name implements ads.Provider.
 func (p *Policies) Name() string { return "traffic" }
 
-// Attach implements ads.Provider. It panics if there is a server already.
+// Attach implements ads.Provider. It panics if called twice.
 func (p *Policies) Attach(updater xdsupdate.XDSUpdater) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -87,7 +88,7 @@ func (p *Policies) Attach(updater xdsupdate.XDSUpdater) {
 	}
 }
 
-// requestPush asks the server for a push of what has changed.
+// requestPush requests a push for changed configs.
 func (p *Policies) requestPush(keys map[configstore.ConfigKey]struct{}) {
 	p.mu.Lock()
 	updater := p.updater
@@ -99,8 +100,8 @@ func (p *Policies) requestPush(keys map[configstore.ConfigKey]struct{}) {
 	}
 }
 
-// regroup makes the keys of labels what an index looks at, and reports whether
-// they are others than before.
+// regroup updates the label keys that policies use from an index. It reports whether they have
+// changed.
 func (p *Policies) regroup(x *index) bool {
 	if last := p.last.Load(); last != nil && last.state.index == x {
 		return false

@@ -13,24 +13,25 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// gatewayLabel names the Gateway of Kubernetes that a router belongs to.
+// gatewayLabel is the label of a router with the name of its Kubernetes Gateway.
 const gatewayLabel = "gateway.networking.k8s.io/gateway-name"
 
-// policyTarget is what a policy is for. It is immutable.
+// policyTarget selects the workloads that a policy applies to. It is immutable.
 type policyTarget struct {
 	selector registry.Labels
-	// targets are the objects that it is for; none: workloads, by the selector.
+	// targets are the targetRefs of the policy. Without any, the selector applies.
 	targets []*typev1beta1.PolicyTargetReference
 }
 
-// targeted are the kinds that say what they are for in the same fields.
+// targeted is implemented by the specs of policies with a selector and targetRefs.
 type targeted interface {
 	GetSelector() *typev1beta1.WorkloadSelector
 	GetTargetRef() *typev1beta1.PolicyTargetReference
 	GetTargetRefs() []*typev1beta1.PolicyTargetReference
 }
 
-// newPolicyTarget returns what the spec of a policy is for. If that cannot be read it is for all workloads that it can be for.
+// newPolicyTarget returns the target of a policy. If it is unreadable, the policy applies to all
+// workloads in its reach.
 func newPolicyTarget(spec targeted, unread []configstore.Violation) policyTarget {
 	if istio.SelectionUnread(unread) {
 		return policyTarget{}
@@ -43,13 +44,13 @@ func newPolicyTarget(spec targeted, unread []configstore.Violation) policyTarget
 	return out
 }
 
-// isGateway reports whether a reference is to a Gateway of Kubernetes.
+// isGateway reports whether a reference is to a Kubernetes Gateway.
 func isGateway(r *typev1beta1.PolicyTargetReference) bool {
 	return r.GetGroup() == "gateway.networking.k8s.io" && r.GetKind() == "Gateway"
 }
 
-// concerns reports whether the policy of a namespace counts for a proxy; root is the namespace whose policies
-// count everywhere.
+// concerns reports whether the policy of a namespace applies to a proxy. Policies of the namespace
+// root apply to all namespaces.
 func (t *policyTarget) concerns(namespace string, p *proxy, root string) bool {
 	if namespace != p.namespace && namespace != root {
 		return false
@@ -63,7 +64,7 @@ func (t *policyTarget) concerns(namespace string, p *proxy, root string) bool {
 	})
 }
 
-// labelKeys are those of the labels that it looks at.
+// labelKeys returns the keys of the labels that the target depends on.
 func (t *policyTarget) labelKeys() []string {
 	if len(t.targets) > 0 {
 		return []string{gatewayLabel}

@@ -19,21 +19,23 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// protection are the filters that policies put in front of all that a router serves: CUSTOM AuthorizationPolicies,
-// RequestAuthentications, AUDIT, DENY, ALLOW, in this order. It is immutable. Each filter chain repeats the filters.
+// protection contains the filters of policies for all filter chains of a router: CUSTOM
+// AuthorizationPolicies, RequestAuthentications, then AUDIT, DENY and ALLOW policies, in this
+// order. It is immutable. Each filter chain repeats the filters.
 type protection struct {
-	// http are for requests.
+	// http contains the HTTP filters.
 	http filters[*hcm.HttpFilter]
-	// tcp makes those for connections of which no request is known, once, if the router serves such connections; nil: none.
+	// tcp builds the network filters for connections without HTTP, once. It is nil if there are
+	// none.
 	tcp func() filters[*listenerv3.Filter]
-	// unverified makes the protection of servers that take certificates that nobody verifies, once: there nobody has an
-	// identity. Nil: there are no such servers.
+	// unverified builds the protection of servers that accept unverified client certificates, once.
+	// Their clients have no identity. It is nil if there are no such servers.
 	unverified func() *protection
-	// problems are why rules allow nothing, or deny everything, although they say something else.
+	// problems are the errors for rules that allow less, or deny more, than they specify.
 	problems []error
 }
 
-// connections returns the filters for connections of which no request is known.
+// connections returns the network filters for connections without HTTP.
 func (x *protection) connections() filters[*listenerv3.Filter] {
 	if x.tcp == nil {
 		return filters[*listenerv3.Filter]{}
@@ -93,14 +95,15 @@ func (st *state) protectionFor(p *proxy, unverified bool) *protection {
 	return out
 }
 
-// actionsInOrder is the order in which policies are asked.
+// actionsInOrder is the order of evaluation of policies.
 //
 //nolint:gochecknoglobals // never changed
 var actionsInOrder = [...]security.AuthorizationPolicy_Action{
 	security.AuthorizationPolicy_CUSTOM, security.AuthorizationPolicy_AUDIT, security.AuthorizationPolicy_DENY, security.AuthorizationPolicy_ALLOW,
 }
 
-// askedFirst returns the policies that count for a router, as "ACTION namespace/name", in the order in which they are asked.
+// askedFirst returns the policies that apply to a router, as "ACTION namespace/name", in the order
+// of evaluation.
 func (st *state) askedFirst(p *proxy) (out []string) {
 	policies := st.authorizationPoliciesOf(p)
 	for _, action := range actionsInOrder {
@@ -113,30 +116,30 @@ func (st *state) askedFirst(p *proxy) (out []string) {
 	return out
 }
 
-// protectionBuilder makes the protection of a router, or of a gRPC server.
+// protectionBuilder builds the protection of a router or of a gRPC server.
 type protectionBuilder struct {
 	*state
 	proxy *proxy
-	// unverified: as of rbac.Translator.
+	// unverified has the meaning of rbac.Translator.Unverified.
 	unverified bool
-	// policies are those that count, and of the objects that they are.
+	// policies are the policies that apply, and of are their objects.
 	policies []rbac.Policy
 	of       []*authorizationPolicy
 	// asked are the providers of CUSTOM policies, sorted by name.
 	asked []askedProvider
-	// http are the filters for requests, refused is why they cannot be sent.
+	// http are the HTTP filters. refused says why they cannot be sent.
 	http     []*hcm.HttpFilter
 	refused  error
 	problems []error
 }
 
-// askedProvider is a provider, and the policies that ask it.
+// askedProvider is a provider with the policies that ask it.
 type askedProvider struct {
 	rbac.Provider
 	policies []rbac.Policy
 }
 
-// translator returns that for requests.
+// translator returns the translator for a form of rules.
 func (b *protectionBuilder) translator(form rbac.Form) rbac.Translator {
 	return rbac.Translator{
 		Form: form, Trust: b.settings.trust(), Unverified: b.unverified, Check: checkOf(form),
@@ -153,7 +156,7 @@ func (b *protectionBuilder) problem(p rbac.Policy, field string, err error) {
 	b.problems = append(b.problems, leftOut(b.of[i].config, field, fmt.Errorf("%s: %w", what, err)))
 }
 
-// checkOf returns what says why those that check a form would refuse a part of a listener.
+// checkOf returns a function that validates a part of a listener for the clients of a form.
 func checkOf(form rbac.Form) func(proto.Message) error {
 	client := envoy.ForEnvoy
 	if form == rbac.GRPC || form == rbac.GRPCNode {
@@ -162,7 +165,8 @@ func checkOf(form rbac.Form) func(proto.Message) error {
 	return func(m proto.Message) error { return envoy.Check(client, m) }
 }
 
-// askProviders finds the providers of CUSTOM policies. One whose filter would be refused cannot be asked.
+// askProviders determines the providers of CUSTOM policies. A provider whose filter would be
+// rejected cannot be asked.
 func (b *protectionBuilder) askProviders() {
 	byProvider := make(map[string][]rbac.Policy)
 	for _, p := range b.policies {
@@ -188,7 +192,7 @@ func (b *protectionBuilder) askProviders() {
 	}
 }
 
-// check returns why Envoys would refuse the filters that ask the provider.
+// check returns an error if Envoys would reject the filters of the provider.
 func (p askedProvider) check() error {
 	http, err := p.HTTPAuthz()
 	return errors.Join(err, envoy.Check(envoy.ForEnvoy, http), envoy.Check(envoy.ForEnvoy, p.TCPAuthz()))
@@ -200,18 +204,19 @@ func (b *protectionBuilder) custom() {
 		enforced, shadow := b.translator(rbac.HTTP).Custom(provider.Provider, provider.policies)
 		b.add(rbac.HTTPFilter, rbac.CustomHTTP(enforced, shadow))
 		if shadow != nil {
-			authz, _ := provider.HTTPAuthz() // else it could not be asked
+			authz, _ := provider.HTTPAuthz() // the error is in provider.Err
 			b.add(rbac.HTTPProviderFilter, authz)
 		}
 	}
 }
 
-// add adds a filter for requests, whose parts have been checked.
+// add adds an HTTP filter whose parts are already validated.
 func (b *protectionBuilder) add(name string, config proto.Message) {
 	b.http = append(b.http, envoy.HTTPFilter(name, config))
 }
 
-// tcp returns the filters for connections. What of policies cannot be checked of them is no problem: that is what Ineffective says.
+// tcp returns the network filters for connections without HTTP. It reports no problems for
+// conditions that connections lack, because Ineffective does.
 func (b *protectionBuilder) tcp() filters[*listenerv3.Filter] {
 	var list []*listenerv3.Filter
 	add := func(name string, config proto.Message) { list = append(list, envoy.NetworkFilter(name, config)) }
@@ -240,8 +245,9 @@ func (b *protectionBuilder) finish() *protection {
 	return &protection{http: newFilters(b.http, b.refused), problems: b.problems}
 }
 
-// closeBeyond closes the connections of filter chains without room for the policies, which each chain repeats: without
-// them they must not serve. It returns an error for each object of which chains are closed.
+// closeBeyond closes the connections of filter chains if their copies of the policies exceed a
+// limit, because the chains must not serve without policies. It returns an error for each object
+// with closed chains.
 func (x *protection) closeBeyond(chains []gatewayChain, limit int) []error {
 	positions := make([]int, len(chains))
 	for i := range positions {
@@ -278,7 +284,7 @@ func (x *protection) closeBeyond(chains []gatewayChain, limit int) []error {
 	return errs
 }
 
-// bytesIn returns how many bytes the policies have in a filter chain.
+// bytesIn returns the size of the policies in a filter chain.
 func (x *protection) bytesIn(c *listenerv3.FilterChain) int {
 	if takesRequests(c) {
 		return x.http.bytes
@@ -286,7 +292,7 @@ func (x *protection) bytesIn(c *listenerv3.FilterChain) int {
 	return x.connections().bytes
 }
 
-// closedChain closes the connections that it matches.
+// closedChain returns a filter chain that closes all connections of a match.
 func closedChain(match *listenerv3.FilterChainMatch) *listenerv3.FilterChain {
 	c := envoy.FilterChain(nil, nil, envoy.TCPProxy{Cluster: envoy.BlackHole}.Filter())
 	c.FilterChainMatch = match

@@ -10,14 +10,16 @@ import (
 	"github.com/pilotkit/pilotkit/internal/rbac"
 )
 
-// The beginnings of the names of what denies all requests of a router, before the name of the RequestAuthentication because of which it does.
+// Prefixes of the names of RBAC policies that deny all requests of a router. The name of the
+// responsible RequestAuthentication follows.
 const (
 	leftOutTokens = "left-out-"
 	refusedTokens = "refused-"
 )
 
-// tokens adds the filter of RequestAuthentications. Without one of them requests would pass with tokens that it refuses, and
-// with what AuthorizationPolicies want to know unknown: all are denied then.
+// tokens adds the filter of RequestAuthentications. If one of these cannot be included, all
+// requests are denied. Otherwise invalid tokens would pass, and AuthorizationPolicies would miss
+// the claims of tokens.
 func (b *protectionBuilder) tokens() {
 	var rules []jwtauthn.Rule
 	for _, a := range b.requestAuthenticationsOf(b.proxy) {
@@ -25,7 +27,7 @@ func (b *protectionBuilder) tokens() {
 			b.add(rbac.HTTPFilter, rbac.DenyAll(leftOutTokens+a.String()))
 			return
 		}
-		if len(a.unread) > 0 { // Ineffective says so.
+		if len(a.unread) > 0 { // Reported by Ineffective.
 			b.add(rbac.HTTPFilter, rbac.DenyAll(refusedTokens+a.String()))
 			return
 		}
@@ -35,7 +37,7 @@ func (b *protectionBuilder) tokens() {
 				b.add(rbac.HTTPFilter, rbac.DenyAll(refusedTokens+a.String()))
 				return
 			}
-			if errors.Is(r.err, errNoIssuer) { // Keys that could not be fetched yet are no mistake of the object: Ineffective has them.
+			if errors.Is(r.err, errNoIssuer) { // Keys that are not fetched yet are not an error of the object. Ineffective reports them.
 				b.problems = append(b.problems, leftOut(a.config, element("spec.jwtRules", i), r.err))
 			}
 			rules = append(rules, r.Rule)

@@ -17,21 +17,20 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// provided is what the policies give the server in one push. It is immutable but
-// for what it has computed.
+// provided is the result of one push. It is immutable except for cached computations.
 type provided struct {
 	state   *state
 	world   *pushWorld
 	proxies *proxies
-	// shared counts the pushes for which what is computed was kept as it is.
+	// shared counts the pushes that have kept the cached computations.
 	shared int
 }
 
-// maxShared is for how many pushes of endpoints what is computed is kept as it is: it
-// grows with views that may be gone.
+// maxShared is the maximum number of consecutive pushes of endpoints that keep the cached
+// computations, because these also grow with views that are gone.
 const maxShared limit.Size = 256
 
-// proxies are what makes a difference in the proxies of each view.
+// proxies caches the proxy of each view.
 type proxies struct {
 	mu     sync.Mutex
 	byView map[ads.View]*proxy
@@ -50,9 +49,9 @@ func (x *proxies) of(v ads.View) *proxy {
 	return p
 }
 
-// Capture implements ads.Capturer: a cache hands each commit to registries and to
-// policies, one after the other, and a push in between would have the routes of one moment
-// and the services of another.
+// Capture implements ads.Capturer. It is needed because a cache delivers each commit to registries
+// and to policies one after the other, and a push in between would combine routes and services of
+// different snapshots.
 func (p *Policies) Capture() (whole bool) {
 	p.captures = true
 	changed := p.configs.Take()
@@ -64,8 +63,8 @@ func (p *Policies) Capture() (whole bool) {
 	return !p.configs.Delivering()
 }
 
-// take returns the configs that have changed until the last Capture, in their last
-// state; nil: deleted. If the server never calls Capture they are those until now.
+// take returns the configs that have changed until the last Capture, in their latest revision. Nil
+// stands for a deleted config. If the server never calls Capture, it returns all changes until now.
 func (p *Policies) take() map[configstore.ConfigKey]*configstore.Config {
 	changed := p.taken
 	if p.taken = nil; !p.captures {
@@ -106,7 +105,7 @@ func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	return next, changes
 }
 
-// proxy returns what makes a difference in the proxies of a view.
+// proxy returns the proxy that stands for all proxies of a view.
 func (x *provided) proxy(v ads.View) *proxy { return x.proxies.of(v) }
 
 // Names implements ads.Provided.
@@ -164,14 +163,14 @@ func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
 		}
 	}
 	if p.role == grpcClient && typeURL == envoy.ClusterType {
-		// Without an answer the client holds back all calls of the routes that name it.
+		// Without a response the client would delay all calls of routes that reference the cluster.
 		out.StandIn = func() proto.Message { return emptyCluster(name) }
 	}
 	return out
 }
 
-// serves reports whether a type is provided for a proxy; else it is what the provider of
-// services has.
+// serves reports whether a type is provided for a proxy. All other types are left to the server's
+// provider of services.
 func serves(typeURL string, p *proxy) bool {
 	switch typeURL {
 	case envoy.ClusterType, envoy.LoadAssignmentType, envoy.RouteType:
@@ -183,8 +182,8 @@ func serves(typeURL string, p *proxy) bool {
 	}
 }
 
-// resource returns a resource by its type and name, nil for none, and what is left out
-// of it.
+// resource returns a resource by its type and name, or nil, and the errors for parts of it that are
+// left out.
 func (st *state) resource(p *proxy, typeURL, name string) (proto.Message, error) {
 	switch typeURL {
 	case envoy.ClusterType:
@@ -205,7 +204,7 @@ func (st *state) resource(p *proxy, typeURL, name string) (proto.Message, error)
 	}
 }
 
-// orNil makes a nil pointer a nil message.
+// orNil converts a nil pointer to a nil message.
 func orNil[M interface {
 	comparable
 	proto.Message
@@ -216,7 +215,7 @@ func orNil[M interface {
 	return m, err
 }
 
-// names returns what a wildcard subscription to a type covers, sorted.
+// names returns the names that a wildcard subscription to a type covers, sorted.
 func (st *state) names(p *proxy, typeURL string) []string {
 	switch typeURL {
 	case envoy.ClusterType:

@@ -9,7 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// connected returns what the server knows of the connected proxies; nil if it does not say.
+// connected returns the server's status of the connected proxies. It is nil if the server has no
+// such method.
 func (p *Policies) connected() []ads.ProxyStatus {
 	p.mu.Lock()
 	proxies := p.proxies
@@ -20,9 +21,9 @@ func (p *Policies) connected() []ads.ProxyStatus {
 	return proxies()
 }
 
-// quarantined returns the objects that are left out for clients that refuse them, and
-// those that resources cannot be made with, each once for each resource and text, with the
-// client that was found first.
+// quarantined returns findings for the objects that are left out because clients reject them or
+// resources cannot be built with them. There is one finding for each object, resource and reason,
+// with the first affected client.
 func quarantined(connected []ads.ProxyStatus) []Ineffective {
 	found := leftOutFindings{first: make(map[leftOutFinding]string), more: make(map[leftOutFinding]int)}
 	for _, proxy := range connected {
@@ -38,14 +39,14 @@ func quarantined(connected []ads.ProxyStatus) []Ineffective {
 	return found.ineffective()
 }
 
-// leftOutFinding is an object that is left out of a resource for some reason.
+// leftOutFinding is an object that is left out of a resource, with the reason.
 type leftOutFinding struct {
 	object              configstore.ConfigKey
 	resource, why, text string
 }
 
-// leftOutFindings are findings in their order, with the first proxy that each was found
-// with and the number of the others.
+// leftOutFindings are findings in order, each with the first affected proxy and the number of
+// others.
 type leftOutFindings struct {
 	list  []leftOutFinding
 	first map[leftOutFinding]string

@@ -14,28 +14,28 @@ import (
 	"github.com/pilotkit/pilotkit/internal/keyset"
 )
 
-// requestAuthentication is a RequestAuthentication, with the keys of one moment. It is immutable.
+// requestAuthentication is a RequestAuthentication with a snapshot of its keys. It is immutable.
 type requestAuthentication struct {
 	objectName
 	policyTarget
 	config *configstore.Config
 	spec   *security.RequestAuthentication
 	rules  []tokenRule
-	// unread are the parts that cannot be read. With some all requests are denied.
+	// unread lists the unreadable parts of the object. With any, all requests are denied.
 	unread []configstore.Violation
 }
 
-// tokenRule is a rule of it.
+// tokenRule is a JWT rule of a RequestAuthentication.
 type tokenRule struct {
 	jwtauthn.Rule
-	// err is why the keys are not those that they should be: none, or, if Rule.Keys has some, the last that could be fetched.
+	// err says why the keys are missing or, if Rule.Keys is set, outdated.
 	err error
 }
 
-// errNoIssuer is why a rule takes no token although it may have keys (S73).
+// errNoIssuer says that a rule without an issuer accepts no token, even if it has keys (S73).
 var errNoIssuer = errors.New("requests with tokens are denied: the rule has no issuer")
 
-// errNoPublicKey is why no token of a rule can be verified that has private or symmetric keys alone.
+// errNoPublicKey says that a rule with only private or symmetric keys accepts no token.
 var errNoPublicKey = errors.New("none of its keys is public: private and symmetric ones are not sent to proxies")
 
 func newRequestAuthentication(c *configstore.Config, s *settings) *requestAuthentication {
@@ -53,7 +53,7 @@ func newRequestAuthentication(c *configstore.Config, s *settings) *requestAuthen
 	return out
 }
 
-// tokenRule returns a rule with the keys that there are now.
+// tokenRule returns a rule with its current keys.
 func (s *settings) tokenRule(r *security.JWTRule) tokenRule {
 	out := tokenRule{Rule: jwtauthn.Rule{Spec: r, Keys: keyset.WithoutPrivate(r.GetJwks())}}
 	switch source, fetched := sourceOf(r); {
@@ -68,7 +68,7 @@ func (s *settings) tokenRule(r *security.JWTRule) tokenRule {
 	return out
 }
 
-// sourceOf returns where the keys of a rule are published, unless it has them.
+// sourceOf returns the source of a rule's keys, unless the rule contains them.
 func sourceOf(r *security.JWTRule) (s keyset.Source, fetched bool) {
 	if r.GetJwks() != "" || r.GetIssuer() == "" {
 		return s, false
@@ -91,8 +91,8 @@ func compareRequestAuthentications(a, b *requestAuthentication) int {
 	return compareConfigs(a.config, b.config)
 }
 
-// requestAuthenticationsOf returns the objects that count for a proxy: those of its namespace, then those of the root
-// namespace, the oldest first (S71).
+// requestAuthenticationsOf returns the objects that apply to a proxy: first the objects in its
+// namespace, then those in the root namespace, each group from the oldest to the newest (S71).
 func (x *index) requestAuthenticationsOf(p *proxy) (out []*requestAuthentication) {
 	root := x.settings.rootNamespace()
 	namespaces := []string{p.namespace, root}

@@ -14,24 +14,24 @@ import (
 	"github.com/pilotkit/pilotkit/internal/keyset"
 )
 
-// tokenKeys are the key sets of RequestAuthentications that are published at URIs.
+// tokenKeys contains the key sets of RequestAuthentications that are fetched from URIs.
 type tokenKeys struct {
 	cache *keyset.Cache[configstore.ConfigKey]
 
 	mu sync.Mutex
-	// changed are the objects that have other keys than in the last push.
+	// changed are the objects whose keys have changed since the last push.
 	changed map[configstore.ConfigKey]struct{}
 }
 
-// defaultKeyRefresh is how often keys are fetched again (Istio 1.30).
+// defaultKeyRefresh is the default interval between fetches (Istio 1.30).
 const defaultKeyRefresh = 20 * time.Minute
 
-// newTokenKeys returns keys that ask for pushes.
+// newTokenKeys returns an empty cache of keys, which requests pushes for changed keys.
 func newTokenKeys(o Options, limit int, requestPush func(map[configstore.ConfigKey]struct{})) *tokenKeys {
 	k := &tokenKeys{changed: make(map[configstore.ConfigKey]struct{})}
 	fetcher, refresh := o.KeyFetcher, o.KeyRefresh
 	if limit == 0 {
-		limit = math.MaxInt32 // none
+		limit = math.MaxInt32 // no limit
 	}
 	if fetcher == nil {
 		fetcher = HTTPKeyFetcher{MaxBytes: int64(limit)}
@@ -60,8 +60,9 @@ func (k *tokenKeys) take() map[configstore.ConfigKey]struct{} {
 	return out
 }
 
-// follow has the keys of an object fetched as long as there is the object, whose states may be nil. It comes before the object is made of
-// the new state, so that the object either has newer keys or is told of them.
+// follow registers an object for its keys as long as the object exists. Its old and new revisions
+// may be nil. It must be called before the new revision is parsed, so that no change of keys is
+// missed.
 func (k *tokenKeys) follow(key configstore.ConfigKey, before, after *configstore.Config) {
 	for _, s := range sourcesOf(after) {
 		k.cache.Retain(s, key)
@@ -71,7 +72,7 @@ func (k *tokenKeys) follow(key configstore.ConfigKey, before, after *configstore
 	}
 }
 
-// sourcesOf returns where the keys of an object are published; none for nil, and for other kinds.
+// sourcesOf returns the sources of an object's keys. It returns none for nil and for other kinds.
 func sourcesOf(c *configstore.Config) (out []keyset.Source) {
 	if c == nil {
 		return nil
@@ -85,14 +86,16 @@ func sourcesOf(c *configstore.Config) (out []keyset.Source) {
 	return out
 }
 
-// Run fetches the keys that RequestAuthentications name by a URI, or by an issuer alone, with Options.KeyFetcher, until stop is closed, and
-// returns when everything that it started has ended. Without it no keys are fetched, and no token of such issuers is valid.
-// Keys are fetched again every Options.KeyRefresh, and those that could not be after a time that grows to a minute; the last ones
-// that could be fetched stay meanwhile, and
-// Options.Logger is told. Clients are sent others by a push of the server.
+// Run fetches the keys of RequestAuthentications with a URI, or with an issuer alone, by
+// Options.KeyFetcher, until stop is closed. It returns after all its goroutines have ended. Without
+// Run no keys are fetched, and no token of such issuers is valid. Keys are fetched again every
+// Options.KeyRefresh. After an error the next attempt follows with a backoff of up to a minute, and
+// the last good keys stay in use. Errors are logged to Options.Logger. Clients receive new keys by
+// a push.
 func (p *Policies) Run(stop <-chan struct{}) { p.settings.keys.cache.Run(stop) }
 
-// HasSynced reports whether the keys that RequestAuthentications name were fetched, or tried to be fetched, of all objects as of the last push; it
-// is false before the first. A program that serves clients only then sends them no moment without keys when it starts: it calls
-// Flush of the server, and waits. It may be called from any goroutine.
+// HasSynced reports whether a first fetch of all keys that RequestAuthentications refer to has
+// succeeded or failed, as of the last push. It is false before the first push. A host can call
+// Flush of the server and wait for HasSynced before it serves clients, so that they never receive a
+// state without keys at startup. It may be called from any goroutine.
 func (p *Policies) HasSynced() bool { return p.last.Load() != nil && p.settings.keys.cache.Synced() }
