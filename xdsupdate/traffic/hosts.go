@@ -12,19 +12,17 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// pushWorld is the world of a push. It is immutable; that of the next push is made of
-// it at the cost of the hosts that changed.
+// pushWorld is the world of a push. It is immutable. The next push derives its world from it, at
+// the cost of the hosts that changed.
 type pushWorld struct {
 	push *ads.PushContext
-	// byName has the services by host name in lower case, sorted by
-	// ComparePrecedence.
+	// byName contains the services by host name in lower case, sorted by ComparePrecedence.
 	byName pmap.Map[registry.Hostname, []*registry.Service]
-	// aliasesTo has the names of aliases by their targets, both in lower case.
+	// aliasesTo contains the names of aliases by their targets, both in lower case.
 	aliasesTo pmap.Map[registry.Hostname, []registry.Hostname]
 }
 
-// newPushWorld returns the world of a push, made of that of the push before, which
-// may be nil.
+// newPushWorld returns the world of a push, derived from that of the last push, which may be nil.
 func newPushWorld(old *pushWorld, push *ads.PushContext) *pushWorld {
 	w := &pushWorld{push: push}
 	if old == nil {
@@ -48,8 +46,8 @@ func newPushWorld(old *pushWorld, push *ads.PushContext) *pushWorld {
 	return w
 }
 
-// renew brings the services of a host name up to date. Other spellings of the name
-// are other hosts to the server.
+// renew updates the services of a host name. The server treats other spellings of the name as other
+// hosts.
 func (w *pushWorld) renew(host registry.Hostname) {
 	name := lower(host)
 	before, _ := w.byName.Get(name)
@@ -64,7 +62,7 @@ func (w *pushWorld) renew(host registry.Hostname) {
 	}
 }
 
-// retarget brings up to date what the services of a name are other names for.
+// retarget updates the aliases for the targets of a host's services.
 func (w *pushWorld) retarget(name registry.Hostname, before, after []*registry.Service) {
 	for _, t := range targetsOf(before) {
 		list, _ := w.aliasesTo.Get(t)

@@ -14,32 +14,32 @@ import (
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
-// index is the policies of one moment. It is immutable; that of the next push is
-// made of it at the cost of what changed, and of copying lists of pointers.
+// index contains all policies of one snapshot. It is immutable. The next push derives its index
+// from it, at the cost of the changes and of copied lists of pointers.
 type index struct {
 	settings *settings
-	// virtualServices with hosts are sorted by compareVirtualServices; delegates are
-	// found by their names.
+	// virtualServices contains the VirtualServices with hosts, sorted by compareVirtualServices.
+	// Delegates are found by name.
 	virtualServices []*virtualService
 	delegates       map[objectName]*virtualService
 	finder          virtualServiceFinder
 	rules           ruleIndex
 	// gateways are sorted by compareGateways.
 	gateways []*gateway
-	// sidecars are by namespace, sorted by compareSidecars.
+	// sidecars are grouped by namespace and sorted by compareSidecars.
 	sidecars namespaceLists[sidecar]
-	// authorizations are by namespace, sorted by compareAuthorizationPolicies.
+	// authorizations are grouped by namespace and sorted by compareAuthorizationPolicies.
 	authorizations namespaceLists[authorizationPolicy]
-	// peers are by namespace, sorted by comparePeerAuthentications.
+	// peers are grouped by namespace and sorted by comparePeerAuthentications.
 	peers namespaceLists[peerAuthentication]
-	// requestAuthentications are by namespace, sorted by compareRequestAuthentications.
+	// requestAuthentications are grouped by namespace and sorted by compareRequestAuthentications.
 	requestAuthentications namespaceLists[requestAuthentication]
 	objects                pmap.Map[configstore.ConfigKey, object]
-	// labelKeys counts how often policies look at labels of a key.
+	// labelKeys counts the references of policies to labels, by key.
 	labelKeys pmap.Map[string, int]
 }
 
-// object is one of the kinds that an index is made of. At most one is set.
+// object is an object of one of the kinds in an index. At most one field is set.
 type object struct {
 	virtualService        *virtualService
 	destinationRule       *destinationRule
@@ -50,7 +50,7 @@ type object struct {
 	requestAuthentication *requestAuthentication
 }
 
-// newObject reads a config, which may be nil.
+// newObject parses a config, which may be nil.
 func newObject(c *configstore.Config, s *settings) object {
 	if c == nil {
 		return object{}
@@ -75,7 +75,7 @@ func newObject(c *configstore.Config, s *settings) object {
 	}
 }
 
-// config returns what an object was read from; nil for an empty one.
+// config returns the config of an object. It is nil for the zero object.
 func (o object) config() *configstore.Config {
 	switch {
 	case o.virtualService != nil:
@@ -97,7 +97,7 @@ func (o object) config() *configstore.Config {
 	}
 }
 
-// newIndex returns the index of all policies; nil among them counts for nothing.
+// newIndex returns the index of configs. Nil configs are skipped.
 func newIndex(configs map[configstore.ConfigKey]*configstore.Config, s *settings) *index {
 	return buildIndex(s, func(yield func(configstore.ConfigKey, object) bool) {
 		for key, c := range configs {
@@ -108,7 +108,7 @@ func newIndex(configs map[configstore.ConfigKey]*configstore.Config, s *settings
 	})
 }
 
-// buildIndex makes an index of objects.
+// buildIndex returns an index of objects.
 func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *index {
 	x := &index{settings: s, delegates: make(map[objectName]*virtualService)}
 	sidecars, authorizations := make(map[string][]*sidecar), make(map[string][]*authorizationPolicy)
@@ -155,11 +155,12 @@ func compareVirtualServices(a, b *virtualService) int { return compareConfigs(a.
 
 func compareGateways(a, b *gateway) int { return compareConfigs(a.config, b.config) }
 
-// fewChanges is for how many changes an index is made of the last one in any case.
+// fewChanges is the maximum number of changes for deriving an index from the last one, however
+// small the index is.
 const fewChanges limit.Size = 64
 
-// withAll returns the index after changes of different objects. Each costs a copy of
-// the lists that it is in, so that of many a new index is made.
+// withAll returns the index after changes of different objects. Each change copies the lists that
+// contain the object. Many changes therefore lead to a new index.
 func (x *index) withAll(changes []objectChange) *index {
 	if len(changes) <= max(fewChanges.Get(), x.objects.Len()/64) {
 		for _, ch := range changes {
@@ -178,8 +179,7 @@ func (x *index) withAll(changes []objectChange) *index {
 	return buildIndex(x.settings, objects.All())
 }
 
-// with returns the index with an object in the place of another of the same key;
-// both may be empty.
+// with returns the index with one object replaced by another with the same key. Both may be empty.
 func (x *index) with(key configstore.ConfigKey, before, after object) *index {
 	out := *x
 	out.remember(key, before, after)
@@ -202,7 +202,7 @@ func (x *index) with(key configstore.ConfigKey, before, after object) *index {
 	return &out
 }
 
-// remember replaces an object by its key.
+// remember replaces an object and updates the counts of its label keys.
 func (x *index) remember(key configstore.ConfigKey, before, after object) {
 	if after == (object{}) {
 		x.objects = x.objects.Delete(key)
@@ -224,9 +224,8 @@ func (x *index) countKeys(keys []string, by int) {
 	}
 }
 
-// replaceVirtualService replaces a VirtualService of an index that is being made of
-// an old one; either may be nil. Those that include a delegate have other
-// destinations then.
+// replaceVirtualService replaces a VirtualService in a copy of an old index. Both may be nil. If it
+// is a delegate, the destinations of the VirtualServices that include it are updated.
 func (x *index) replaceVirtualService(old *index, before, after *virtualService) {
 	if before == nil && after == nil {
 		return
@@ -261,8 +260,7 @@ func (x *index) replaceVirtualService(old *index, before, after *virtualService)
 	}
 }
 
-// replaced returns a sorted list with one element in the place of another; either
-// may be nil. It does not modify the list.
+// replaced returns a copy of a sorted list with one element replaced by another. Both may be nil.
 func replaced[T any](list []*T, before, after *T, compare func(a, b *T) int) []*T {
 	if before == nil && after == nil {
 		return list
@@ -281,8 +279,8 @@ func replaced[T any](list []*T, before, after *T, compare func(a, b *T) int) []*
 	return list
 }
 
-// virtualServicesFor returns the VirtualServices bound to a gateway, or to "mesh",
-// that count for proxies of a namespace, in the order of precedence.
+// virtualServicesFor returns the VirtualServices bound to a gateway, or to "mesh", that are visible
+// to proxies of a namespace, in the order of precedence.
 func (x *index) virtualServicesFor(gateway, namespace string) []*virtualService {
 	bound := x.finder.boundTo(gateway)
 	out := make([]*virtualService, 0, len(bound))
@@ -308,9 +306,9 @@ func (x *index) gatewaysOf(p *proxy) []*gateway {
 	return out
 }
 
-// sidecarOf returns the Sidecar of a proxy: the first of its namespace whose
-// selector fits, else the first there without a selector, else that of the root
-// namespace; nil without any, and for routers.
+// sidecarOf returns the Sidecar of a proxy: the first one in its namespace whose selector matches
+// or is empty, or else the first one in the root namespace without a selector. It is nil if there
+// is none, and for routers.
 func (x *index) sidecarOf(p *proxy) *sidecar {
 	if p.role == router {
 		return nil

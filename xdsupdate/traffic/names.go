@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// unixScheme begins the bind of a listener on a unix socket.
+// unixScheme is the prefix of a bind to a unix socket.
 const unixScheme = "unix://"
 
 // objectName is the namespace and name of an object.
@@ -20,7 +20,7 @@ type objectName struct{ namespace, name string }
 
 func (n objectName) String() string { return n.namespace + "/" + n.name }
 
-// parseObjectName parses "namespace/name", or "name" in the namespace given.
+// parseObjectName parses "namespace/name", or "name" in the given namespace.
 func parseObjectName(s, namespace string) objectName {
 	if ns, name, ok := strings.Cut(s, "/"); ok {
 		return objectName{ns, name}
@@ -28,10 +28,9 @@ func parseObjectName(s, namespace string) objectName {
 	return objectName{namespace, s}
 }
 
-// resolveHost returns the host name that an object in a namespace means: a short
-// name (without a dot, no "*", no IP address) is a service of that namespace. Names
-// are compared without case, so the result is in lower case, and addresses are
-// compared as such, so that the result is canonical.
+// resolveHost returns the full host name that an object in a namespace refers to. A short name (no
+// dot, no "*", no IP address) is a service of the namespace. The result is canonical: names are in
+// lower case because they are compared case-insensitively, and addresses have one spelling.
 func resolveHost(host, namespace, domain string) registry.Hostname {
 	name := canonicalHost(host)
 	if name == "" || strings.ContainsAny(string(name), ".:") || name.IsWildcard() {
@@ -40,7 +39,7 @@ func resolveHost(host, namespace, domain string) registry.Hostname {
 	return name + registry.Hostname("."+namespace+".svc."+domain)
 }
 
-// canonicalHost returns a host name or an address as objects are compared by it.
+// canonicalHost returns the canonical form of a host name or address, for comparisons.
 func canonicalHost(host string) registry.Hostname {
 	host = strings.ToLower(host)
 	if strings.Contains(host, ":") {
@@ -49,13 +48,13 @@ func canonicalHost(host string) registry.Hostname {
 	return registry.Hostname(host)
 }
 
-// lower is the form in which host names are compared.
+// lower returns a host name in the form for comparisons.
 func lower(host registry.Hostname) registry.Hostname {
 	return registry.Hostname(strings.ToLower(string(host)))
 }
 
-// mostSpecific returns the most specific of the hosts that cover a name: itself,
-// or else the longest wildcard. An absent result is "".
+// mostSpecific returns the most specific host that covers a name: the name itself, or else the
+// longest wildcard. It returns "" if there is none.
 func mostSpecific[T any](hosts map[registry.Hostname]T, name registry.Hostname) (registry.Hostname, bool) {
 	if _, ok := hosts[name]; ok {
 		return name, true
@@ -68,12 +67,12 @@ func mostSpecific[T any](hosts map[registry.Hostname]T, name registry.Hostname) 
 	return "", false
 }
 
-// maxHostName is the length of the longest name that DNS knows.
+// maxHostName is the maximum length of a DNS name.
 const maxHostName = 253
 
-// wildcardsOf yields the wildcards that cover a name, the longest first: "*.b.c" and
-// "*-a.b.c" cover "x-a.b.c". None is longer than what DNS knows, so that a name that is
-// too long costs no more than others.
+// wildcardsOf yields the wildcards that cover a name, the longest first. For example, "*.b.c" and
+// "*-a.b.c" cover "x-a.b.c". Wildcards beyond the maximum length of DNS names are skipped, so that
+// the cost for long names is bounded.
 func wildcardsOf(name registry.Hostname) iter.Seq[registry.Hostname] {
 	return func(yield func(registry.Hostname) bool) {
 		s := strings.TrimPrefix(string(name), "*")
@@ -86,7 +85,7 @@ func wildcardsOf(name registry.Hostname) iter.Seq[registry.Hostname] {
 	}
 }
 
-// setFields returns the fields that are set in a message.
+// setFields returns the fields of a message that are set.
 func setFields(m interface{ ProtoReflect() protoreflect.Message }) []protoreflect.FieldDescriptor {
 	var out []protoreflect.FieldDescriptor
 	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {

@@ -9,8 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// compareConfigs is the order of objects of one kind: by age, the oldest first,
-// then by name, then by namespace (Istio 1.30).
+// compareConfigs is the order of objects of one kind: by age, the oldest first, then by name, then
+// by namespace (Istio 1.30).
 func compareConfigs(a, b *configstore.Config) int {
 	return cmp.Or(
 		a.CreationTimestamp.Compare(b.CreationTimestamp),

@@ -8,28 +8,29 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// rule is what DestinationRules of one namespace that are for the same host,
-// workloads and namespaces come to. It is immutable.
+// rule is the merged form of DestinationRules in one namespace for the same host, workloads and
+// client namespaces. It is immutable.
 type rule struct {
-	// of are the DestinationRules, the oldest first; not empty.
+	// of are the DestinationRules, the oldest first. There is at least one.
 	of []*destinationRule
-	// policy is that of the oldest rule that has one.
+	// policy is the policy of the oldest DestinationRule with a policy.
 	policy *networking.TrafficPolicy
-	// subsets are those of all rules; of several with one name that of the oldest.
+	// subsets are the subsets of all DestinationRules. If several have the same name, the oldest
+	// one is used.
 	subsets []*networking.Subset
 	byName  map[string]*networking.Subset
-	// origins are the positions of the subsets' DestinationRules among of.
+	// origins are the indexes in of of the subsets' DestinationRules.
 	origins map[*networking.Subset]int
-	// policyBytes is the size of the policy, 0 for a small one.
+	// policyBytes is the size of the policy. It is 0 for a small one.
 	policyBytes int
-	// hashEntries is how many entries the ring or table of a cluster with the policy has.
+	// hashEntries is the number of entries of the ring or table in a cluster with the policy.
 	hashEntries int
-	// subsetsOf are the sizes of the DestinationRules' subsets.
+	// subsetsOf are the sizes of the subsets of each DestinationRule.
 	subsetsOf []subsetsSize
 }
 
-// newRules merges DestinationRules of one host and namespace, which are in order.
-// What differs in visibility or workloads stays apart.
+// newRules merges sorted DestinationRules of one host and namespace. Rules with different
+// visibility or workloads stay separate.
 func newRules(list []*destinationRule) []*rule {
 	var out []*rule
 	merged := make(map[string]*rule, 1)
@@ -48,7 +49,7 @@ func newRules(list []*destinationRule) []*rule {
 	return out
 }
 
-// measure computes the sizes of a rule that is complete.
+// measure computes the sizes of a complete rule.
 func (m *rule) measure() {
 	if m.policyBytes = bytesOf(m.policy); m.policyBytes <= smallPolicy {
 		m.policyBytes = 0
@@ -66,7 +67,7 @@ func (m *rule) measure() {
 	}
 }
 
-// add adds a DestinationRule, which is younger than those before.
+// add adds a DestinationRule that is younger than those before.
 func (m *rule) add(r *destinationRule) {
 	m.of = append(m.of, r)
 	if m.policy == nil {
@@ -84,7 +85,7 @@ func (m *rule) add(r *destinationRule) {
 	}
 }
 
-// subset returns the subset of a name, or nil.
+// subset returns the named subset, or nil.
 func (m *rule) subset(name string) *networking.Subset {
 	if m == nil {
 		return nil
@@ -92,7 +93,7 @@ func (m *rule) subset(name string) *networking.Subset {
 	return m.byName[name]
 }
 
-// subsetNames returns the names of the subsets, in order; m may be nil.
+// subsetNames returns the names of the subsets, in order. The receiver may be nil.
 func (m *rule) subsetNames() []string {
 	if m == nil {
 		return nil
@@ -104,7 +105,7 @@ func (m *rule) subsetNames() []string {
 	return out
 }
 
-// trafficPolicy returns the policy of the rule's own; m may be nil.
+// trafficPolicy returns the policy without subsets. The receiver may be nil.
 func (m *rule) trafficPolicy() *networking.TrafficPolicy {
 	if m == nil {
 		return nil
@@ -112,13 +113,13 @@ func (m *rule) trafficPolicy() *networking.TrafficPolicy {
 	return m.policy
 }
 
-// selective reports whether the rule is for some workloads only; m may be nil.
+// selective reports whether the rule has a workload selector. The receiver may be nil.
 func (m *rule) selective() bool { return m != nil && m.of[0].selective() }
 
-// chooseRule returns which of the rules of a host, in order, is for a client of a
-// namespace: the first whose workload selector fits, or else the last one without a
-// selector (which of several that differ in visibility is Istio 1.30's choice).
-// Selectors count in the rule's own namespace only. The result may be nil.
+// chooseRule returns the rule for a client among the sorted rules of a host: the first rule whose
+// workload selector matches, or else the last one without a selector (if several differ in
+// visibility, as Istio 1.30 chooses). Selectors apply only in the rule's own namespace. The result
+// may be nil.
 func chooseRule(rules []*rule, namespace string, labels registry.Labels) *rule {
 	var general *rule
 	for _, m := range rules {

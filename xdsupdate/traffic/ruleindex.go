@@ -10,14 +10,13 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// ruleIndex finds DestinationRules by namespace and host. It is immutable; a change
-// costs what it is about. The zero value is empty.
+// ruleIndex indexes DestinationRules by namespace and host. It is immutable. A change copies only
+// the entries that it concerns. The zero value is empty.
 type ruleIndex struct {
 	hosts pmap.Map[ruleKey, *hostRules]
-	// wildcards counts, by namespace, the hosts that are wildcards: without any, a
-	// lookup is one step.
+	// wildcards counts the wildcard hosts by namespace. Without any, a lookup is one step.
 	wildcards pmap.Map[string, int]
-	// namespaces are those with rules for a host.
+	// namespaces are the namespaces with DestinationRules for a host.
 	namespaces pmap.Map[registry.Hostname, []string]
 }
 
@@ -26,10 +25,11 @@ type ruleKey struct {
 	host      registry.Hostname
 }
 
-// hostRules are the rules of a host in a namespace. It is immutable.
+// hostRules are the DestinationRules for a host in a namespace. It is immutable.
 type hostRules struct {
 	objects []*destinationRule // sorted by compareRules
-	// merged is what the rules of users come to, and policies are those that were made of BackendTLSPolicies.
+	// merged are the merged rules of users, and policies are the rules generated from
+	// BackendTLSPolicies.
 	merged   []*rule
 	policies []*destinationRule
 }
@@ -48,7 +48,7 @@ func newHostRules(objects []*destinationRule) *hostRules {
 	return h
 }
 
-// newRuleIndex returns the index of rules in any order.
+// newRuleIndex returns the index of unsorted DestinationRules.
 func newRuleIndex(rules []*destinationRule) ruleIndex {
 	var keys []ruleKey
 	lists := make(map[ruleKey][]*destinationRule)
@@ -68,7 +68,7 @@ func newRuleIndex(rules []*destinationRule) ruleIndex {
 	return x
 }
 
-// with returns the index with a rule in the place of another; either may be nil.
+// with returns the index with one DestinationRule replaced by another. Both may be nil.
 func (x ruleIndex) with(before, after *destinationRule) ruleIndex {
 	if before != nil {
 		x = x.change(before, func(list []*destinationRule) []*destinationRule {
@@ -84,7 +84,7 @@ func (x ruleIndex) with(before, after *destinationRule) ruleIndex {
 	return x
 }
 
-// change replaces the list of the rules of a rule's host.
+// change edits the list of DestinationRules with the same host and namespace as r.
 func (x ruleIndex) change(r *destinationRule, edit func([]*destinationRule) []*destinationRule) ruleIndex {
 	key := ruleKey{r.namespace, r.host}
 	old, had := x.hosts.Get(key)
@@ -114,7 +114,7 @@ func (x ruleIndex) change(r *destinationRule, edit func([]*destinationRule) []*d
 	return x
 }
 
-// namespacesWith returns the namespaces of hosts with one more or less.
+// namespacesWith returns the namespaces of hosts with one namespace added or removed.
 func (x ruleIndex) namespacesWith(key ruleKey, has bool) pmap.Map[registry.Hostname, []string] {
 	old, _ := x.namespaces.Get(key.host)
 	list := slices.DeleteFunc(slices.Clone(old), func(ns string) bool { return ns == key.namespace })
@@ -127,7 +127,7 @@ func (x ruleIndex) namespacesWith(key ruleKey, has bool) pmap.Map[registry.Hostn
 	return x.namespaces.Set(key.host, list)
 }
 
-// about yields the rules of all namespaces that may be for a host name.
+// about yields the DestinationRules of all namespaces that cover a host name.
 func (x ruleIndex) about(name registry.Hostname) iter.Seq[*destinationRule] {
 	return func(yield func(*destinationRule) bool) {
 		for h := range x.hostsAbout(name) {
@@ -140,7 +140,7 @@ func (x ruleIndex) about(name registry.Hostname) iter.Seq[*destinationRule] {
 	}
 }
 
-// hostsAbout yields the rules of about by their hosts and namespaces.
+// hostsAbout yields the result of about, grouped by host and namespace.
 func (x ruleIndex) hostsAbout(name registry.Hostname) iter.Seq[*hostRules] {
 	return func(yield func(*hostRules) bool) {
 		at := func(host registry.Hostname) bool {
@@ -163,8 +163,9 @@ func (x ruleIndex) hostsAbout(name registry.Hostname) iter.Seq[*hostRules] {
 	}
 }
 
-// find returns the rules of users for the most specific host in a namespace that covers a
-// name, of those with a rule that accept is true of; nil for none.
+// find returns the rules of users in a namespace for the most specific host that covers a name.
+// Hosts without a rule that accept returns true for are skipped. The result is nil if there is
+// none.
 func (x ruleIndex) find(namespace string, name registry.Hostname, accept func(*destinationRule) bool) []*rule {
 	at := func(host registry.Hostname) []*rule {
 		counts := func(r *destinationRule) bool { return !r.ofPolicies() && accept(r) }

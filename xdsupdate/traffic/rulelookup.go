@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// ruleStep says where a rule was found.
+// ruleStep is the lookup step that found a rule.
 type ruleStep uint8
 
 // The steps of the lookup, in order.
@@ -34,18 +34,17 @@ func (s ruleStep) String() string {
 	}
 }
 
-// ruleOf returns the DestinationRule for a host, whose service is in a namespace
-// ("" if there is none), as a proxy sees it, and by which step it was found; nil for
-// none.
+// ruleOf returns the DestinationRule for a host as a proxy sees it, and the lookup step that found
+// it. The namespace is that of the host's service, or "" without a service. The result is nil if
+// there is no rule.
 //
-// The first namespace with a rule for the host decides, by its most specific rule,
-// even if that is for other workloads or namespaces than the proxy's: then there is
-// no rule (Istio 1.30).
+// If the client's namespace has a rule for the host, the most specific one decides, even if it is
+// for other workloads than the proxy. In this case the proxy has no rule (Istio 1.30).
 func (x *index) ruleOf(p *proxy, host registry.Hostname, namespace string) (*rule, ruleStep) {
 	host = lower(host)
 	root := x.settings.rootNamespace()
 	own := func(r *destinationRule) bool {
-		// In the root namespace, what others see, too, comes last.
+		// In the root namespace, rules that other namespaces see, too, belong to the last step.
 		return r.visibility.in(p.namespace) && (p.namespace != root || r.visibility.equal(private(root)))
 	}
 	if found := x.rules.find(p.namespace, host, own); found != nil {
@@ -66,7 +65,7 @@ func (x *index) ruleOf(p *proxy, host registry.Hostname, namespace string) (*rul
 	return nil, noRule
 }
 
-// ruleFor is ruleOf for a destination, whose service may be nil if there is none.
+// ruleFor is ruleOf for a destination. Its service may be nil.
 func (x *index) ruleFor(p *proxy, host registry.Hostname, svc *service) *rule {
 	namespace := ""
 	if svc != nil {
@@ -76,14 +75,14 @@ func (x *index) ruleFor(p *proxy, host registry.Hostname, svc *service) *rule {
 	return m
 }
 
-// policyOf returns the traffic policy that holds for a destination; nil for none. An
-// unknown subset has the policy of the service.
+// policyOf returns the traffic policy of a destination, or nil. An unknown subset has the policy of
+// the service.
 func (x *index) policyOf(p *proxy, host registry.Hostname, svc *service, port uint32, subset string) *networking.TrafficPolicy {
 	m := x.ruleFor(p, host, svc)
 	return envoy.TrafficPolicy(m.trafficPolicy(), port, m.subset(subset).GetTrafficPolicy(), x.settings.mesh)
 }
 
-// hashOf returns the consistent hash whose key routes to a destination need, or nil.
+// hashOf returns the consistent hash of a destination, whose key its routes need, or nil.
 func (x *index) hashOf(
 	p *proxy, host registry.Hostname, svc *service, port uint32, subset string,
 ) *networking.LoadBalancerSettings_ConsistentHashLB {

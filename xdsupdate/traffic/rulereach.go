@@ -15,23 +15,22 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// ruleReach says for which services there is room for what a rule adds to clusters: a
-// cluster for each of its subsets, and its policy in each cluster, of every port of every
-// service that its host covers. The services come in the order of byShares. It is immutable;
-// nil: there is room for all.
+// ruleReach limits the services that a rule applies to. A rule adds clusters for its subsets, and
+// its policy to each cluster, for every port of every service that its host covers. The services
+// are ranked by byShares. It is immutable. Nil means that all services are within the limits.
 type ruleReach struct {
-	// ranks are the positions of the services, by host names in lower case.
+	// ranks are the ranks of the services, by host name in lower case.
 	ranks map[registry.Hostname]int
-	// policy is for how many of them the policy of the rule counts.
+	// policy is the number of services that the policy applies to.
 	policy int
-	// hashed is for how many of them requests are hashed.
+	// hashed is the number of services with consistent hashing.
 	hashed int
-	// subsets are, for each DestinationRule of the rule, for how many its subsets count.
+	// subsets is the number of services with clusters for subsets, for each DestinationRule of the
+	// rule.
 	subsets []int
 }
 
-// smallPolicy is how many bytes of policies are taken for a part of the cluster: they do
-// not count as repetitions.
+// smallPolicy is the maximum size in bytes of a policy that does not count as a repetition.
 const smallPolicy = 512
 
 // reachOf returns the reach of a rule, which may be nil.
@@ -53,7 +52,7 @@ func (st *state) reachOf(m *rule) *ruleReach {
 	return reach
 }
 
-// coveredService is a host name that a rule covers.
+// coveredService is a service that a rule covers.
 type coveredService struct {
 	host      registry.Hostname
 	namespace string
@@ -61,7 +60,7 @@ type coveredService struct {
 	ports     int
 }
 
-// coveredBy returns the services that a host name of a rule covers, in any order.
+// coveredBy returns the services that a rule's host covers, in unspecified order.
 func (st *state) coveredBy(host registry.Hostname) []coveredService {
 	var out []coveredService
 	add := func(name registry.Hostname, services []*registry.Service) {
@@ -105,7 +104,7 @@ func newRuleReach(m *rule, services []coveredService, limits Limits) *ruleReach 
 	})
 	claims := make([]claim, len(services))
 	for i, s := range services {
-		claims[i] = claim{s.namespace, s.ports} // Each port has the same of the rule.
+		claims[i] = claim{s.namespace, s.ports} // The rule adds the same to each port.
 	}
 	byAge := slices.Clone(services)
 	for i, at := range byShares(claims) {
@@ -133,8 +132,7 @@ func newRuleReach(m *rule, services []coveredService, limits Limits) *ruleReach 
 	return out
 }
 
-// servicesHashed returns for how many services there is room for the entries that each
-// of their ports has.
+// servicesHashed returns the number of services within the limit of hash entries.
 func servicesHashed(services []coveredService, entries, limit int) int {
 	sum := 0
 	for i, s := range services {
@@ -145,8 +143,8 @@ func servicesHashed(services []coveredService, entries, limit int) int {
 	return len(services)
 }
 
-// noRoomForHash returns why requests to a host are not hashed although a rule says so;
-// first: no service before it is without.
+// noRoomForHash returns an error if requests to a host are not hashed because its rule exceeds the
+// limit. First is true for the highest-ranked service without hashing.
 func (st *state) noRoomForHash(m *rule, host registry.Hostname) (first bool, reason error) {
 	reach := st.reachOf(m)
 	if reach == nil || reach.ranks[lower(host)] < reach.hashed {
@@ -167,8 +165,7 @@ func withoutHash(p *networking.TrafficPolicy) *networking.TrafficPolicy {
 	return p
 }
 
-// hashEntries returns how many entries of rings and tables a policy costs for a port, at
-// most.
+// hashEntries returns the maximum number of hash entries that a policy costs for one port.
 func hashEntries(p *networking.TrafficPolicy) int {
 	entries := envoy.HashEntries(p.GetLoadBalancer())
 	for _, at := range p.GetPortLevelSettings() {
@@ -177,7 +174,7 @@ func hashEntries(p *networking.TrafficPolicy) int {
 	return entries
 }
 
-// subsetsOf returns the subsets of a rule, which may be nil, that a host has clusters for.
+// subsetsOf returns the subsets of a rule with clusters for a host. The rule may be nil.
 func (st *state) subsetsOf(m *rule, host registry.Hostname) []*networking.Subset {
 	reach := st.reachOf(m)
 	switch {
@@ -195,7 +192,7 @@ func (st *state) subsetsOf(m *rule, host registry.Hostname) []*networking.Subset
 	return out
 }
 
-// subsetOf returns the subset of a name if a host has clusters for it, or nil.
+// subsetOf returns the named subset if a host has clusters for it, or nil.
 func (st *state) subsetOf(m *rule, host registry.Hostname, name string) *networking.Subset {
 	s := m.subset(name)
 	if s == nil {
@@ -207,8 +204,8 @@ func (st *state) subsetOf(m *rule, host registry.Hostname, name string) *network
 	return s
 }
 
-// noRoomForPolicy returns why a host has no clusters although it has a service: without
-// the policy they could be reached in plain text.
+// noRoomForPolicy returns an error if a host has no clusters because its policy exceeds limits.
+// Without the policy, clients could connect in plain text.
 func (st *state) noRoomForPolicy(m *rule, host registry.Hostname) error {
 	if reach := st.reachOf(m); reach != nil && reach.ranks[lower(host)] >= reach.policy {
 		return fmt.Errorf("the policy in the clusters of all ports of all services has more than %d bytes", st.settings.limits.RepeatedBytes)
@@ -216,8 +213,8 @@ func (st *state) noRoomForPolicy(m *rule, host registry.Hostname) error {
 	return nil
 }
 
-// noRoomForSubsets returns what of a rule is left out because there is no room for its
-// subsets: an error for each DestinationRule, beside the first service without them.
+// noRoomForSubsets returns an error for each DestinationRule whose subsets exceed limits, if the
+// host is the highest-ranked service without them.
 func (st *state) noRoomForSubsets(m *rule, host registry.Hostname) []error {
 	reach := st.reachOf(m)
 	if reach == nil {
@@ -238,10 +235,10 @@ func (st *state) tooManySubsets(host registry.Hostname) error {
 		host, limits.Clusters, limits.RepeatedBytes)
 }
 
-// subsetsSize is how much the subsets of a DestinationRule add to one port.
+// subsetsSize is the contribution of a DestinationRule's subsets to one port.
 type subsetsSize struct{ count, bytes, hashEntries int }
 
-// bytesOf returns how many bytes of a policy are in a cluster of a port, at most.
+// bytesOf returns the maximum size of a policy in a cluster of one port.
 func bytesOf(p *networking.TrafficPolicy) int {
 	if p == nil {
 		return 0
@@ -254,7 +251,7 @@ func bytesOf(p *networking.TrafficPolicy) int {
 	return proto.Size(p) - ports + most
 }
 
-// reachesAfter returns those that a difference does not change.
+// reachesAfter returns the reaches that a difference does not change.
 func (st *state) reachesAfter(d *difference, x *index) map[*rule]*ruleReach {
 	out := make(map[*rule]*ruleReach)
 	if len(d.services) > 0 {

@@ -10,26 +10,26 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// place is the route configuration that a VirtualService's rules are for.
+// place is the context that a VirtualService's routes are built for.
 type place struct {
 	// gateway is "namespace/name", or meshGateway.
 	gateway string
-	// port is that of the route configuration, on a gateway that of the server.
+	// port is the port of the route configuration, or at a gateway the port of the server.
 	port uint32
-	// tls: the clients of the gateway's server speak HTTPS.
+	// tls is set if the gateway's server uses HTTPS.
 	tls bool
-	// service is what the route configuration of a gRPC client is for; nil elsewhere.
+	// service is the service of a gRPC client's route configuration. It is nil for other clients.
 	service *service
 }
 
-// ruleRoutes returns the HTTP routes of a VirtualService in a place, none if it
-// has nothing to say there, and what is left out of them.
+// ruleRoutes returns the HTTP routes of a VirtualService in a place, and the errors for routes that
+// are left out. There are none if its rules do not apply there.
 func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.Route, []error) {
 	routes, leftOut := st.allRuleRoutes(p, v, at)
 	return st.routesOrFailing(p, v, at, routes), leftOut
 }
 
-// allRuleRoutes is ruleRoutes for clients that refuse nothing.
+// allRuleRoutes returns the routes for clients that have rejected none.
 func (st *state) allRuleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.Route, []error) {
 	limits := st.settings.limits
 	scope := st.rulesScope(p, v, at)
@@ -53,8 +53,7 @@ func (st *state) allRuleRoutes(p *proxy, v *virtualService, at place) ([]*routev
 	return routes, missing.found
 }
 
-// defaultRoute returns the route of the requests to a service that no
-// VirtualService is about.
+// defaultRoute returns the route for a service without a VirtualService.
 func (st *state) defaultRoute(p *proxy, svc *service, at place) *routev3.Route {
 	cluster := envoy.ClusterName(at.port, svc.host)
 	return st.routeScope(p, svc.namespace, at).DefaultRoute(cluster, st.hashOf(p, svc.host, svc, at.port, ""))
@@ -67,8 +66,8 @@ func (st *state) rulesScope(p *proxy, v *virtualService, at place) *envoy.RouteS
 	return out
 }
 
-// routeScope says for layer 1 where rules of an object in a namespace are put to
-// use.
+// routeScope returns the input for building the routes of an object in a namespace with package
+// envoy.
 func (st *state) routeScope(p *proxy, namespace string, at place) *envoy.RouteScope {
 	out := &envoy.RouteScope{
 		Port: at.port, Gateway: at.gateway, TLS: at.tls, Namespace: p.namespace, Labels: p.labels,
@@ -86,17 +85,17 @@ func (st *state) routeScope(p *proxy, namespace string, at place) *envoy.RouteSc
 	return out
 }
 
-// destinationCluster returns the name of the cluster of a destination, named by an
-// object of a namespace. A service that the proxy does not see is no error: nothing
-// is at the end of such a route.
+// destinationCluster returns the cluster name of a destination in an object of a namespace. It is
+// not an error if the proxy does not see the service: the route then references a cluster that does
+// not exist.
 func (st *state) destinationCluster(p *proxy, d *networking.Destination, namespace string, port uint32) string {
 	host, _, port := st.destination(p, d, namespace, port)
 	return envoy.SubsetClusterName(port, d.GetSubset(), host)
 }
 
-// destination returns the host of a destination, its service, which may be nil, and
-// its port: the one that it gives, else the only one of its service, else that of
-// the route configuration.
+// destination returns the host of a destination, its service, which may be nil, and its port: the
+// port in the destination, or else the only port of the service, or else the port of the route
+// configuration.
 func (st *state) destination(
 	p *proxy, d *networking.Destination, namespace string, port uint32,
 ) (registry.Hostname, *service, uint32) {
@@ -116,8 +115,8 @@ func (st *state) destination(
 	return host, svc, port
 }
 
-// destinationService returns the service of a destination of a VirtualService in a
-// namespace; nil for none.
+// destinationService returns the service of a destination in a VirtualService of a namespace, or
+// nil.
 func (st *state) destinationService(p *proxy, host registry.Hostname, namespace string) *service {
 	if p.role == router {
 		return st.serviceFor(p, host, namespace)

@@ -14,70 +14,70 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// scope is what the outbound side of proxies sees: services and VirtualServices,
-// restricted by exportTo and a Sidecar. Proxies of one namespace and Sidecar share
-// it. It is immutable but for what it has computed.
+// scope contains the services and VirtualServices that the outbound side of proxies sees,
+// restricted by exportTo and a Sidecar. Proxies with the same namespace and Sidecar share it. It is
+// immutable except for cached computations.
 type scope struct {
 	index *index
-	// sidecar is nil if there is none: then everything visible is in the scope.
+	// sidecar is nil if no Sidecar applies. The scope then contains everything visible.
 	sidecar   *sidecar
 	namespace string
-	// egress are the listeners in order, the one without a port last; there is one
-	// at least.
+	// egress are the listeners in order, and a listener without a port is last. There is at least
+	// one.
 	egress []*egress
-	// services have clusters, by their names in lower case: those of all listeners,
-	// and the destinations of their VirtualServices.
+	// services are the services with clusters, by host name in lower case: the services of all
+	// listeners, and the destinations of their VirtualServices.
 	services pmap.Map[registry.Hostname, *service]
-	// sorted are the services by host name.
+	// sorted contains the services, sorted by host name.
 	sorted []*service
-	// imports is how many services the listeners have, before Limits.Imports, each service
-	// counted for each of them.
+	// imports is the number of services of the listeners before Limits.Imports is applied. A
+	// service counts once for each listener.
 	imports int
-	// imported are the destinations of the VirtualServices of a Sidecar.
+	// imported are the destinations of a Sidecar's VirtualServices.
 	imported map[registry.Hostname]struct{}
 }
 
-// egress is what one listener of a scope sees.
+// egress contains the services and VirtualServices that one listener of a scope sees.
 type egress struct {
 	index     *index
 	namespace string
-	// listener is nil if the Sidecar has none: then everything visible counts.
+	// listener is nil if the Sidecar has none. The egress then contains everything visible.
 	listener *networking.IstioEgressListener
 	hosts    egressHosts
-	// services are sorted by host name. A listener with a port has those with this
-	// port, with this port alone.
+	// services are sorted by host name. For a listener with a port, they are the services with this
+	// port, restricted to it.
 	services []*service
 	byHost   pmap.Map[registry.Hostname, *service]
-	// dropped is the first of the services that there is no room for; empty: none.
+	// dropped is the first service that exceeds the limit of imports. It is empty if there is none.
 	dropped registry.Hostname
-	// virtualServices returns those of the mesh, in the order of precedence.
+	// virtualServices returns the VirtualServices of the mesh, in the order of precedence.
 	virtualServices func() []*virtualService
 }
 
-// port returns the listener's port; nil for the one without.
+// port returns the listener's port, or nil if it has none.
 func (e *egress) port() *networking.SidecarPort { return e.listener.GetPort() }
 
-// named reports whether the listener's route configuration is found by a name of
-// its own: an HTTP proxy or a unix socket, which serve all ports of their services.
+// named reports whether the listener's route configuration has its own name, because the listener
+// is an HTTP proxy or a unix socket. Such listeners serve all ports of their services.
 func (e *egress) named() bool {
 	return e.port() != nil &&
 		(strings.EqualFold(e.port().GetProtocol(), "HTTP_PROXY") || strings.HasPrefix(e.listener.GetBind(), unixScheme))
 }
 
-// service returns the service of a name, compared without case; nil for none.
+// service returns the named service, or nil. Names are case-insensitive.
 func (s *scope) service(host registry.Hostname) *service {
 	svc, _ := s.services.Get(lower(host))
 	return svc
 }
 
-// service returns the service of a name, compared without case; nil for none.
+// service returns the named service, or nil. Names are case-insensitive.
 func (e *egress) service(host registry.Hostname) *service {
 	svc, _ := e.byHost.Get(lower(host))
 	return svc
 }
 
-// egressFor returns the listener that answers for a port: that of the port, else
-// the one without a port; nil for none.
+// egressFor returns the listener for a port: the listener with the port, or else the one without a
+// port, or nil.
 func (s *scope) egressFor(port uint32) *egress {
 	for _, e := range s.egress {
 		if e.port() == nil || !e.named() && e.port().GetNumber() == port {
@@ -87,7 +87,7 @@ func (s *scope) egressFor(port uint32) *egress {
 	return nil
 }
 
-// newScope makes the scope of proxies of a namespace, with a Sidecar or nil.
+// newScope builds the scope of proxies in a namespace. The Sidecar may be nil.
 func newScope(x *index, w world, sc *sidecar, namespace string) *scope {
 	s := &scope{index: x, sidecar: sc, namespace: namespace}
 	for _, l := range sc.listeners() {
@@ -118,7 +118,7 @@ func newScope(x *index, w world, sc *sidecar, namespace string) *scope {
 
 func compareServices(a, b *service) int { return cmp.Compare(lower(a.host), lower(b.host)) }
 
-// listeners returns the egress listeners; a nil one stands for everything visible.
+// listeners returns the egress listeners. A nil listener stands for everything visible.
 func (s *sidecar) listeners() []*networking.IstioEgressListener {
 	if s == nil || len(s.spec.GetEgress()) == 0 {
 		return []*networking.IstioEgressListener{nil}
@@ -139,7 +139,7 @@ func newEgress(x *index, w world, l *networking.IstioEgressListener, namespace s
 	return e
 }
 
-// bind makes an index the one whose VirtualServices the listener sees.
+// bind sets the index that the listener's VirtualServices come from.
 func (e *egress) bind(x *index) {
 	e.index = x
 	e.virtualServices = sync.OnceValue(func() []*virtualService {
@@ -147,7 +147,7 @@ func (e *egress) bind(x *index) {
 	})
 }
 
-// choose returns which of the services of a host name the listener sees, or nil.
+// choose returns the service that the listener sees, among the services with one host name, or nil.
 func (e *egress) choose(services []*registry.Service) *service {
 	svc := chooseService(services, e.namespace, func(svc *registry.Service) bool {
 		return e.index.settings.visible(svc, e.namespace) && (e.listener == nil || e.hosts.service(svc))
@@ -158,14 +158,14 @@ func (e *egress) choose(services []*registry.Service) *service {
 	return svc
 }
 
-// imports reports whether a VirtualService that is visible is one that the listener
-// sees.
+// imports reports whether the listener sees a VirtualService, provided that the VirtualService is
+// visible.
 func (e *egress) imports(v *virtualService) bool {
 	return e.listener == nil || e.hosts.virtualService(v)
 }
 
-// virtualServicesOf returns those for a host name in lower case, in the order of
-// precedence: those with the name, or else with the longest wildcard that covers it.
+// virtualServicesOf returns the VirtualServices for a host name in lower case, in the order of
+// precedence: it looks for exactly this host, and else for the longest wildcard that covers it.
 func (e *egress) virtualServicesOf(name registry.Hostname) []*virtualService {
 	if found := e.virtualServicesWith(name); len(found) > 0 {
 		return found
@@ -192,7 +192,7 @@ func (e *egress) virtualServicesWith(host registry.Hostname) []*virtualService {
 	return out
 }
 
-// add adds a service, or ports to the one that is there.
+// add adds a service, or its ports to an existing service.
 func (s *scope) add(svc *service) {
 	name := lower(svc.host)
 	have := s.service(name)
@@ -204,8 +204,7 @@ func (s *scope) add(svc *service) {
 	}
 }
 
-// merge returns the service with the ports of another of the same name and
-// namespace.
+// merge returns the service with additional ports of another one with the same name and namespace.
 func (s *service) merge(with *service) *service {
 	out := s.withoutPorts()
 	for _, p := range slices.Concat(s.ports, with.ports) {
@@ -214,9 +213,9 @@ func (s *service) merge(with *service) *service {
 	return out
 }
 
-// addDestinations adds the destinations of an imported VirtualService, with the
-// ports that it uses: all of them, if one destination names none. They count even
-// if the Sidecar does not import them (Istio 1.30).
+// addDestinations adds the destinations of an imported VirtualService with the ports that it uses,
+// or with all ports if a destination has none. Destinations are added even if the Sidecar does not
+// import them (Istio 1.30).
 func (s *scope) addDestinations(x *index, w world, v *virtualService) {
 	for host, ports := range x.destinationsOf(v) {
 		s.imported[host] = struct{}{}
@@ -239,8 +238,8 @@ func (s *scope) addDestinations(x *index, w world, v *virtualService) {
 	}
 }
 
-// destination returns the service of a destination: that of the own namespace, or
-// else of the first visible namespace.
+// destination returns the service of a destination in the scope's namespace, or else in the
+// alphabetically first namespace with a visible one.
 func (s *scope) destination(w world, host registry.Hostname) *service {
 	var visible []*registry.Service
 	for _, svc := range w.named(host) {

@@ -10,24 +10,25 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// scopeBase is a scope of an earlier state, and what has changed since. A scope is
-// made of it when it is needed, at the cost of what concerns it.
+// scopeBase is a scope of an earlier state, with the changes since. A new scope is derived from it
+// on demand, at the cost of the relevant changes.
 type scopeBase struct {
 	// scope is nil if it was dropped.
 	scope *scope
-	// listeners are those of the Sidecar, and imports is how many services they import now,
-	// at most. Both stay when the scope is dropped: clients may have what it had.
+	// listeners is the number of the Sidecar's listeners, and imports is an upper bound for the
+	// number of services that they import now. Both are kept when the scope is dropped, because
+	// clients may still have its resources.
 	listeners, imports int
-	// hosts are the names in lower case whose services have changed.
+	// hosts are the hosts, in lower case, with changed services.
 	hosts []registry.Hostname
-	// virtualServices are those that have changed, in their old and new states.
+	// virtualServices are the old and new revisions of changed VirtualServices.
 	virtualServices []*virtualService
-	// age counts the states in which the scope was not needed.
+	// age counts the states that did not need the scope.
 	age int
 }
 
-// A scope is dropped when so much has changed that a new one costs no more, or when it
-// has not been needed for so long.
+// A scope is dropped after so many changes that building a new one is as cheap, or after so many
+// states that did not need it.
 const (
 	maxBaseChanges limit.Size = 256
 	maxBaseAge     limit.Size = 64
@@ -49,14 +50,14 @@ func (b scopeBase) since(d *difference) *scopeBase {
 	if b.age++; b.scope != nil && b.age <= maxBaseAge.Get() && len(b.hosts)+len(b.virtualServices) <= maxBaseChanges.Get() {
 		return &b
 	}
-	if b.listeners <= 1 { // there is no limit of imports
+	if b.listeners <= 1 { // a single listener has no limit of imports
 		return nil
 	}
 	return &scopeBase{listeners: b.listeners, imports: b.imports}
 }
 
-// scopeBases returns what is known of the scopes of a state, and of states before it. The
-// caller has the lock.
+// scopeBases returns the bases of a state's scopes, including those inherited from earlier states.
+// The caller must hold mu.
 func (st *state) scopeBases() map[scopeKey]*scopeBase {
 	out := maps.Clone(st.bases)
 	if out == nil {
@@ -100,7 +101,7 @@ func (b *scopeBase) in(x *index, w world) *scope {
 	return s.withServices(x, w, nil)
 }
 
-// affectedBy reports whether a change affects what a Sidecar imports.
+// affectedBy reports whether the changes affect the imports of a Sidecar.
 func (b *scopeBase) affectedBy(w world) bool {
 	s := b.scope
 	for _, host := range b.hosts {
@@ -115,7 +116,7 @@ func (b *scopeBase) affectedBy(w world) bool {
 		}
 	}
 	for _, v := range b.virtualServices {
-		if v.delegate() { // its roots are not looked for: delegates seldom change
+		if v.delegate() { // changes of delegates are rare, so their roots are not determined
 			return true
 		}
 		for _, e := range s.egress {
@@ -127,8 +128,8 @@ func (b *scopeBase) affectedBy(w world) bool {
 	return false
 }
 
-// withServices returns the scope with the VirtualServices of an index and the
-// services of some names anew.
+// withServices returns the scope with the VirtualServices of an index and updated services of some
+// hosts.
 func (s *scope) withServices(x *index, w world, hosts []registry.Hostname) *scope {
 	out := *s
 	out.index = x
@@ -147,7 +148,7 @@ func (s *scope) withServices(x *index, w world, hosts []registry.Hostname) *scop
 	return &out
 }
 
-// renew brings the service of a name up to date, of an egress that is being made.
+// renew updates the service of a host in a new egress.
 func (e *egress) renew(w world, host registry.Hostname) {
 	before, after := e.service(host), e.choose(w.named(host))
 	if before == nil && after == nil {

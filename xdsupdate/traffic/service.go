@@ -10,36 +10,37 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// service is a host name as a proxy sees it: the services of one namespace that
-// have it, merged. It is immutable.
+// service is a host name as a proxy sees it, with the merged services of one namespace. It is
+// immutable.
 type service struct {
-	// host is as the first service spells it; it is compared in lower case.
+	// host has the spelling of the first service. It is compared in lower case.
 	host      registry.Hostname
 	namespace string
-	// of are the services, the first in precedence first; not empty.
+	// of are the services in the order of precedence. There is at least one.
 	of []*registry.Service
-	// ports are in the order of the services and their ports, each number once; without
-	// those that do not pass envoy.CheckPort.
+	// ports are the ports of the services in order, without duplicate numbers and without ports
+	// that fail envoy.CheckPort.
 	ports []servicePort
-	// byNumber has the positions of many ports; nil for few.
+	// byNumber maps port numbers to positions in ports. It is nil for few ports.
 	byNumber map[uint32]int
 }
 
-// fewPorts are looked through one by one.
+// fewPorts is the maximum number of ports that are scanned without byNumber.
 const fewPorts limit.Size = 16
 
-// servicePort is a port, and the service that it is of.
+// servicePort is a port with its service.
 type servicePort struct {
 	*registry.Port
 	of *registry.Service
 }
 
-// newService merges services of one host name and namespace.
+// newService merges services with one host name and namespace.
 func newService(of []*registry.Service) *service {
 	s := &service{host: of[0].Hostname, namespace: of[0].Attributes.Namespace, of: of}
 	for _, svc := range of {
 		for _, p := range svc.Ports {
-			// Without a cluster nothing can be named after a port.
+			// A port that cannot have a cluster is skipped, because no resource could be named
+			// after it.
 			if p != nil && envoy.CheckPort(svc, p) == nil {
 				s.addPort(servicePort{p, svc})
 			}
@@ -48,7 +49,7 @@ func newService(of []*registry.Service) *service {
 	return s
 }
 
-// addPort adds a port to a service that is being made, unless the number is taken.
+// addPort adds a port to a new service, unless the number is taken.
 func (s *service) addPort(p servicePort) {
 	if _, taken := s.port(p.Number); taken {
 		return
@@ -65,7 +66,7 @@ func (s *service) addPort(p servicePort) {
 	s.byNumber[p.Number] = len(s.ports) - 1
 }
 
-// port returns the port of a number.
+// port returns the port with a number.
 func (s *service) port(number uint32) (servicePort, bool) {
 	if s == nil {
 		return servicePort{}, false
@@ -84,8 +85,8 @@ func (s *service) port(number uint32) (servicePort, bool) {
 	return s.ports[i], true
 }
 
-// position returns which of the ports of the service a port is, from 1, whatever part of
-// it a listener has; 0 if it has none of the number.
+// position returns the position of a port among all ports of the service, starting at 1, even if
+// the listener sees only some of them. It is 0 if there is no such port.
 func (s *service) position(number uint32) int {
 	n := 0
 	for _, of := range s.of {
@@ -98,11 +99,11 @@ func (s *service) position(number uint32) int {
 	return 0
 }
 
-// headless reports whether the service is called by the names of its pods, too.
+// headless reports whether the service can also be called by the names of its pods.
 func (s *service) headless() bool { return slices.ContainsFunc(s.of, (*registry.Service).Headless) }
 
-// onlyPort returns the number of the only port of the service, whatever part of it
-// a listener has; 0 if it has several.
+// onlyPort returns the number of the service's only port, even if a listener sees only some of
+// several. It is 0 if the service has several ports.
 func (s *service) onlyPort() uint32 {
 	only := uint32(0)
 	for _, of := range s.of {
@@ -118,8 +119,7 @@ func (s *service) onlyPort() uint32 {
 	return only
 }
 
-// withPorts returns the service with some of its ports only, or nil if it has none
-// of them.
+// withPorts returns the service restricted to some ports, or nil if no port is left.
 func (s *service) withPorts(keep func(number uint32) bool) *service {
 	out := s.withoutPorts()
 	for _, p := range s.ports {
@@ -140,9 +140,9 @@ func (s *service) withoutPorts() *service {
 	return &service{host: s.host, namespace: s.namespace, of: s.of}
 }
 
-// chooseService returns which of the services of one host name proxies of a
-// namespace use, of those that accept is true of: those of their own namespace, or
-// else of the oldest. Services are in the order of precedence.
+// chooseService returns the services that proxies of a namespace use for one host name, among the
+// accepted ones: the services in their own namespace, or else in the namespace of the first
+// service. Services must be in the order of precedence.
 func chooseService(services []*registry.Service, namespace string, accept func(*registry.Service) bool) *service {
 	var chosen []*registry.Service
 	for _, s := range services {

@@ -10,33 +10,32 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// share is what makes a difference in a resource between views: those with equal
-// ones share it. Fields that make none are zero.
+// share identifies the views that share a resource: views with equal values receive the same
+// resource. Irrelevant fields are zero.
 type share struct {
 	role role
-	// service and rule are what the name of a cluster stands for. Of merged rules it
-	// is the first.
+	// service and rule belong to the name of a cluster. If rules are merged, rule is the first one.
 	service *registry.Service
 	rule    objectName
-	// policy is the first rule that was made of BackendTLSPolicies.
+	// policy is the first DestinationRule generated from BackendTLSPolicies.
 	policy objectName
-	// certificate is the credential that the proxy shows to backends.
+	// certificate is the credential that the proxy presents to backends.
 	certificate string
-	// addresses decide the family of names that are looked up.
+	// addresses determine the IP family for DNS lookups.
 	addresses string
-	// location is that of the proxy, by which endpoints are ordered and filtered.
+	// location is the location of the proxy, which influences the order and selection of endpoints.
 	location location
-	// view counts as a whole, the role is in it.
+	// view is relevant as a whole. It includes the role.
 	view ads.View
 }
 
-// location is where a proxy is, and the labels by which it prefers endpoints.
+// location is the location of a proxy, with the labels that influence its preference of endpoints.
 type location struct {
 	cluster                   registry.ClusterID
 	locality, network, labels string
 }
 
-// shareOf returns what makes a difference in a resource.
+// shareOf returns the identity of the views that share a resource.
 func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string) any {
 	g, _ := v.Policy.(group)
 	switch typeURL {
@@ -60,7 +59,8 @@ func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string) any {
 		}
 		return s
 	default:
-		// Routes and listeners do not depend on where the proxy is, but for what it serves.
+		// Routes and listeners do not depend on the proxy's location, except for the inbound
+		// listeners of a server.
 		g.locality, g.network = "", ""
 		if _, inbound, _ := envoy.ParseInboundName(name); !inbound {
 			g.server, g.node = "", false

@@ -14,7 +14,7 @@ type sidecar struct {
 	objectName
 	config *configstore.Config
 	spec   *networking.Sidecar
-	// selector has the labels of the workloads that it is for; nil: all.
+	// selector selects the workloads that the Sidecar applies to. Nil selects all.
 	selector registry.Labels
 }
 
@@ -29,11 +29,11 @@ func newSidecar(c *configstore.Config) *sidecar {
 	}
 }
 
-// selective reports whether it is for some workloads of its namespace only.
+// selective reports whether the Sidecar has a workload selector.
 func (s *sidecar) selective() bool { return len(s.selector) > 0 }
 
-// compareSidecars is the order in which Sidecars are looked at: those with a
-// workload selector first.
+// compareSidecars is the order of lookup: Sidecars with a workload selector come first, and then
+// older ones.
 func compareSidecars(a, b *sidecar) int {
 	if a.selective() != b.selective() {
 		if a.selective() {

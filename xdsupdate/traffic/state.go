@@ -8,33 +8,32 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// state is the policies, services and endpoints of one moment. It is immutable but
-// for what it has computed of them.
+// state contains the policies, services and endpoints of one snapshot. It is immutable except for
+// cached computations.
 type state struct {
 	*computed
 	world     world
 	workloads *workloads
 }
 
-// computed is the policies of one moment, and what has been computed of them and of
-// services, which does not depend on endpoints: states that differ in endpoints alone
-// share it.
+// computed contains the policies of one snapshot, and cached computations from policies and
+// services that do not depend on endpoints. States that differ only in endpoints share it.
 type computed struct {
 	*index
 
 	mu     sync.Mutex
 	scopes map[scopeKey]*scope
 	bases  map[scopeKey]*scopeBase
-	// routers are by their proxies, which the clients that are alike share.
+	// routers are cached by proxy. Clients with equal views share a proxy.
 	routers map[*proxy]*routerConfig
-	// clusterScopes are by their proxies, too.
+	// clusterScopes are cached by proxy.
 	clusterScopes map[*proxy]clusterScope
 	kept          keptRoutes
-	// reaches are those of rules for wildcards that were looked at.
+	// reaches caches the reaches of wildcard rules.
 	reaches map[*rule]*ruleReach
-	// protections are by their proxies, too.
+	// protections are cached by proxy.
 	protections map[*proxy]*protection
-	// serverProtections are those of gRPC servers, by namespace and labels.
+	// serverProtections caches the protections of gRPC servers, by namespace and labels.
 	serverProtections map[string]*protection
 }
 
@@ -51,8 +50,8 @@ func newState(x *index, w world) *state {
 	}}
 }
 
-// withEndpoints returns the state with the endpoints of a world whose services are the
-// same.
+// withEndpoints returns the state with the endpoints of a world. The world's services must be
+// unchanged.
 func (st *state) withEndpoints(w world) *state {
 	return &state{computed: st.computed, world: w, workloads: newWorkloads(st.workloads, w, false)}
 }
@@ -69,8 +68,8 @@ func (st *state) next(x *index, w world, d *difference) *state {
 	return out
 }
 
-// scopeOf returns what a proxy sees. A router sees everything that is visible in
-// its namespace.
+// scopeOf returns the scope of a proxy. A router's scope contains everything visible in its
+// namespace.
 func (st *state) scopeOf(p *proxy) *scope {
 	key := scopeKey{st.sidecarOf(p), p.namespace}
 	st.mu.Lock()
@@ -87,9 +86,9 @@ func (st *state) scopeOf(p *proxy) *scope {
 	return s
 }
 
-// serviceFor returns the service that an object of a namespace means by a host name
-// when it is used for a router: that of the object's namespace if it is visible
-// there, else as the router sees it; nil for none.
+// serviceFor returns the service that an object of a namespace refers to by a host name, for a
+// router: the service in the object's namespace if it is visible there, or else the service that
+// the router sees, or nil.
 func (st *state) serviceFor(p *proxy, host registry.Hostname, namespace string) *service {
 	own := chooseService(st.world.named(host), namespace, func(s *registry.Service) bool {
 		return s.Attributes.Namespace == namespace && st.settings.visible(s, namespace)
@@ -100,8 +99,8 @@ func (st *state) serviceFor(p *proxy, host registry.Hostname, namespace string) 
 	return st.seenBy(p, host)
 }
 
-// seenBy returns the service that a proxy means by a host name; nil for none. The scope of a
-// namespace costs as much as there are services: it is not made for one of them.
+// seenBy returns the service that a proxy sees for a host name, or nil. It does not build a scope
+// for a single lookup, because that costs as much as the number of services.
 func (st *state) seenBy(p *proxy, host registry.Hostname) *service {
 	key := scopeKey{st.sidecarOf(p), p.namespace}
 	st.mu.Lock()

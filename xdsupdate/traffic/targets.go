@@ -16,22 +16,22 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// targets knows on which ports routers are reached: a service that has an endpoint
-// at a router's address sends what comes to its port to that of the endpoint, so
-// that the router listens there. Only services of the router's own namespace count
-// (Istio 1.30), because anybody can write an endpoint with any address. It looks at
-// endpoints at the places of routers that it was asked for, and keeps nothing of others.
+// targets determines the listening ports of routers. If a service has an endpoint at a router's
+// address, it forwards its port to the endpoint's port, so the router listens there. Only services
+// in the router's own namespace count (Istio 1.30), because endpoints with any address can be
+// written in any namespace. Only endpoints at the addresses of known routers are evaluated and
+// stored.
 type targets struct {
 	mu    sync.Mutex
-	world world // that of the last push; nil before
-	// byPlace has, for the namespace and each address of a router, the ports of each host.
+	world world // world of the last push, nil before the first
+	// byPlace contains the target ports for each place of a router, by host.
 	byPlace map[workloadPlace]map[registry.Hostname]targetPorts
 }
 
-// targetPorts are ports of a service, and where they lead to.
+// targetPorts maps the ports of a service to target ports.
 type targetPorts map[uint32]uint32
 
-// parseTargetPorts returns those that of returned as text; nil: none.
+// parseTargetPorts parses the ports that of returns. It returns nil if there are none.
 func parseTargetPorts(text string) targetPorts {
 	if text == "" {
 		return nil
@@ -48,8 +48,8 @@ func parseTargetPorts(text string) targetPorts {
 	return out
 }
 
-// of returns the ports of a router of a namespace with some addresses, as "port=target"
-// separated by commas, and the hosts of its services in the same way.
+// of returns the target ports of a router in a namespace, as "port=target" separated by commas, and
+// the hosts of its services, separated by commas.
 func (t *targets) of(namespace string, addresses []string) (targets, services string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -57,7 +57,7 @@ func (t *targets) of(namespace string, addresses []string) (targets, services st
 	ports, names := make(targetPorts), map[string]struct{}{}
 	for _, a := range addresses {
 		hosts := t.byPlace[workloadPlace{namespace, ipaddr.Canonical(a)}]
-		for _, host := range slices.Backward(slices.Sorted(maps.Keys(hosts))) { // the first host counts
+		for _, host := range slices.Backward(slices.Sorted(maps.Keys(hosts))) { // the first host takes precedence
 			maps.Copy(ports, hosts[host])
 			names[string(host)] = struct{}{}
 		}
@@ -69,8 +69,8 @@ func (t *targets) of(namespace string, addresses []string) (targets, services st
 	return strings.Join(out, ","), strings.Join(slices.Sorted(maps.Keys(names)), ",")
 }
 
-// ports returns the ports on which routers may listen for a port of a Gateway: the
-// port itself, and those that services send it to.
+// ports returns the possible listening ports for a port of a Gateway: the port itself and the
+// target ports of services.
 func (t *targets) ports(port uint32) []uint32 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,7 +85,7 @@ func (t *targets) ports(port uint32) []uint32 {
 	return out
 }
 
-// watch looks at endpoints of services of a namespace at addresses from now on.
+// watch adds the places of a router to byPlace.
 func (t *targets) watch(namespace string, addresses []string) {
 	some := false
 	for _, a := range addresses {
@@ -106,8 +106,7 @@ func (t *targets) watch(namespace string, addresses []string) {
 	}
 }
 
-// advance makes the world of a push the one that counts, and reports whether the
-// ports of a router have changed.
+// advance sets the world of a push and reports whether the ports of a router have changed.
 func (t *targets) advance(w world, push *ads.PushContext) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -131,9 +130,8 @@ func (t *targets) advance(w world, push *ads.PushContext) bool {
 	return changed
 }
 
-// moved reports whether an endpoint at the address of a router is among those of a host
-// that have changed since a push. Most changes are of others, and cost no look at all
-// endpoints of the host.
+// moved reports whether the changed endpoints of a host since an earlier world include one at the
+// address of a router. Most changes do not, and then need no scan of all endpoints.
 func (t *targets) moved(since world, host registry.Hostname) bool {
 	for _, svc := range t.world.named(host) {
 		now, before := t.world.endpoints(svc.Hostname, svc.Attributes.Namespace), since.endpoints(svc.Hostname, svc.Attributes.Namespace)
@@ -151,12 +149,12 @@ func (t *targets) moved(since world, host registry.Hostname) bool {
 // watched reports whether a router is at a place.
 func (t *targets) watched(at workloadPlace) bool { return t.byPlace[at] != nil }
 
-// placeOf returns the place of an endpoint of a service that has an address, in any spelling.
+// placeOf returns the place of a service's endpoint address.
 func placeOf(svc *registry.Service, address string) workloadPlace {
 	return workloadPlace{svc.Attributes.Namespace, canonicalAddress(address)}
 }
 
-// canonicalAddress is ipaddr.Canonical, without parsing addresses of IPv4: they have one
+// canonicalAddress is ipaddr.Canonical without parsing IPv4 addresses, which have only one
 // spelling.
 func canonicalAddress(address string) string {
 	if strings.IndexByte(address, ':') < 0 {
@@ -165,8 +163,8 @@ func canonicalAddress(address string) string {
 	return ipaddr.Canonical(address)
 }
 
-// scan looks at the endpoints of a host name in lower case, and reports whether
-// they change anything.
+// scan evaluates the endpoints of a host in lower case, and reports whether target ports have
+// changed.
 func (t *targets) scan(name registry.Hostname) bool {
 	found := make(map[workloadPlace]targetPorts)
 	for _, svc := range t.world.named(name) {
@@ -191,8 +189,8 @@ func (t *targets) scan(name registry.Hostname) bool {
 	return changed
 }
 
-// untranslatedLabel is the label, with any value, of services whose ports mean nothing
-// for Gateways: routers listen on the ports that Gateways name (Istio 1.30).
+// untranslatedLabel, with any value, marks services whose ports are ignored here: their routers
+// listen on the ports of Gateways (Istio 1.30).
 const untranslatedLabel = "experimental.istio.io/disable-gateway-port-translation"
 
 func addTargets(found map[workloadPlace]targetPorts, at workloadPlace, svc *registry.Service, e *registry.Endpoint) {

@@ -12,8 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// meshGateway is the name that stands for all sidecars and gRPC clients in the
-// gateways of a VirtualService.
+// meshGateway stands for all sidecars and gRPC clients in the gateways of a VirtualService.
 const meshGateway = "mesh"
 
 // virtualService is a VirtualService with its names resolved. It is immutable.
@@ -21,14 +20,15 @@ type virtualService struct {
 	objectName
 	config *configstore.Config
 	spec   *networking.VirtualService
-	// hosts are in the order of the spec; none: it is a delegate.
+	// hosts are in the order of the spec. A VirtualService without hosts is a delegate.
 	hosts []registry.Hostname
 	// gateways are "mesh" and "namespace/name".
 	gateways   []string
 	visibility visibility
-	// ownMatches is how many matches the rules have that do not delegate, at least one each.
+	// ownMatches is the number of matches of the rules that do not delegate. A rule without a match
+	// counts as one.
 	ownMatches int
-	// rules returns the HTTP rules with all names in full, delegates not expanded.
+	// rules returns the HTTP rules with full names and without expanded delegates.
 	rules func() []*networking.HTTPRoute
 }
 
@@ -57,7 +57,7 @@ func newVirtualService(c *configstore.Config, s *settings) *virtualService {
 	return v
 }
 
-// resolveGateways returns names of gateways in full; nil for none.
+// resolveGateways returns the full names of gateways.
 func resolveGateways(names []string, namespace string) []string {
 	var out []string
 	for _, n := range names {
@@ -69,16 +69,16 @@ func resolveGateways(names []string, namespace string) []string {
 	return out
 }
 
-// delegate reports whether it is there to be included by others only.
+// delegate reports whether the VirtualService can only be included by others.
 func (v *virtualService) delegate() bool { return len(v.hosts) == 0 }
 
-// boundTo reports whether it counts for a gateway ("namespace/name"), or for
+// boundTo reports whether the VirtualService is bound to a gateway ("namespace/name"), or to
 // "mesh".
 func (v *virtualService) boundTo(gateway string) bool { return slices.Contains(v.gateways, gateway) }
 
-// rank orders VirtualServices for proxies of a namespace before their age: those that are
-// visible there alone because they are its own come first. An export by name gives no
-// precedence, because anybody can export to anybody.
+// rank orders VirtualServices for proxies of a namespace before age does. VirtualServices of this
+// namespace that are not public come first. An export by name gives no precedence, because any
+// namespace can export to any other.
 func (v *virtualService) rank(namespace string) int {
 	if v.namespace == namespace && !v.visibility.public {
 		return 0

@@ -9,15 +9,15 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// visibility says in which namespaces an object counts. It is immutable.
+// visibility is the set of namespaces that see an object. It is immutable.
 type visibility struct {
 	public bool
-	// namespaces are those that it is exported to by name; "." is resolved.
+	// namespaces are the names in exportTo, with "." resolved.
 	namespaces []string
 }
 
-// newVisibility reads exportTo of an object in a namespace; defaults are the
-// mesh's, for an object that has none.
+// newVisibility parses the exportTo of an object in a namespace. The defaults of the mesh apply if
+// it is empty.
 func newVisibility(exportTo, defaults []string, namespace string) visibility {
 	if len(exportTo) == 0 {
 		exportTo = defaults
@@ -37,10 +37,10 @@ func newVisibility(exportTo, defaults []string, namespace string) visibility {
 	return v
 }
 
-// private is the visibility of what counts in its own namespace only.
+// private returns the visibility in one namespace alone.
 func private(namespace string) visibility { return visibility{namespaces: []string{namespace}} }
 
-// in reports whether the object counts for proxies of a namespace.
+// in reports whether proxies of a namespace see the object.
 func (v visibility) in(namespace string) bool {
 	return v.public || slices.Contains(v.namespaces, namespace)
 }
@@ -67,8 +67,8 @@ func (v visibility) sorted() []string {
 	return slices.Compact(names)
 }
 
-// visible reports whether proxies of a namespace see a service: where it is
-// exported to, or else where the mesh exports services to.
+// visible reports whether proxies of a namespace see a service. Its exportTo decides, or else the
+// default of the mesh.
 func (s *settings) visible(svc *registry.Service, namespace string) bool {
 	if len(svc.Attributes.ExportTo) > 0 {
 		return svc.VisibleIn(namespace)

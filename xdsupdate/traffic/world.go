@@ -9,17 +9,16 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// world is the services and endpoints of one moment, whoever may see them.
+// world contains the services and endpoints of one snapshot, regardless of visibility.
 type world interface {
-	// hosts yields the services by host name in lower case, each list sorted by
-	// ComparePrecedence, in any order of names.
+	// hosts yields the services by host name in lower case, in unspecified order of names. Each
+	// list is sorted by ComparePrecedence.
 	hosts() iter.Seq2[registry.Hostname, []*registry.Service]
-	// named returns the services of a host name, compared without case, sorted by
-	// ComparePrecedence.
+	// named returns the services with a host name, sorted by ComparePrecedence. Names are
+	// case-insensitive.
 	named(host registry.Hostname) []*registry.Service
-	// aliases returns the names in lower case of the services that are other names for a
-	// host name in lower case, sorted.
+	// aliases returns the names of the aliases of a host, sorted. All names are in lower case.
 	aliases(host registry.Hostname) []registry.Hostname
-	// endpoints returns the endpoints of a service over all shards; nil for none.
+	// endpoints returns the endpoints of a service in all shards, or nil.
 	endpoints(host registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints
 }
