@@ -9,8 +9,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// resolveRules returns the HTTP rules of a VirtualService with the names of
-// destinations and gateways in full. Rules without short names are shared.
+// resolveRules returns the HTTP rules of a VirtualService with the full names of destinations and
+// gateways. Rules without short names are shared with the spec.
 func resolveRules(v *virtualService, domain string) []*networking.HTTPRoute {
 	var out []*networking.HTTPRoute
 	for _, r := range v.spec.GetHttp() {
@@ -28,7 +28,7 @@ func resolveRules(v *virtualService, domain string) []*networking.HTTPRoute {
 	return out
 }
 
-// resolved reports whether all names in a rule are in full.
+// resolved reports whether a rule contains full names only.
 func resolved(r *networking.HTTPRoute, namespace, domain string) bool {
 	for d := range destinationsIn(r) {
 		if string(resolveHost(d.GetHost(), namespace, domain)) != d.GetHost() {
@@ -40,7 +40,7 @@ func resolved(r *networking.HTTPRoute, namespace, domain string) bool {
 	})
 }
 
-// destinationsIn yields where a rule sends requests and copies of them.
+// destinationsIn yields the destinations and mirrors of a rule.
 func destinationsIn(r *networking.HTTPRoute) func(func(*networking.Destination) bool) {
 	return func(yield func(*networking.Destination) bool) {
 		for _, d := range r.GetRoute() {
@@ -59,16 +59,15 @@ func destinationsIn(r *networking.HTTPRoute) func(func(*networking.Destination) 
 	}
 }
 
-// rulesOf returns the HTTP rules of a VirtualService with all names in full. Those
-// of delegates are in the places of the rules that name them; a rule whose delegate
-// is missing or hidden from it has none, and one with which there are too many matches
-// (Limits.Matches) answers with 500.
+// rulesOf returns the HTTP rules of a VirtualService with full names. The rules of a delegate
+// replace the rule that includes it. A rule whose delegate is missing or not visible is dropped. A
+// rule whose delegate exceeds Limits.Matches is replaced by a rule that answers with 500.
 func (x *index) rulesOf(v *virtualService) []*networking.HTTPRoute {
 	rules, _ := x.placedRules(v)
 	return rules
 }
 
-// placedRules returns the rules of rulesOf and where each comes from.
+// placedRules returns the rules of rulesOf and the origin of each.
 func (x *index) placedRules(v *virtualService) (rules []*networking.HTTPRoute, places []rulePlace) {
 	add := func(place rulePlace, list ...*networking.HTTPRoute) {
 		for _, r := range list {
@@ -93,15 +92,15 @@ func (x *index) placedRules(v *virtualService) (rules []*networking.HTTPRoute, p
 	return rules, places
 }
 
-// matchesOf returns how many matches the HTTP rules of a VirtualService have, with those
-// of its delegates: as many routes are built of them, or fewer.
+// matchesOf returns the number of matches in the HTTP rules of a VirtualService and its delegates.
+// It is an upper bound for the number of routes.
 func (x *index) matchesOf(v *virtualService) int {
 	limit, n := x.settings.limits.Matches, v.ownMatches
 	for _, r := range v.spec.GetHttp() {
 		if d := x.delegateOf(v, r); d != nil {
 			own := max(1, len(r.GetMatch()))
 			if n += own * d.ownMatches; exceeds(n, limit) {
-				n += own - own*d.ownMatches // of the rule that fails
+				n += own - own*d.ownMatches // the rule is replaced by a failing one
 			}
 		}
 	}

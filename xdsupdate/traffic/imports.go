@@ -10,9 +10,9 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// limitImports keeps the services of the listeners of a Sidecar within Limits.Imports:
-// from the first listener on, those after it import the oldest services for which there
-// is room. The first listener alone has no limit, whatever there is in the mesh.
+// limitImports enforces Limits.Imports for the listeners of a Sidecar. The first listener that
+// exceeds it, and those after it, import only the oldest services within the rest of the limit. The
+// first listener of the Sidecar is never limited.
 func (s *scope) limitImports(limit int) {
 	for i, e := range s.egress {
 		before := s.imports
@@ -22,7 +22,7 @@ func (s *scope) limitImports(limit int) {
 	}
 }
 
-// keepOldest drops services of a listener that is being made.
+// keepOldest drops all services of a new listener except the n oldest.
 func (e *egress) keepOldest(n int) {
 	if n >= len(e.services) {
 		return
@@ -39,7 +39,7 @@ func (e *egress) keepOldest(n int) {
 	slices.SortFunc(e.services, compareServices)
 }
 
-// notImported returns why a listener lacks services, or nil.
+// notImported returns the error for services that a listener lacks, or nil.
 func (st *state) notImported(sc *sidecar, i int, e *egress) error {
 	if e.dropped == "" {
 		return nil
@@ -51,7 +51,7 @@ func tooManyImports(dropped registry.Hostname, limit int) error {
 	return fmt.Errorf("%s, and services that are newer, are not imported: with the listeners before they would be more than %d", dropped, limit)
 }
 
-// leftOutOf returns why the listener of a route configuration lacks services.
+// leftOutOf returns the errors for services that the listener of a route configuration lacks.
 func (st *state) leftOutOf(s *scope, e *egress) []error {
 	if err := st.notImported(s.sidecar, slices.Index(s.egress, e), e); err != nil {
 		return []error{err}
@@ -59,8 +59,8 @@ func (st *state) leftOutOf(s *scope, e *egress) []error {
 	return nil
 }
 
-// imports adds what the proxies of Sidecars have for whose imports there is no room, or
-// perhaps was none: with other services it is others that there is room for.
+// imports adds all resources of proxies whose Sidecars exceed the limit of imports before or after
+// the push, because a changed service may displace others from the limit.
 func (c *affected) imports() {
 	if len(c.services) == 0 {
 		return

@@ -12,28 +12,28 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// keptRoutes are the routes that VirtualServices have on routers, kept from push to
-// push: a route configuration of 10,000 VirtualServices is made anew of those of
-// which one has changed. It is immutable.
+// keptRoutes caches the routes of VirtualServices on routers across pushes, so that a change of one
+// among 10,000 VirtualServices of a route configuration rebuilds only its own routes. It is
+// immutable.
 type keptRoutes struct {
 	of pmap.Map[*virtualService, []keptRules]
 }
 
-// keptRules are those of a VirtualService in a place.
+// keptRules are the routes of a VirtualService in a place.
 type keptRules struct {
 	at    keptPlace
 	rules *gatewayRules
 }
 
-// keptPlace is what the routes of a VirtualService differ by.
+// keptPlace identifies the variants of a VirtualService's routes.
 type keptPlace struct {
 	place
-	// namespace and labels are those of the router.
+	// namespace and labels are the router's.
 	namespace, labels string
 }
 
-// maxKeptPlaces bounds what is kept of one VirtualService. Gateways and routers that
-// are gone leave theirs behind.
+// maxKeptPlaces limits the variants per VirtualService, because entries of deleted Gateways and
+// disconnected routers stay.
 const maxKeptPlaces limit.Size = 64
 
 func (k keptRoutes) get(v *virtualService, at keptPlace) *gatewayRules {
@@ -54,9 +54,9 @@ func (k keptRoutes) with(at keptPlace, rules *gatewayRules) keptRoutes {
 	return keptRoutes{k.of.Set(rules.of, append(slices.Clip(list), keptRules{at, rules}))}
 }
 
-// after returns those that a difference does not concern. Routes depend on the rules
-// of their VirtualService, with its delegates, on the services that they lead to, and
-// on the DestinationRules for these.
+// after returns the entries that a difference does not concern. Routes depend on the rules of their
+// VirtualService and its delegates, on the services of their destinations, and on DestinationRules
+// for these.
 func (k keptRoutes) after(d *difference, w world, indexes ...*index) keptRoutes {
 	if k.of.Len() == 0 {
 		return k
@@ -111,7 +111,7 @@ func (st *state) gatewayRules(p *proxy, v *virtualService, at place) *gatewayRul
 	return &gatewayRules{of: v, routes: routes, size: sizeOf(routes), leftOut: rules.leftOut}
 }
 
-// allGatewayRules is gatewayRules for clients that refuse nothing.
+// allGatewayRules returns the routes for clients that have rejected none.
 func (st *state) allGatewayRules(p *proxy, v *virtualService, at place) *gatewayRules {
 	key := keptPlace{at, p.namespace, joinLabels(p.labels)}
 	st.mu.Lock()

@@ -10,8 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// labelKeys returns the keys of the labels that an object looks at in proxies. A key
-// may be in it twice.
+// labelKeys returns the keys of the proxy labels that an object depends on. A key may occur twice.
 func (o object) labelKeys() []string {
 	switch {
 	case o.virtualService != nil:
@@ -60,8 +59,8 @@ func sourceKeys(spec *networking.VirtualService) []string {
 	return out
 }
 
-// failoverKeys returns the keys that are compared with the proxy's own labels;
-// "key=value" is compared with what it says.
+// failoverKeys returns the keys of failover priorities that are compared with the proxy's own
+// labels. Entries of the form "key=value" are skipped, because they are compared with the value.
 func failoverKeys(setting interface{ GetFailoverPriority() []string }) []string {
 	var out []string
 	for _, entry := range setting.GetFailoverPriority() {
@@ -72,7 +71,7 @@ func failoverKeys(setting interface{ GetFailoverPriority() []string }) []string 
 	return out
 }
 
-// balancers returns the load balancer settings of all levels of a rule.
+// balancers returns the load balancer settings at all levels of a rule.
 func balancers(r *networking.DestinationRule) []*networking.LoadBalancerSettings {
 	var out []*networking.LoadBalancerSettings
 	add := func(p *networking.TrafficPolicy) {

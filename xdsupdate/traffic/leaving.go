@@ -13,15 +13,15 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// leaving says what is left out of a resource for a client that refuses it, and collects
-// which objects contribute to it. It belongs to one call.
+// leaving selects the objects that are left out of a resource for a client that rejects it, and
+// collects the objects that contribute to the resource. It belongs to one call.
 type leaving struct {
 	out   func(ads.Contribution) bool
 	all   []ads.Contribution
 	known map[ads.Contribution]bool // whether it is left out
 }
 
-// without makes a resource without some contributions: see ads.Answer.
+// without builds a resource without some contributions, see ads.Answer.
 func (st *state) without(p *proxy, typeURL, name string, out func(ads.Contribution) bool) (proto.Message, []ads.Contribution, error) {
 	l := &leaving{out: out, known: make(map[ads.Contribution]bool)}
 	of := *p
@@ -30,8 +30,8 @@ func (st *state) without(p *proxy, typeURL, name string, out func(ads.Contributi
 	return m, l.all, err
 }
 
-// leaves notes that an object contributes to the resource that is made for a proxy, and
-// reports whether that is left out.
+// leaves records that an object contributes to the resource of a proxy, and reports whether the
+// object is left out.
 func (p *proxy) leaves(c *configstore.Config, state any) bool {
 	if p.leaving == nil {
 		return false
@@ -46,7 +46,7 @@ func (p *proxy) leaves(c *configstore.Config, state any) bool {
 	return left
 }
 
-// rulesState is the state of the rules of a VirtualService.
+// rulesState identifies a revision of the rules of a VirtualService, including its delegates.
 type rulesState struct {
 	of        *virtualService
 	delegates string
@@ -64,9 +64,10 @@ func (st *state) rulesState(v *virtualService) rulesState {
 	return out
 }
 
-// routesOrFailing returns routes of a VirtualService, or, if it is left out, routes that
-// answer the same requests with 500. Of those that are matched by regular expressions,
-// which may be what is refused, all requests are that no other route is for.
+// routesOrFailing returns routes of a VirtualService or, if the VirtualService is left out, routes
+// that answer the same requests with 500. Routes with other matches than plain paths, such as
+// regular expressions, may be the reason for the rejection. They are replaced by a route that
+// answers all remaining requests with 500.
 func (st *state) routesOrFailing(p *proxy, v *virtualService, at place, routes []*routev3.Route) []*routev3.Route {
 	if p.leaving == nil || len(routes) == 0 || !p.leaves(v.config, st.rulesState(v)) {
 		return routes
@@ -87,7 +88,7 @@ func (st *state) routesOrFailing(p *proxy, v *virtualService, at place, routes [
 	return out
 }
 
-// isPlainMatch reports whether a match is of nothing but a path or its beginning.
+// isPlainMatch reports whether a match consists only of a path or a path prefix.
 func isPlainMatch(m *routev3.RouteMatch) bool {
 	switch m.GetPathSpecifier().(type) {
 	case *routev3.RouteMatch_Prefix, *routev3.RouteMatch_Path, *routev3.RouteMatch_PathSeparatedPrefix:

@@ -13,19 +13,19 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// What several objects make together, a route configuration or a listener, clients
-// refuse as a whole. So the contribution of each object is checked by itself
-// (envoy.Check): a route that does not pass answers with 500, a filter chain is left
-// out, and the rest is sent. What is left out is a LeftOutError beside
-// the resource, which the server reports; Policies.Ineffective finds it without any
-// client.
+// Clients reject a route configuration or a listener as a whole, even if only one of several
+// contributing objects is at fault. The contribution of each object is therefore validated
+// separately (envoy.Check). A route that fails validation answers with 500, a filter chain that
+// fails it is left out, and the rest is sent. Each such part is reported by a LeftOutError that
+// accompanies the resource. The server reports these errors. Policies.Ineffective finds them
+// without any client.
 
-// LeftOutError says what of an object is left out of a resource, or answered with an
-// error in it, because clients would refuse the resource. What Policies provide comes
-// with it, joined with others, and the server reports it.
+// LeftOutError says that a part of an object is left out of a resource, or answered with an error
+// in it, because clients would reject the resource. Policies returns such errors, joined with
+// others, together with the resource, and the server reports them.
 type LeftOutError struct {
 	Ineffective
-	// Err is why, without what becomes of the part.
+	// Err is the reason, without the consequences for the part.
 	Err error
 }
 
@@ -35,15 +35,15 @@ func (e *LeftOutError) Error() string { return e.String() }
 // Unwrap returns Err.
 func (e *LeftOutError) Unwrap() error { return e.Err }
 
-// leftOut says why a part of an object is left out; an empty field stands for the
-// object.
+// leftOut returns the error for a part of an object that is left out. An empty field stands for the
+// whole object.
 func leftOut(c *configstore.Config, field string, reason error) error {
 	return &LeftOutError{
 		Ineffective{Kind: c.GroupVersionKind, Namespace: c.Namespace, Name: c.Name, Field: field, Reason: reason.Error()}, reason,
 	}
 }
 
-// What becomes of the part.
+// Errors that describe the consequences for the part.
 
 func failedRequests(reason error) error {
 	return fmt.Errorf("its requests are answered with 500: %w", reason)
@@ -61,11 +61,10 @@ func notHashed(name string, reason error) error {
 	return fmt.Errorf("the requests to cluster %s are not hashed: %w", name, reason)
 }
 
-// leftOutRules collects what is left out of the routes of a VirtualService, once for
-// each rule.
+// leftOutRules collects the errors for the routes of a VirtualService, at most one for each rule.
 type leftOutRules struct {
 	of *virtualService
-	// places are those of the rules, delegates' among them.
+	// places are the origins of the rules, including rules of delegates.
 	places map[*networking.HTTPRoute]rulePlace
 	last   *networking.HTTPRoute
 	found  []error
@@ -86,8 +85,8 @@ func (l *leftOutRules) addAt(place rulePlace, reason error) {
 	l.found = append(l.found, leftOut(l.of.config, element("spec.http", place.at), failedRequests(reason)))
 }
 
-// checkedRoutes returns the routes that build makes of a VirtualService, or, if it
-// panics, routes that fail all requests.
+// checkedRoutes returns the routes that build returns or, if it panics, routes that fail all
+// requests, with an error.
 func checkedRoutes(scope *envoy.RouteScope, v *virtualService, build func() []*routev3.Route) (routes []*routev3.Route, err error) {
 	if p := guard.Call(func() { routes = build() }); p != nil {
 		return scope.FailingRoutes(), leftOut(v.config, "spec.http", p)

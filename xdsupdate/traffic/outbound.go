@@ -13,29 +13,28 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// unknownHostPort is where hosts are served that VirtualServices name and no
-// service has.
+// unknownHostPort is the port for VirtualService hosts without a service.
 const unknownHostPort = 80
 
-// httpPort reports whether requests to a port can be routed as HTTP: its protocol
-// is HTTP of some kind, or unknown, so that the client detects it.
+// httpPort reports whether requests to a port can be routed as HTTP, because its protocol is HTTP
+// or must be detected by the client.
 func httpPort(p servicePort) bool {
 	return (p.Protocol.IsHTTP() || p.Protocol == registry.ProtocolUnsupported) && p.of.Resolution != registry.Alias
 }
 
-// onPort returns the port of a service if requests to it can be routed as HTTP.
+// onPort reports whether requests to a port of a service can be routed as HTTP.
 func onPort(svc *service, number uint32) bool {
 	p, ok := svc.port(number)
 	return ok && httpPort(p)
 }
 
-// outboundRoutes returns the route configuration of a sidecar by its name, nil for
-// none, and what is left out of it:
+// outboundRoutes returns a route configuration of a sidecar by its name, or nil, and the errors for
+// parts of it that are left out. The names are:
 //
-//	80               what is sent to port 80, or to an HTTP proxy listener on it
-//	unix:///path     what is sent to the listener with this bind
-//	HOST:PORT        what is sent to the address of a service, or to a pod of a headless
-//	                 one, to a port whose protocol the sidecar detects
+//	80               requests to port 80, or to an HTTP proxy listener on it
+//	unix:///path     requests to the listener with this bind
+//	HOST:PORT        requests to the address of a service, or to a pod of a headless service,
+//	                 on a port whose protocol the sidecar detects
 func (st *state) outboundRoutes(p *proxy, name string) (*routev3.RouteConfiguration, []error) {
 	scope := st.scopeOf(p)
 	if e := scope.egressNamed(name); e != nil {
@@ -57,7 +56,7 @@ func (st *state) outboundRoutes(p *proxy, name string) (*routev3.RouteConfigurat
 	return nil, nil
 }
 
-// egressNamed returns the listener whose route configuration has a name of its own.
+// egressNamed returns the listener whose route configuration has its own name, or nil.
 func (s *scope) egressNamed(name string) *egress {
 	i := slices.IndexFunc(s.egress, func(e *egress) bool { return e.named() && e.routeName() == name })
 	if i < 0 {
@@ -66,8 +65,7 @@ func (s *scope) egressNamed(name string) *egress {
 	return s.egress[i]
 }
 
-// routeName is the name of the route configuration of a listener with a name of
-// its own.
+// routeName returns the name of the route configuration of a named listener.
 func (e *egress) routeName() string {
 	if bind := e.listener.GetBind(); strings.HasPrefix(bind, unixScheme) {
 		return bind
@@ -75,7 +73,7 @@ func (e *egress) routeName() string {
 	return strconv.FormatUint(uint64(e.port().GetNumber()), 10)
 }
 
-// servicesOn returns the services of a listener that take requests on a port.
+// servicesOn returns the services of a listener with HTTP on a port.
 func servicesOn(e *egress, port uint32) []*service {
 	var out []*service
 	for _, s := range e.services {
@@ -86,8 +84,8 @@ func servicesOn(e *egress, port uint32) []*service {
 	return out
 }
 
-// allPorts returns the virtual hosts of all ports of a listener's services. Those
-// of port 80 can be called without the port.
+// allPorts returns the virtual hosts of all ports of a listener's services. Port 80 may be omitted
+// in requests.
 func (st *state) allPorts(p *proxy, e *egress) *virtualHosts {
 	b := st.newVirtualHosts(p, e, e.services)
 	ports := httpPorts(e.services)
@@ -106,7 +104,7 @@ func (st *state) allPorts(p *proxy, e *egress) *virtualHosts {
 	return b
 }
 
-// httpPorts returns the ports on which some of the services take requests, sorted.
+// httpPorts returns the HTTP ports of services, sorted.
 func httpPorts(services []*service) []uint32 {
 	var out []uint32
 	for _, s := range services {
@@ -120,9 +118,9 @@ func httpPorts(services []*service) []uint32 {
 	return slices.Compact(out)
 }
 
-// detectedRoutes returns the routes of a port whose protocol is detected, of a
-// service with an address, or whose pods have listeners of their own: whatever the host
-// of the request, it is for the service.
+// detectedRoutes returns the routes for a port with protocol detection, of a service with an
+// address or with a listener for each pod. Every request belongs to the service, regardless of its
+// host.
 func (st *state) detectedRoutes(
 	p *proxy, name string, host registry.Hostname, port uint32,
 ) (*routev3.RouteConfiguration, []error) {
@@ -146,8 +144,9 @@ func detects(svc *service, port uint32, p *proxy) bool {
 		(found.of.Headless() || len(addressesOf(svc, p)) > 0)
 }
 
-// serviceRoutes returns the routes of a port of one service: those of the first
-// VirtualService that has any for it, else the default route; and what is left out.
+// serviceRoutes returns the routes of a service port, and the errors for routes that are left out.
+// They come from the first VirtualService with any route for the port, or else are the default
+// route.
 func (st *state) serviceRoutes(p *proxy, e *egress, svc *service, at place) ([]*routev3.Route, []error) {
 	if onPort(svc, at.port) {
 		for _, v := range e.virtualServicesOf(lower(svc.host)) {

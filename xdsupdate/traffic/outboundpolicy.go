@@ -7,10 +7,10 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// allowsUnknown reports whether the mesh lets requests to unknown hosts go where they
-// want to. ALLOW_ANY_DYNAMIC_DNS allows them, too; but with TLS that only a cluster
-// which looks hosts up could add, they are blocked rather than sent in plain text. A
-// mode that is not known is not taken for permission.
+// allowsUnknown reports whether requests to unknown hosts are forwarded to their original
+// destination. ALLOW_ANY_DYNAMIC_DNS forwards them too. However, it blocks them if it demands TLS,
+// because only a cluster that resolves hosts could add TLS, and plain text must not be sent
+// instead. An unknown mode blocks them.
 func (s *settings) allowsUnknown() bool {
 	policy := s.mesh.GetOutboundTrafficPolicy()
 	switch policy.GetMode() {
@@ -23,7 +23,7 @@ func (s *settings) allowsUnknown() bool {
 	}
 }
 
-// outboundPolicy finds a mode of a Sidecar that is not known.
+// outboundPolicy adds a finding if the outbound traffic policy of a Sidecar has an unknown mode.
 func (f *findings) outboundPolicy(s *sidecar) {
 	mode := s.spec.GetOutboundTrafficPolicy().GetMode()
 	if networking.OutboundTrafficPolicy_Mode_name[int32(mode)] == "" {

@@ -12,29 +12,29 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// portForm is a port in a route configuration, and in which forms its virtual hosts have
-// their domains.
+// portForm is a port of a route configuration, with the form of its domains.
 type portForm struct {
 	number uint32
 	form   domainForm
 }
 
-// portRoutes are the routes that a port has of a VirtualService.
+// portRoutes are the routes of a VirtualService on a port.
 type portRoutes struct {
 	of     *virtualService
 	port   portForm
 	routes []*routev3.Route
-	// own are services, others are hosts that are none. Both together are not empty.
+	// own are services, and others are hosts without a service. At least one of the lists is not
+	// empty.
 	own    []*service
 	others []registry.Hostname
-	// over: there is no room for the routes.
+	// over is set if the routes exceed a limit.
 	over bool
 }
 
-// addPorts adds the virtual hosts of ports: what VirtualServices say of them, and the
-// default routes of the services that none is about.
+// addPorts adds the virtual hosts of ports: the routes of VirtualServices, and default routes for
+// all other services.
 func (b *virtualHosts) addPorts(e *egress, ports []portForm) {
-	b.domains["*"] = struct{}{} // That is of catchAll: a host of this name would have the whole configuration refused.
+	b.domains["*"] = struct{}{} // Reserved for catchAll: Envoy would reject the route configuration if another host had this name.
 	parts := make([][]*portRoutes, len(ports))
 	for i, port := range ports {
 		parts[i] = b.portRoutes(e, port)
@@ -53,8 +53,7 @@ func (b *virtualHosts) addPorts(e *egress, ports []portForm) {
 	}
 }
 
-// portRoutes returns which VirtualServices say something of a port, in the order of
-// precedence.
+// portRoutes returns the VirtualServices with hosts on a port, in the order of precedence.
 func (b *virtualHosts) portRoutes(e *egress, port portForm) []*portRoutes {
 	services := servicesOn(e, port.number)
 	by := e.covering(services)
@@ -72,7 +71,7 @@ func (b *virtualHosts) portRoutes(e *egress, port portForm) []*portRoutes {
 	return out
 }
 
-// admit decides which of the routes there is room for, and builds them.
+// admit decides which routes fit, and builds them.
 func (b *virtualHosts) admit(parts []*portRoutes) {
 	byAge := slices.Clone(parts)
 	slices.SortStableFunc(byAge, func(x, y *portRoutes) int { return compareVirtualServices(x.of, y.of) })
@@ -99,8 +98,8 @@ func (b *virtualHosts) admit(parts []*portRoutes) {
 	}
 }
 
-// withoutRoom has requests fail that a VirtualService has no room for, for a reason; nil:
-// it has.
+// withoutRoom makes the requests of a part fail if there is a reason to leave it out. A nil reason
+// has no effect.
 func (b *virtualHosts) withoutRoom(part *portRoutes, reason error) {
 	if reason != nil {
 		part.over, part.routes = true, (&envoy.RouteScope{}).FailingRoutes()
@@ -108,8 +107,8 @@ func (b *virtualHosts) withoutRoom(part *portRoutes, reason error) {
 	}
 }
 
-// bytes returns about how much routes of a size add to a route configuration, which has
-// the names of the services without them.
+// bytes returns approximately the size that routes add to a route configuration, which already
+// contains the names of the services.
 func (r *portRoutes) bytes(size int) int {
 	n := (len(r.own) + len(r.others)) * size
 	for _, h := range r.others {
@@ -118,8 +117,8 @@ func (r *portRoutes) bytes(size int) int {
 	return n
 }
 
-// repetition says how often a client has the routes, here and on other ports: a service
-// repeats them for each of its ports.
+// repetition returns the number of copies of the routes that a client has on this and other ports.
+// A service repeats them for each of its ports.
 func (r *portRoutes) repetition() int {
 	times := len(r.others)
 	for _, svc := range r.own {
@@ -128,11 +127,11 @@ func (r *portRoutes) repetition() int {
 	return times
 }
 
-// addRoutes adds the virtual hosts of a VirtualService. Without room for its routes all
-// requests to them fail; hosts that are no services share a virtual host then.
+// addRoutes adds the virtual hosts of a VirtualService. If its routes exceed a limit, all requests
+// to these hosts fail, and hosts without a service share one virtual host.
 func (b *virtualHosts) addRoutes(r *portRoutes) {
 	if len(r.routes) == 0 {
-		return // As if there were no such VirtualService.
+		return // As without the VirtualService.
 	}
 	for _, svc := range r.own {
 		b.addService(svc, r.port.number, r.port.form, r.routes)
@@ -155,9 +154,8 @@ func hostNames(services []*service) []registry.Hostname {
 	return out
 }
 
-// covering returns which of the services each VirtualService is about: those whose
-// name it has, or the longest wildcard for it of all VirtualServices, whatever
-// their age.
+// covering returns the services of each VirtualService: the services whose name is one of its
+// hosts, or whose longest wildcard in any VirtualService is one of its hosts, regardless of age.
 func (e *egress) covering(services []*service) map[*virtualService][]*service {
 	out := make(map[*virtualService][]*service)
 	for _, svc := range services {
@@ -168,8 +166,8 @@ func (e *egress) covering(services []*service) map[*virtualService][]*service {
 	return out
 }
 
-// otherHosts returns the hosts of a VirtualService that are no services, and the
-// wildcards that cover none of the services, whose names in lower case are in a set.
+// otherHosts returns the hosts of a VirtualService without a service, and the wildcards that cover
+// no service in the set. The names in the set are in lower case.
 func (e *egress) otherHosts(v *virtualService, services func() *hostSet) []registry.Hostname {
 	var out []registry.Hostname
 	for _, host := range v.hosts {

@@ -6,26 +6,25 @@ import (
 	"fmt"
 )
 
-// A route configuration is shared by the VirtualServices of many namespaces, and has
-// limits (SharedBytes, VirtualHosts, Routes), which are allotted to the namespaces. What is
-// sent of a VirtualService is the same in all replicas.
+// VirtualServices of many namespaces share a route configuration. Its limits (SharedBytes,
+// VirtualHosts, Routes) are allotted to the namespaces. The result is the same in all replicas.
 
-// routeBudget bounds what is built for a route configuration before it is known what
-// there is room for: of no namespace more than all of them may have.
+// routeBudget limits the routes that are built for a route configuration before the final
+// allotment: each namespace can build at most the size that all namespaces may have together.
 type routeBudget struct {
 	limits Limits
 	built  map[string]int // bytes by namespace
 }
 
-// hostBytes is more than a virtual host has but for its name, domains and routes.
+// hostBytes is an upper bound for the size of a virtual host without its name, domains and routes.
 const hostBytes = 32
 
-// leastBytes is what each match of a VirtualService counts at least: before its routes are
-// built, so that those that there is no room for cost nothing. A usual one has more.
+// leastBytes is the minimum size attributed to each match of a VirtualService. Checking it before
+// the routes are built avoids building routes that exceed limits. Usual matches are larger.
 const leastBytes = 256
 
-// check returns why a VirtualService with these bytes here, and these wherever a client
-// has it, is left out whatever those of other namespaces have.
+// check returns an error if a VirtualService exceeds limits independently of other namespaces. The
+// sizes are its bytes in this route configuration and in all copies that a client has.
 func (b *routeBudget) check(v *virtualService, bytes, everywhere int) error {
 	switch {
 	case exceeds(everywhere, b.limits.RepeatedBytes):
@@ -37,7 +36,7 @@ func (b *routeBudget) check(v *virtualService, bytes, everywhere int) error {
 	}
 }
 
-// take is check for a VirtualService that is built. It counts one that is not left out.
+// take is like check, for a VirtualService that is built. It counts the bytes if there is no error.
 func (b *routeBudget) take(v *virtualService, bytes, everywhere int) error {
 	err := b.check(v, bytes, everywhere)
 	if err == nil {
@@ -46,14 +45,14 @@ func (b *routeBudget) take(v *virtualService, bytes, everywhere int) error {
 	return err
 }
 
-// routeCost is what a VirtualService adds to a route configuration.
+// routeCost is the contribution of a VirtualService to a route configuration.
 type routeCost struct {
 	of           *virtualService
 	bytes, hosts int
 }
 
-// allot returns why there is no room for VirtualServices, which come from the oldest to
-// the newest; nil for those that there is room for.
+// allot returns for each VirtualService an error if it exceeds limits, or nil. The costs are sorted
+// from the oldest to the newest.
 func (b *routeBudget) allot(costs []routeCost) []error {
 	out := make([]error, len(costs))
 	for _, limited := range []struct {
@@ -81,7 +80,7 @@ func (b *routeBudget) allot(costs []routeCost) []error {
 	return out
 }
 
-// beyondShare ends the reasons why there is no room for an object.
+// beyondShare is the end of error messages about shared limits.
 const beyondShare = ", and its namespace has no room for it in its share"
 
 func tooManyBytes(of string, limit int) error {
@@ -96,7 +95,7 @@ func tooManyRoutes(limit int) error {
 	return fmt.Errorf("a virtual host of it has more than %d routes", limit)
 }
 
-// notServed says that a VirtualService is not in a route configuration.
+// notServed returns the error for a VirtualService that is left out of a route configuration.
 func notServed(v *virtualService, reason error) error {
 	return leftOut(v.config, "spec.http",
 		fmt.Errorf("its routes are left out, and requests to hosts that no other VirtualService is for are answered with 500: %w", reason))

@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// routes returns a route configuration of a proxy by its name, nil for none, and what
-// is left out of it.
+// routes returns a route configuration of a proxy by its name, or nil, and the errors for parts of
+// it that are left out.
 func (st *state) routes(p *proxy, name string) (*routev3.RouteConfiguration, []error) {
 	switch p.role {
 	case grpcClient:
@@ -25,8 +25,8 @@ func (st *state) routes(p *proxy, name string) (*routev3.RouteConfiguration, []e
 	}
 }
 
-// routeNames returns the names of the route configurations of an Envoy, sorted: of
-// all that its listeners can refer to. gRPC clients ask for theirs by name.
+// routeNames returns the names of all route configurations that the listeners of an Envoy can
+// reference, sorted. gRPC clients subscribe to theirs by name.
 func (st *state) routeNames(p *proxy) []string {
 	switch p.role {
 	case grpcClient:
@@ -65,25 +65,25 @@ func (st *state) outboundRouteNames(p *proxy) []string {
 	return slices.Compact(out)
 }
 
-// maxDirectResponseBody lets direct responses have bodies up to 1 MiB; Envoy's
-// default is 4 KiB, and it refuses a route configuration with a larger one.
+// maxDirectResponseBody allows direct responses with bodies of up to 1 MiB. Envoy's default is 4
+// KiB, and it rejects route configurations with larger bodies.
 const maxDirectResponseBody = 1 << 20
 
 func routeConfiguration(name string, hosts []*routev3.VirtualHost) *routev3.RouteConfiguration {
 	return &routev3.RouteConfiguration{
 		Name: name, VirtualHosts: hosts,
-		// Clusters come and go independently of routes.
+		// Clusters are created and deleted independently of routes.
 		ValidateClusters:               wrapperspb.Bool(false),
 		IgnorePortInHostMatching:       true,
 		MaxDirectResponseBodySizeBytes: wrapperspb.UInt32(maxDirectResponseBody),
 	}
 }
 
-// passthroughCluster sends a request where its connection was meant to go.
+// passthroughCluster forwards connections to their original destination.
 const passthroughCluster = "PassthroughCluster"
 
-// catchAll is the virtual host of requests to unknown hosts: they go where they
-// want to, through the Sidecar's egress proxy, or are answered with 502.
+// catchAll returns the virtual host for requests to unknown hosts. They are forwarded to their
+// original destination or to the Sidecar's egress proxy, or answered with 502.
 func (st *state) catchAll(p *proxy) *routev3.VirtualHost {
 	name, route := "allow_any", &routev3.Route{}
 	cluster, allowed := st.unknownTraffic(p)
@@ -101,8 +101,8 @@ func (st *state) catchAll(p *proxy) *routev3.VirtualHost {
 	}
 }
 
-// unknownTraffic returns the cluster for requests to unknown hosts, and whether
-// there may be any: as the proxy's Sidecar says, else the mesh.
+// unknownTraffic returns the cluster for requests to unknown hosts, and whether such requests are
+// allowed. The proxy's Sidecar decides, or else the mesh configuration.
 func (st *state) unknownTraffic(p *proxy) (cluster string, allowed bool) {
 	sc := st.sidecarOf(p)
 	policy := (*networking.OutboundTrafficPolicy)(nil)

@@ -7,17 +7,18 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// semanticsAnnotation says what a VirtualService stands for: with the value "gateway" for
-// objects of the Gateway API, and with "ingress" for Ingresses (Istio 1.30).
+// semanticsAnnotation is the origin of a generated VirtualService: "gateway" for objects of the
+// Gateway API, "ingress" for Ingresses (Istio 1.30).
 const semanticsAnnotation = "internal.istio.io/route-semantics"
 
-// matchesElements reports whether the prefixes of paths in a config match whole elements, as
-// those of the Gateway API and of Ingresses do.
+// matchesElements reports whether path prefixes in a config match whole path elements, as in the
+// Gateway API and in Ingresses.
 func matchesElements(c *configstore.Config) bool {
 	return standsForRoutes(c) || c.GroupVersionKind == istio.VirtualService && c.Annotations[semanticsAnnotation] == "ingress"
 }
 
-// standsForRoutes reports whether a config is a VirtualService of routes of the Gateway API.
+// standsForRoutes reports whether a config is a VirtualService generated from routes of the Gateway
+// API.
 func standsForRoutes(c *configstore.Config) bool {
 	return c.GroupVersionKind == istio.VirtualService && c.Annotations[semanticsAnnotation] == "gateway"
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// cluster returns the cluster of a name as a proxy gets it; nil: none. A gRPC client
-// is answered for every name that a route can have, if need be by a cluster without
-// endpoints: without an answer it holds back all calls, not just those of the route.
+// cluster returns the named cluster as a proxy receives it, or nil. A gRPC client receives a
+// cluster for every name that a route can have, if necessary without endpoints, because otherwise
+// it would delay all calls instead of the route's calls.
 func (st *state) cluster(p *proxy, name string) *clusterv3.Cluster {
 	if c := constantCluster(p, name); c != nil {
 		return c
 	}
 	if u, endpoints := st.upstream(p, name); u != nil {
-		if !u.EDS() { // otherwise they are not in it
+		if !u.EDS() { // otherwise the cluster does not contain them
 			u.Endpoints = slices.Collect(endpoints.All())
 		}
 		if c := u.Cluster(); c != nil {
@@ -34,7 +34,7 @@ func (st *state) cluster(p *proxy, name string) *clusterv3.Cluster {
 	return nil
 }
 
-// assignment returns the load assignment of a name as a proxy gets it; nil: none.
+// assignment returns the named load assignment as a proxy receives it, or nil.
 func (st *state) assignment(p *proxy, name string) *endpointv3.ClusterLoadAssignment {
 	u, endpoints := st.upstream(p, name)
 	if u != nil {
@@ -49,9 +49,9 @@ func (st *state) assignment(p *proxy, name string) *endpointv3.ClusterLoadAssign
 	return nil
 }
 
-// plainAssignment reports whether a load assignment is the built-in one, which the
-// server puts together from encoded endpoints: no policy makes a difference in it,
-// and there is only one service that it can be of.
+// plainAssignment reports whether a load assignment is the default one, which the server assembles
+// from encoded endpoints. No policy may influence it, and its service must be the only one with the
+// host name.
 func (st *state) plainAssignment(p *proxy, name string) bool {
 	at, ok := st.clusterPlaceOf(p, name)
 	if !ok || len(st.world.named(at.host)) != 1 || at.host != at.port.of.Hostname || at.port.of.Resolution != registry.ClientSideLB {
@@ -67,8 +67,8 @@ func clusterNamed(name string) bool {
 	return ok
 }
 
-// upstream returns what a name stands for, but for its endpoints, and these; nil:
-// nothing that the proxy sees.
+// upstream returns the input for a named cluster without endpoints, and its endpoints. It is nil if
+// the proxy has no such cluster.
 func (st *state) upstream(p *proxy, name string) (*envoy.Upstream, *xdsupdate.ServiceEndpoints) {
 	at, ok := st.clusterPlaceOf(p, name)
 	if !ok {
@@ -81,7 +81,7 @@ func (st *state) upstream(p *proxy, name string) (*envoy.Upstream, *xdsupdate.Se
 	return u, endpoints
 }
 
-// upstreamOf returns what a cluster of a proxy is built of, without endpoints.
+// upstreamOf returns the input for a cluster of a proxy, without endpoints.
 func (st *state) upstreamOf(p *proxy, from *registry.Proxy, at clusterPlace) *envoy.Upstream {
 	u := &envoy.Upstream{
 		Service: at.port.of, Port: at.port.Port, Subset: at.subset.GetName(), Labels: at.subset.GetLabels(),
@@ -101,7 +101,7 @@ func (st *state) upstreamOf(p *proxy, from *registry.Proxy, at clusterPlace) *en
 	if _, err := st.noRoomForHash(at.rule, at.host); err != nil {
 		u.Policy = withoutHash(u.Policy)
 	}
-	if at.host != u.Service.Hostname { // entries that spell one name in two ways
+	if at.host != u.Service.Hostname { // the first service with this host name spells it differently
 		renamed := *u.Service
 		renamed.Hostname = at.host
 		u.Service = &renamed
@@ -109,7 +109,7 @@ func (st *state) upstreamOf(p *proxy, from *registry.Proxy, at clusterPlace) *en
 	return u
 }
 
-// registryProxy returns what of the proxy counts for clusters.
+// registryProxy returns the properties of the proxy that influence clusters.
 func (p *proxy) registryProxy() *registry.Proxy {
 	return &registry.Proxy{
 		Namespace: p.namespace, ClusterID: p.cluster, IPAddresses: p.addresses, Labels: p.labels, Locality: p.locality, Network: p.network,

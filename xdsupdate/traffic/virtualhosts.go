@@ -12,16 +12,16 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// virtualHosts collects the virtual hosts of a route configuration. Clients refuse
-// one in which a domain or a name occurs twice: the first has it.
+// virtualHosts collects the virtual hosts of a route configuration. Clients reject duplicate
+// domains and names, so the first virtual host gets them.
 type virtualHosts struct {
 	st    *state
 	proxy *proxy
-	// egress is the listener whose aliases count; nil: none.
+	// egress is the listener whose aliases are included. It is nil if there are none.
 	egress *egress
-	// addresses have the host name of the service that an address is a domain of.
+	// addresses maps address domains to the host name of their service.
 	addresses map[string]registry.Hostname
-	// services are the host names of services, which no short name may take.
+	// services are the host names of services. They take precedence over short names.
 	services map[registry.Hostname]struct{}
 	names    map[string]struct{}
 	domains  map[string]struct{}
@@ -29,8 +29,8 @@ type virtualHosts struct {
 	leftOut  []error
 }
 
-// newVirtualHosts takes the services that have a port in the route configuration,
-// sorted by host name.
+// newVirtualHosts returns an empty collection. Services lists the services with a port in the route
+// configuration, sorted by host name.
 func (st *state) newVirtualHosts(p *proxy, e *egress, services []*service) *virtualHosts {
 	b := &virtualHosts{
 		st: st, proxy: p, egress: e,
@@ -78,8 +78,8 @@ func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, ro
 	b.add(host, port, form.domainsOf(names, port), routes)
 }
 
-// addHosts adds a virtual host for hosts that are no services. One that clients would
-// refuse is left out.
+// addHosts adds a virtual host for hosts without a service. Hosts that clients would reject are
+// left out.
 func (b *virtualHosts) addHosts(hosts []registry.Hostname, port portForm, routes []*routev3.Route) {
 	var first registry.Hostname
 	var names []string
@@ -119,8 +119,8 @@ func (b *virtualHosts) add(host registry.Hostname, port uint32, domains []string
 	b.hosts = append(b.hosts, out)
 }
 
-// checkVirtualHost returns why clients would refuse a virtual host, whatever its
-// routes, which are checked where they are built.
+// checkVirtualHost returns an error if clients would reject a virtual host. It ignores routes,
+// which are validated when they are built.
 func checkVirtualHost(h *routev3.VirtualHost) error {
 	if err := envoy.Check(envoy.ForEnvoy, &routev3.VirtualHost{Name: h.GetName(), Domains: h.GetDomains()}); err != nil {
 		return fmt.Errorf("host %.253q is left out: %w", h.GetName(), err)
@@ -128,7 +128,7 @@ func checkVirtualHost(h *routev3.VirtualHost) error {
 	return nil
 }
 
-// countsAttempts reports whether requests carry the number of their attempt.
+// countsAttempts reports whether requests have a header with the attempt count.
 func (s *settings) countsAttempts(p *proxy) bool {
 	return !s.configOf(p).GetProxyHeaders().GetAttemptCount().GetDisabled().GetValue()
 }
