@@ -55,7 +55,6 @@ func (x *explaining) newDeciding(port uint32) *deciding {
 	}}
 }
 
-// decide evaluates a filter chain.
 func (d *deciding) decide(chain *listenerv3.FilterChain) {
 	d.out.Reason = noPolicy
 	if !d.handshake(chain.GetTransportSocket()) {
@@ -93,7 +92,6 @@ func (d *deciding) handshake(socket *core.TransportSocket) bool {
 	return true
 }
 
-// refuse records the denial of the call.
 func (d *deciding) refuse(answer string, by PolicyRule, reason string) {
 	d.out.Answer, d.out.By, d.out.Reason = answer, by, reason
 }
@@ -187,5 +185,4 @@ func (d *deciding) ask(filter string, on *matcher.MetadataMatcher) {
 	}
 }
 
-// status returns an HTTP status code as an answer.
 func status(code int) string { return strconv.Itoa(code) }

@@ -71,7 +71,6 @@ func (x *index) delegateOf(root *virtualService, r *networking.HTTPRoute) *virtu
 	return found
 }
 
-// delegateName returns the name of the VirtualService that a rule delegates to.
 func delegateName(root *virtualService, r *networking.HTTPRoute) objectName {
 	name := objectName{r.GetDelegate().GetNamespace(), r.GetDelegate().GetName()}
 	if name.namespace == "" {

@@ -23,7 +23,6 @@ type difference struct {
 	servers             *servers
 }
 
-// objectChange is the old and the new revision of an object.
 type objectChange struct {
 	key           configstore.ConfigKey
 	before, after object

@@ -49,8 +49,8 @@
 //     a new state from both. Scopes, which contain the services and VirtualServices visible in a
 //     namespace, are carried over and updated on demand.
 //  3. The difference between the states determines the names that may have changed, and the
-//     proxies concerned (see affected). An unchanged resource among them costs work and is not sent. A missing
-//     name would be a bug, which a model test looks for.
+//     proxies concerned (see affected). An unchanged resource among them costs work and is not sent.
+//     A missing name would be a bug, which a model test looks for.
 //  4. The server looks up the names among them that clients are subscribed to, and builds these
 //     resources.
 //

@@ -55,7 +55,8 @@ func sortedIneffective(list []Ineffective) []Ineffective {
 	return list
 }
 
-// findings collects the ineffective parts of objects.
+// findings collects the ineffective parts of objects. The methods that are named after a kind add the
+// findings about one object of that kind.
 type findings struct {
 	*state
 	found []Ineffective
@@ -81,7 +82,6 @@ type findings struct {
 	name objectName
 }
 
-// subsetName identifies a subset of a DestinationRule for a host.
 type subsetName struct {
 	host registry.Hostname
 	name string
@@ -118,7 +118,6 @@ func newFindings(st *state) *findings {
 	return f
 }
 
-// object adds the findings about one object.
 func (f *findings) object(key configstore.ConfigKey, o object) {
 	f.kind, f.name = key.Kind, objectName{key.Namespace, key.Name}
 	switch {
@@ -192,5 +191,4 @@ func (f *findings) aliased(host registry.Hostname) registry.Hostname {
 
 func anyService(*registry.Service) bool { return true }
 
-// element names an element of a list.
 func element(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }

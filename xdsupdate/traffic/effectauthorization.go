@@ -14,7 +14,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// authorizationPolicy adds the findings about an AuthorizationPolicy.
 func (f *findings) authorizationPolicy(a *authorizationPolicy) {
 	if a.spec.GetAction() == security.AuthorizationPolicy_ALLOW {
 		f.unread(a.unread, "the policy allows nothing, because the field %s")

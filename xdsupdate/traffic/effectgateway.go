@@ -31,7 +31,6 @@ func (f *findings) listenersFor(g *gateway) []*gatewayListener {
 	return out
 }
 
-// gateway adds the findings about a Gateway.
 func (f *findings) gateway(g *gateway) {
 	served := make(map[*networking.Server]*gatewayServer)
 	for _, l := range f.listenersFor(g) {

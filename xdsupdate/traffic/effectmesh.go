@@ -33,7 +33,6 @@ func effectiveMeshFields() []string {
 	}
 }
 
-// meshConfig adds the findings about the mesh configuration.
 func (f *findings) meshConfig() {
 	f.kind, f.name = meshKind(), objectName{f.settings.rootNamespace(), "mesh"}
 	f.outboundMode()

@@ -9,7 +9,6 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// peerAuthentication adds the findings about a PeerAuthentication.
 func (f *findings) peerAuthentication(a *peerAuthentication) {
 	root := f.settings.rootNamespace()
 	f.unread(a.unread, "servers take mutual TLS, and nothing else, because the field %s")

@@ -10,7 +10,6 @@ import (
 	"github.com/pilotkit/pilotkit/internal/rbac"
 )
 
-// requestAuthentication adds the findings about a RequestAuthentication.
 func (f *findings) requestAuthentication(a *requestAuthentication) {
 	f.protects(&a.policyTarget, "only gateways enforce it, and no Gateway is for routers that it selects")
 	f.unread(a.unread, "all requests are denied, because the field %s")

@@ -11,7 +11,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// virtualService adds the findings about a VirtualService.
 func (f *findings) virtualService(v *virtualService) {
 	some := false
 	for i, name := range v.gateways {

@@ -76,7 +76,6 @@ func orAnywhere(ranges []netip.Prefix) []netip.Prefix {
 	return ranges
 }
 
-// rangeSet is a set of ranges.
 type rangeSet map[netip.Prefix]struct{}
 
 func newRangeSet(ranges []netip.Prefix) rangeSet {

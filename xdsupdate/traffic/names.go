@@ -15,7 +15,6 @@ import (
 // unixScheme is the prefix of a bind to a unix socket.
 const unixScheme = "unix://"
 
-// objectName is the namespace and name of an object.
 type objectName struct{ namespace, name string }
 
 func (n objectName) String() string { return n.namespace + "/" + n.name }
@@ -85,7 +84,6 @@ func wildcardsOf(name registry.Hostname) iter.Seq[registry.Hostname] {
 	}
 }
 
-// setFields returns the fields of a message that are set.
 func setFields(m interface{ ProtoReflect() protoreflect.Message }) []protoreflect.FieldDescriptor {
 	var out []protoreflect.FieldDescriptor
 	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {

@@ -21,7 +21,6 @@ func newNamespaceLists[T any](lists map[string][]*T, compare func(a, b *T) int) 
 	return out
 }
 
-// in returns the objects of a namespace.
 func (l namespaceLists[T]) in(namespace string) []*T {
 	list, _ := l.Get(namespace)
 	return list

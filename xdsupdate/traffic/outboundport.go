@@ -145,7 +145,6 @@ func (b *virtualHosts) addRoutes(r *portRoutes) {
 	}
 }
 
-// hostNames returns the host names of services in lower case.
 func hostNames(services []*service) []registry.Hostname {
 	out := make([]registry.Hostname, len(services))
 	for i, s := range services {

@@ -49,7 +49,6 @@ func newRules(list []*destinationRule) []*rule {
 	return out
 }
 
-// measure computes the sizes of a complete rule.
 func (m *rule) measure() {
 	if m.policyBytes = bytesOf(m.policy); m.policyBytes <= smallPolicy {
 		m.policyBytes = 0

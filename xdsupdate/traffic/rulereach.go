@@ -52,7 +52,6 @@ func (st *state) reachOf(m *rule) *ruleReach {
 	return reach
 }
 
-// coveredService is a service that a rule covers.
 type coveredService struct {
 	host      registry.Hostname
 	namespace string
@@ -155,7 +154,6 @@ func (st *state) noRoomForHash(m *rule, host registry.Hostname) (first bool, rea
 	return reach.ranks[lower(host)] == reach.hashed, reason
 }
 
-// withoutHash returns a policy without a consistent hash.
 func withoutHash(p *networking.TrafficPolicy) *networking.TrafficPolicy {
 	if p.GetLoadBalancer().GetConsistentHash() == nil {
 		return p

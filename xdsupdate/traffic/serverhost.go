@@ -66,7 +66,6 @@ func intersect(server []serverHost, names *hostSet, hosts []registry.Hostname, n
 	return out
 }
 
-// namesOf returns the names of hosts.
 func namesOf(hosts []serverHost) []registry.Hostname {
 	out := make([]registry.Hostname, len(hosts))
 	for i, h := range hosts {

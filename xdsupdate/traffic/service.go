@@ -28,7 +28,6 @@ type service struct {
 // fewPorts is the maximum number of ports that are scanned without byNumber.
 const fewPorts limit.Size = 16
 
-// servicePort is a port with its service.
 type servicePort struct {
 	*registry.Port
 	of *registry.Service

@@ -56,7 +56,6 @@ func (st *state) withEndpoints(w world) *state {
 	return &state{computed: st.computed, world: w, workloads: newWorkloads(st.workloads, w, false)}
 }
 
-// next returns the state after a difference.
 func (st *state) next(x *index, w world, d *difference) *state {
 	out := newState(x, w)
 	out.workloads = newWorkloads(st.workloads, w, len(d.services) > 0)

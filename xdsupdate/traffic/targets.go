@@ -146,7 +146,6 @@ func (t *targets) moved(since world, host registry.Hostname) bool {
 	return false
 }
 
-// watched reports whether a router is at a place.
 func (t *targets) watched(at workloadPlace) bool { return t.byPlace[at] != nil }
 
 // placeOf returns the place of a service's endpoint address.

@@ -45,7 +45,6 @@ func (v visibility) in(namespace string) bool {
 	return v.public || slices.Contains(v.namespaces, namespace)
 }
 
-// equal reports whether both are the same set of namespaces.
 func (v visibility) equal(w visibility) bool {
 	if v.public || w.public {
 		return v.public == w.public

@@ -30,7 +30,6 @@ type serviceWorkloads struct {
 	byAddress map[string][]*registry.Endpoint
 }
 
-// workload is an endpoint with its service.
 type workload struct {
 	service  *registry.Service
 	endpoint *registry.Endpoint
@@ -68,7 +67,6 @@ func (x *workloads) at(namespace string, addresses []string) (out []workload) {
 	return out
 }
 
-// in returns the services of a namespace.
 func (x *workloads) in(namespace string) []*serviceWorkloads {
 	x.mu.Lock()
 	defer x.mu.Unlock()
