@@ -34,7 +34,7 @@ type affected struct {
 	seen  map[affectedKey]struct{}
 	// ruled contains the hosts whose DestinationRules have been processed.
 	ruled map[registry.Hostname]struct{}
-	// everything lists proxies and types that may have changed under any name.
+	// everything selects the proxies and types whose resources may all have changed.
 	everything []affectedProxies
 }
 

@@ -49,8 +49,7 @@ type Call struct {
 	// assumed to be signed by a key of its issuer, and to be where the rules for its issuer look
 	// for it. Nil means that the request has no token.
 	Claims map[string]any
-	// InvalidToken says that the request has a forged or malformed token, which every issuer's rule
-	// rejects.
+	// InvalidToken says that the request has a forged or malformed token, which no rule accepts.
 	InvalidToken bool
 	// Source is the peer address of the connection. Remote is the original client as trusted
 	// proxies report it, by default Source. Destination is the local address of the connection, by

@@ -12,10 +12,10 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// delegated returns the rules of a delegate, restricted to the root rule that includes it. Each
-// match is the intersection with a match of the root. Rules whose matches do not intersect the
-// root's are left out. So are rules that delegate again, because only one level of delegation is
-// allowed.
+// delegated returns the rules of a delegate, restricted to the root rule that includes it: each
+// match is joined with the root's matches that it fits. A rule with a match that does not fit any
+// of them is left out, and so is a rule that delegates again, because only one level of delegation
+// is allowed.
 //
 // It stops before the limit of matches is exceeded, sets over, and returns nil.
 func (j *joining) delegated(root *networking.HTTPRoute, rules []*networking.HTTPRoute) []*networking.HTTPRoute {
@@ -143,8 +143,8 @@ func valuesFit(root, d map[string]*networking.StringMatch) bool {
 }
 
 // valueFits reports whether the delegate's match of a value is inside the root's. A nil match has
-// no condition. Regular expressions of the root fit nothing, because their intersection with
-// another match is not computed (Istio 1.30).
+// no condition. Regular expressions fit only nil matches, because their intersection with others is
+// not computed (Istio 1.30).
 func valueFits(root, d *networking.StringMatch) bool {
 	if root == nil || d == nil {
 		return true

@@ -55,8 +55,8 @@ func sortedIneffective(list []Ineffective) []Ineffective {
 	return list
 }
 
-// findings collects the ineffective parts of objects. The methods that are named after a kind add the
-// findings about one object of that kind.
+// findings collects the ineffective parts of objects. The methods that are named after a kind add
+// the findings about one object of that kind.
 type findings struct {
 	*state
 	found []Ineffective

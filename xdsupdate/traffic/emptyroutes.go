@@ -47,7 +47,7 @@ func routesNamed(p *proxy, name string) bool {
 }
 
 // gatewayRoutesNamed reports whether a name is "http.PORT" or
-// "https.PORT.PORTNAME.GATEWAY.NAMESPACE", with an optional suffix ".BIND" of plain HTTP.
+// "https.PORT.PORTNAME.GATEWAY.NAMESPACE", with an optional suffix ".BIND".
 func gatewayRoutesNamed(name string) bool {
 	scheme, rest, _ := strings.Cut(name, ".")
 	number, rest, more := strings.Cut(rest, ".")

@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// tlsChains yields a filter chain for each match of a TLS route that applies to a server, or the
-// error why there is none. The map over contains the routes that exceed limits.
+// tlsChains yields the filter chain of each match of a TLS route that applies to a server, or an
+// error if it is left out. The map over contains the routes that exceed limits.
 func (st *state) tlsChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		for _, v := range st.virtualServicesOf(p, s) {
@@ -44,7 +44,7 @@ func (st *state) tlsChains(p *proxy, s *gatewayServer, over map[passedRoutes]err
 	}
 }
 
-// checkedTLSChain returns the filter chain of a match of a TLS route, or the error why it is left
+// checkedTLSChain returns the filter chain of a match of a TLS route, or an error if it is left
 // out. The FilterChain is nil if the match does not apply to the server.
 func (st *state) checkedTLSChain(
 	p *proxy, s *gatewayServer, v *virtualService, r *networking.TLSRoute, m *networking.TLSMatchAttributes, guard *protection,

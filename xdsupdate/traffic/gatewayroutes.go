@@ -45,7 +45,7 @@ func (st *state) gatewayRoutes(p *proxy, name string) (*routev3.RouteConfigurati
 type serverRoutes struct {
 	server *gatewayServer
 	of     *virtualService
-	// names are the common hosts of both. There is at least one.
+	// names are the hosts that both have in common. There is at least one.
 	names []registry.Hostname
 	// rules are nil until the budget admits building them.
 	rules *gatewayRules
@@ -196,8 +196,9 @@ func newGatewayHosts(servers []*gatewayServer, parts []*serverRoutes) *gatewayHo
 	return g
 }
 
-// addMisdirected adds the hosts of the other TLS servers on the port, so that the route
-// configuration's own wildcards do not cover them. Chains is nil without TLS.
+// addMisdirected adds the hosts of the other TLS servers on the port, with routes that answer with
+// 421, and keeps their wildcards from covering the route configuration's own hosts. Chains is nil
+// without TLS.
 func (g *gatewayHosts) addMisdirected(routes string, servers []*gatewayServer, chains *chainNames) {
 	if chains == nil {
 		return

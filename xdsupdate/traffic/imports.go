@@ -59,8 +59,8 @@ func (st *state) leftOutOf(s *scope, e *egress) []error {
 	return nil
 }
 
-// imports adds all resources of proxies whose Sidecars exceed the limit of imports before or after
-// the push, because a changed service may displace others from the limit.
+// imports adds all resources of proxies whose Sidecars may exceed the limit of imports before or
+// after the push, because a changed service may displace others.
 func (c *affected) imports() {
 	if len(c.services) == 0 {
 		return

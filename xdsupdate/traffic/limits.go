@@ -23,8 +23,8 @@ import (
 // (Policies.Ineffective, the server's log). Requests for left-out routes fail with 500. Other
 // objects are not affected. If several objects share a resource and do not fit together, the
 // namespace with the largest total loses first, and its newest objects lose first. Objects of equal
-// age are ordered by name. The share of a namespace is the limit divided by the number of
-// namespaces. Objects within the share are always served, regardless of other namespaces.
+// age are ordered by name. A namespace keeps the objects within its share, which is the limit
+// divided by the number of namespaces, regardless of other namespaces.
 //
 // A limit of 0 stands for its default, and a negative limit for none.
 type Limits struct {
@@ -49,6 +49,8 @@ type Limits struct {
 	// separately. The default is 16 MiB, which suffices for a retry policy for 20,000 services.
 	RepeatedBytes int
 	// SharedBytes is the maximum size of all VirtualServices together in one route configuration.
+	// It also bounds the TLS routes in one listener, the TCP routes of one Gateway server, the
+	// copies of policies in the filter chains of one listener, and the policies of one gRPC server.
 	// The default is 32 MiB, or 3 KiB for each of 10,000 hosts. Only Envoys share route
 	// configurations, and they accept responses of any size. Other clients whose gRPC limits
 	// messages to 4 MiB need a lower limit here, or a higher one there.

@@ -36,9 +36,9 @@ type Options struct {
 	// have the clusters of all visible services.
 	FilterGatewayClusters bool
 	// OutliersForGRPC enables the outlier detection of DestinationRules for gRPC clients, as far as
-	// they support it. An endpoint is ejected if all its calls within an interval fail, and at
-	// least as many calls as the rule's consecutive errors. By default gRPC clients have no outlier
-	// detection (Istio 1.30).
+	// they support it. An endpoint is ejected if all its calls within an interval fail and their
+	// number is at least the rule's number of consecutive errors. By default gRPC clients have no
+	// outlier detection (Istio 1.30).
 	OutliersForGRPC bool
 	// UnixSockets is the directory on the gateways' machines where Gateway servers may listen on
 	// unix sockets ("bind: unix:///run/gateways/a.sock"), including its subdirectories. It must be

@@ -32,7 +32,7 @@ type Policies struct {
 	// during pushes.
 	taken    map[configstore.ConfigKey]*configstore.Config
 	captures bool
-	// proxies returns the server's status of its proxies. Attach sets it, and it is nil if the
+	// proxies returns the status of the server's proxies. Attach sets it, and it is nil if the
 	// server has no such method.
 	proxies func() []ads.ProxyStatus
 	// keys are the label keys that policies use.

@@ -9,8 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// connected returns the server's status of the connected proxies. It is nil if the server has no
-// such method.
+// connected returns the status of the connected proxies. It is nil if the server has no such
+// method.
 func (p *Policies) connected() []ads.ProxyStatus {
 	p.mu.Lock()
 	proxies := p.proxies

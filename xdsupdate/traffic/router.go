@@ -92,8 +92,8 @@ func (st *state) servedListeners(p *proxy) []string {
 }
 
 // served reports whether a listener has a filter chain. A chain that is built can only be left out
-// if its VirtualService matches destinations. The caller may hold locks, so the chains are built
-// without protection, which can take long.
+// if its VirtualService matches destinations. The chains are built without protection, because that
+// can take long and the caller may hold locks.
 func (st *state) served(p *proxy, l *gatewayListener) bool {
 	for c, err := range st.candidateChains(p, l, &protection{}) {
 		if err != nil {

@@ -19,7 +19,7 @@ type rule struct {
 	// one is used.
 	subsets []*networking.Subset
 	byName  map[string]*networking.Subset
-	// origins are the indexes in of of the subsets' DestinationRules.
+	// origins maps each subset to the index of its DestinationRule in of.
 	origins map[*networking.Subset]int
 	// policyBytes is the size of the policy. It is 0 for a small one.
 	policyBytes int

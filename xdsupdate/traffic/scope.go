@@ -50,7 +50,8 @@ type egress struct {
 	byHost   pmap.Map[registry.Hostname, *service]
 	// dropped is the first service that exceeds the limit of imports. It is empty if there is none.
 	dropped registry.Hostname
-	// virtualServices returns the VirtualServices of the mesh, in the order of precedence.
+	// virtualServices returns the VirtualServices of the mesh that the listener sees, in the order
+	// of precedence.
 	virtualServices func() []*virtualService
 }
 

@@ -31,7 +31,7 @@ type servers struct {
 // workloadPlace is a canonical address in a namespace.
 type workloadPlace struct{ namespace, address string }
 
-// leastAsked is the minimum number of places that leads to forgetting them.
+// leastAsked is the lower bound of limit.
 const leastAsked limit.Size = 4096
 
 // of returns the canonical addresses of a client if there are workloads at some of them, or else

@@ -25,7 +25,7 @@ type share struct {
 	addresses string
 	// location is the location of the proxy, which influences the order and selection of endpoints.
 	location location
-	// view is relevant as a whole. It includes the role.
+	// view is set if the resource depends on the whole view. It includes the role.
 	view ads.View
 }
 
