@@ -30,8 +30,8 @@
 // # Guarantees
 //
 //   - All resources of a push belong to one snapshot of policies, services and endpoints, as far as
-//     the store delivers batches (see New). They depend only on that snapshot and on the client, and
-//     not on the order of changes, so that all replicas agree.
+//     the store delivers batches (see New). They depend only on that snapshot, on the fetched keys
+//     and on the client, and not on the order of changes, so that all replicas agree.
 //   - Snapshots are immutable. Explain, Effects, Ineffective and HasSynced may be called from any
 //     goroutine.
 //   - Only resources that clients are subscribed to are built.
@@ -108,8 +108,9 @@
 // Policies fail closed:
 //
 //   - A rule that cannot be checked allows nothing, or denies more than it specifies.
-//   - If an Envoy rejects a policy, the policy allows nothing, or denies everything, at this Envoy.
-//   - Requests that match a CUSTOM policy are denied if its provider is unknown or has no cluster.
+//   - If a client rejects a policy, the policy allows nothing, or denies everything, at this client.
+//   - Requests that match a CUSTOM policy are denied if its provider is unknown or has no cluster, or
+//     if a gateway has several providers without Options.MultipleCustomProviders.
 //   - Copies of the policies in all filter chains of a listener count towards Limits.SharedBytes.
 //     Connections of filter chains beyond the limit are closed. A gRPC server denies all calls if its
 //     policies exceed the limit.
