@@ -13,8 +13,9 @@ type KubernetesPort struct {
 	Number      int32
 }
 
-// Protocol returns the application protocol of the port, by Istio's rules: UDP stays UDP; else AppProtocol decides, else the
-// beginning of the name; a port that neither says anything of and that is well known speaks TCP.
+// Protocol returns the application protocol of the port, by Istio's rules: UDP stays UDP; else
+// AppProtocol decides, else the beginning of the name; a port that neither says anything of and
+// that is well known speaks TCP.
 func (p KubernetesPort) Protocol() Protocol {
 	if p.Transport == string(ProtocolUDP) {
 		return ProtocolUDP

@@ -13,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// TestClosedPolicies: policies that are closed because something of them, or all, cannot be read are closed in a process that
-// starts from a checkpoint.
+// TestClosedPolicies: policies that are closed because something of them, or all, cannot be read
+// are closed in a process that starts from a checkpoint.
 func TestClosedPolicies(t *testing.T) {
 	schema, _ := istio.Schemas().Find(istio.AuthorizationPolicy)
 	policy := func(name string, spec *security.AuthorizationPolicy) configstore.Config {

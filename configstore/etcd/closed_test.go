@@ -10,8 +10,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// TestClosedPolicies: a policy that others have written and that cannot be read, or not all of it, is closed in a replica that
-// starts then. No replica stores one of which something would be lost.
+// TestClosedPolicies: a policy that others have written and that cannot be read, or not all of it,
+// is closed in a replica that starts then. No replica stores one of which something would be lost.
 func TestClosedPolicies(t *testing.T) {
 	srv, prefix := shared.get(t)
 	client := newClient(t, srv.addr)

@@ -11,8 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 )
 
-// TestClosedPolicies: a policy of a newer API, with a field that is not known at any depth, or that cannot be read at all, is
-// closed in a cache that starts then.
+// TestClosedPolicies: a policy of a newer API, with a field that is not known at any depth, or that
+// cannot be read at all, is closed in a cache that starts then.
 func TestClosedPolicies(t *testing.T) {
 	t.Parallel()
 	server := apiserver.Server(t)

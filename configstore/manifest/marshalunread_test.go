@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
-// TestMarshalUnread: a policy of which something cannot be read is not taken for one that can be read when it is written and
-// read again: it is unread for the same reasons.
+// TestMarshalUnread: a policy of which something cannot be read is not taken for one that can be
+// read when it is written and read again: it is unread for the same reasons.
 func TestMarshalUnread(t *testing.T) {
 	schema, _ := istio.Schemas().Find(istio.AuthorizationPolicy)
 	policies := map[string]configstore.Config{}

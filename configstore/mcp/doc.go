@@ -68,10 +68,12 @@
 //
 // # Behind an istiod
 //
-// An istiod sends its configs to clients whose identity is of its root namespace: the connection needs a client certificate
-// of a service account there ("spiffe://cluster.local/ns/istio-system/sa/NAME"), or a token of one as "authorization:
-// Bearer TOKEN" in the metadata of the stream. Without one the streams end with Unauthenticated, which Status has. The
-// objects have no domain: set SourceOptions.Domain, so that short host names are completed.
+// An istiod sends its configs to clients whose identity is of its root namespace: the connection
+// needs a client certificate of a service account there
+// ("spiffe://cluster.local/ns/istio-system/sa/NAME"), or a token of one as "authorization: Bearer
+// TOKEN" in the metadata of the stream. Without one the streams end with Unauthenticated, which
+// Status has. The objects have no domain: set SourceOptions.Domain, so that short host names are
+// completed.
 //
 // # Ownership
 //
@@ -98,10 +100,11 @@
 //	server.Register(grpcServer)
 //	go server.Run(stop)
 //
-// An istiod takes configs from it with configSources: [{address: xds://HOST:PORT}] in its
-// mesh config. It completes short host names of these objects without a domain ("cart" becomes
+// An istiod takes configs from it with configSources: [{address: xds://HOST:PORT}] in its mesh
+// config. It completes short host names of these objects without a domain ("cart" becomes
 // "cart.shop.svc" and matches no service of a cluster): write full names in objects that a stock
-// istiod reads. It acknowledges what it does not take, so that its ACK proves arrival only. For what serves proxies on the same port see [NewProvider].
+// istiod reads. It acknowledges what it does not take, so that its ACK proves arrival only. For
+// what serves proxies on the same port see [NewProvider].
 //
 // A request without names, or for "*", subscribes to all objects of a type. In SotW each response
 // has all of them, and is sent only after a change of the kind; in delta a response has the

@@ -18,8 +18,8 @@ type asking struct {
 	heard map[*sourceKind]struct{}
 	// again: that was not the first time on the stream.
 	again bool
-	// answers: the server has answered all kinds after everything was requested again. Servers that push every change, as
-	// those of this package, need not.
+	// answers: the server has answered all kinds after everything was requested again. Servers that
+	// push every change, as those of this package, need not.
 	answers bool
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// TestAskAgain: a server like an istiod, which does not push all changes, is asked again, and is stale once it does not answer.
+// TestAskAgain: a server like an istiod, which does not push all changes, is asked again, and is
+// stale once it does not answer.
 func TestAskAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

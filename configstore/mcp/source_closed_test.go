@@ -16,8 +16,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// TestClosedPolicies: a policy of which a server sends more than this process knows, at any depth, or what is no policy, is
-// closed in a source that has no good state of it.
+// TestClosedPolicies: a policy of which a server sends more than this process knows, at any depth,
+// or what is no policy, is closed in a source that has no good state of it.
 func TestClosedPolicies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := newStore()

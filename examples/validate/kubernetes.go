@@ -103,8 +103,8 @@ func (k *kubernetes) add(o kubernetesObject, namespace string) {
 	}
 }
 
-// fill sets the services of a registry. A workload that is not among the files may have the labels of any subset. Services that
-// the registry does not take are ones that no cluster would.
+// fill sets the services of a registry. A workload that is not among the files may have the labels
+// of any subset. Services that the registry does not take are ones that no cluster would.
 func (k *kubernetes) fill(to *registrymemory.Registry, domain string, subsets []registry.Labels) {
 	for _, o := range k.services {
 		svc := o.service(domain)

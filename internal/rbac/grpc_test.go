@@ -69,7 +69,8 @@ func TestForServer(t *testing.T) {
 	}
 }
 
-// TestForServerActions: CUSTOM denies, AUDIT and dry runs do nothing, and an ALLOW policy without rules allows nothing (S1 to S5).
+// TestForServerActions: CUSTOM denies, AUDIT and dry runs do nothing, and an ALLOW policy without
+// rules allows nothing (S1 to S5).
 func TestForServerActions(t *testing.T) {
 	t.Parallel()
 	custom := policyOf(t, `{"action":"CUSTOM","provider":{"name":"a"},"rules":[{}]}`)

@@ -129,7 +129,8 @@ const beyondTheEdge = `(() => {
   return all.filter(e => e.getBoundingClientRect().right > edge || e.scrollWidth > edge).map(e => e.outerHTML.slice(0, 300)).pop() ?? "something";
 })()`
 
-// testNarrow: on a narrow screen, or with large letters, no page has to be scrolled sideways; tables are, by themselves.
+// testNarrow: on a narrow screen, or with large letters, no page has to be scrolled sideways;
+// tables are, by themselves.
 func testNarrow(t *testing.T, b *tab, base string) {
 	t.Helper()
 	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": 320, "height": 640, "deviceScaleFactor": 1, "mobile": false}, nil)

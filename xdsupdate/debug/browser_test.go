@@ -180,8 +180,8 @@ func (w withoutLength) WriteHeader(status int) {
 	w.ResponseWriter.WriteHeader(status)
 }
 
-// TestScreenshots writes pictures of pages for people to look at, dark and light, wide and narrow, if the environment variable names
-// a directory.
+// TestScreenshots writes pictures of pages for people to look at, dark and light, wide and narrow,
+// if the environment variable names a directory.
 func TestScreenshots(t *testing.T) {
 	dir := os.Getenv("PILOTKIT_SCREENSHOTS")
 	if dir == "" {

@@ -146,8 +146,8 @@ func harmless(tb testing.TB, target, page string, isJSON bool) {
 	}
 }
 
-// TestHostileTexts: names, labels, specs, texts of sources and proxies, and parameters of requests are text, wherever they
-// are shown.
+// TestHostileTexts: names, labels, specs, texts of sources and proxies, and parameters of requests
+// are text, wherever they are shown.
 func TestHostileTexts(t *testing.T) {
 	t.Parallel()
 	h := debug.New(evilOptions())

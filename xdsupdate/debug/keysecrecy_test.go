@@ -24,8 +24,9 @@ func (r *registered) RegisterService(_ *grpc.ServiceDesc, service any) {
 	r.service, _ = service.(statusv3.ClientStatusDiscoveryServiceServer)
 }
 
-// TestKeysStaySecret: neither pages nor CSDS show private and symmetric members of keys, or passwords and queries of the URIs of
-// keys, and gateways are not sent them. Public members are sent.
+// TestKeysStaySecret: neither pages nor CSDS show private and symmetric members of keys, or
+// passwords and queries of the URIs of keys, and gateways are not sent them. Public members are
+// sent.
 func TestKeysStaySecret(t *testing.T) {
 	t.Parallel()
 	p := newPlane(t, nil)

@@ -59,8 +59,8 @@ func crowd(t *testing.T, services, proxies int) *plane {
 	return p
 }
 
-// TestLarge: at 10,000 services, as many objects without effect, and 1,000 proxies each answer is bounded, and everything can
-// be found.
+// TestLarge: at 10,000 services, as many objects without effect, and 1,000 proxies each answer is
+// bounded, and everything can be found.
 func TestLarge(t *testing.T) {
 	t.Parallel()
 	services, proxies := max(2000, tier.Share(10_000)), tier.Share(1000)

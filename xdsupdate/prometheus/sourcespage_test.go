@@ -13,7 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/prometheus"
 )
 
-// TestSourcesPageAndMetric: the debug page and the metrics count the same errors, of which the last error of the source is one.
+// TestSourcesPageAndMetric: the debug page and the metrics count the same errors, of which the last
+// error of the source is one.
 func TestSourcesPageAndMetric(t *testing.T) {
 	source := knowsAll("all")
 	request := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/sources", nil)

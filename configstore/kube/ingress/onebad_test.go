@@ -44,8 +44,8 @@ func derivedFor(store configstore.ConfigStore, but string) (out []string) {
 	return out
 }
 
-// TestOneBadIngress: an Ingress of which something invalid is made costs the others nothing, whether it is there first, comes
-// later, or comes with them.
+// TestOneBadIngress: an Ingress of which something invalid is made costs the others nothing,
+// whether it is there first, comes later, or comes with them.
 func TestOneBadIngress(t *testing.T) {
 	t.Parallel()
 	class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "istio"}, Spec: networkingv1.IngressClassSpec{Controller: ingress.ControllerName}}

@@ -67,9 +67,11 @@ func page(report *confv1.ConformanceReport) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# The Gateway API: what is supported
 
-Made by internal/test/gatewayconformance of a run of the Gateway API project's own conformance suite, %s, channel %s,
-against configstore/kube/gatewayapi with a real API server and real Envoys. `+"`go test -run 'TestConformance$' -update .`"+` there writes it, and each
-run of the tests checks it; testdata/report.yaml there is the report in the suite's own format.
+A run of the Gateway API project's own conformance suite, %s, channel %s,
+against configstore/kube/gatewayapi with a real API server and real Envoys.
+`+"`go test -run 'TestConformance$' -update .`"+` in internal/test/gatewayconformance writes this page,
+and each run of the tests there checks it. testdata/report.yaml
+is the report in the suite's own format.
 
 ## Profiles
 

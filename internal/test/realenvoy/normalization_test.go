@@ -111,8 +111,8 @@ func explained(p *plane, port, target string) string {
 	}
 }
 
-// TestDocumentedPaths: what the normalization of the mesh does to paths that a policy denies is as docs/security.md and Explain say, and
-// what routes see of random ones is as it is read here.
+// TestDocumentedPaths: what the normalization of the mesh does to paths that a policy denies is as
+// docs/security.md and Explain say, and what routes see of random ones is as it is read here.
 func TestDocumentedPaths(t *testing.T) {
 	programs := envoyproxy.Programs(t)
 	rows := documentedPaths(t)

@@ -18,7 +18,8 @@ import (
 type Paths struct {
 	// Checked: paths that no request can have are refused.
 	Checked bool
-	// Normalized: RFC 3986, and backslashes are slashes; Merged: several slashes are one; Unescaped: so are escaped ones.
+	// Normalized: RFC 3986, and backslashes are slashes; Merged: several slashes are one;
+	// Unescaped: so are escaped ones.
 	Normalized, Merged, Unescaped bool
 	// Parameters: dots may have some, as newer releases of Envoy read them (/..;x/).
 	Parameters bool
