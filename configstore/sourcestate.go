@@ -48,7 +48,7 @@ func CheckSources(sources []Source) error {
 	for i, source := range sources {
 		switch name := source.Name; {
 		case name == "" || !utf8.ValidString(name):
-			errs = append(errs, fmt.Errorf("source %d: %q is no name", i, name))
+			errs = append(errs, fmt.Errorf("source %d: invalid source name %q", i, name))
 		case seen[name]:
 			errs = append(errs, fmt.Errorf("two sources have the name %q", name))
 		case source.State == nil:

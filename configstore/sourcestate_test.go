@@ -50,11 +50,11 @@ func TestCheckSources(t *testing.T) {
 	t.Parallel()
 	good := configstore.SourceOf("a", silentSource(true))
 	for want, sources := range map[string][]configstore.Source{
-		"":                              {good, {Name: "b", State: good.State}},
-		`source 1: "" is no name`:       {good, {State: good.State}},
-		`source 0: "\xff" is no name`:   {{Name: "\xff", State: good.State}},
-		`two sources have the name "a"`: {good, good},
-		`source "b": State is nil`:      {good, {Name: "b"}},
+		"":                                     {good, {Name: "b", State: good.State}},
+		`source 1: invalid source name ""`:     {good, {State: good.State}},
+		`source 0: invalid source name "\xff"`: {{Name: "\xff", State: good.State}},
+		`two sources have the name "a"`:        {good, good},
+		`source "b": State is nil`:             {good, {Name: "b"}},
 	} {
 		got := ""
 		if err := configstore.CheckSources(sources); err != nil {

@@ -130,7 +130,7 @@ func (c *Cache) load() {
 	if err != nil {
 		c.status.Written = time.Time{}
 		c.status.Refused = fmt.Errorf("load %s: %w", c.path, err)
-		c.logger.Error("checkpoint is refused", slog.Any("error", c.status.Refused))
+		c.logger.Error("checkpoint is rejected", slog.Any("error", c.status.Refused))
 		return
 	}
 	c.shown.Publish(creations(objects))

@@ -93,7 +93,7 @@ func (s *stream) close() {
 var errCompacted = errors.New("the revision to watch from is compacted")
 
 // errNoProgress means that a watch was closed because the server was silent.
-var errNoProgress = errors.New("no sign of life")
+var errNoProgress = errors.New("no response")
 
 // cancelled returns the reason why the server has ended a watch, or nil.
 func cancelled(r *etcdserverpb.WatchResponse) error {

@@ -232,7 +232,7 @@ func (w *write) commit(ctx context.Context) (mod, shows int64, err error) {
 		}
 		if err != nil {
 			if attempts > 1 {
-				err = fmt.Errorf("%w, after %d attempts that others were faster than", err, attempts)
+				err = fmt.Errorf("%w, after %d attempts that lost to other writers", err, attempts)
 			}
 			return 0, 0, err
 		}

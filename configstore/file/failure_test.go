@@ -36,6 +36,9 @@ func TestDirectoryThatDisappears(t *testing.T) {
 	}
 	f.wantStore("ns/a=one")
 	f.wantErrors(f.dir + ": no such file")
+	if want := `msg="manifest error" file=` + f.dir + ` error=`; !strings.Contains(f.log.String(), want) {
+		t.Errorf("the log has no %q, so it names a document or an object:\n%s", want, f.log)
+	}
 	if !f.source.HasSynced() {
 		t.Error("HasSynced went back to false")
 	}

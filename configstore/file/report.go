@@ -176,18 +176,20 @@ func compareErrors(before, after []*Error) (appeared, gone []*Error) {
 	return appeared, gone
 }
 
+// attrs returns the attributes of an error in the log, without those that it does not have: a
+// directory that cannot be read has no documents.
 func attrs(e *Error) []any {
-	object := ""
+	out := []any{slog.String("file", e.File)}
+	if e.Document > 0 {
+		out = append(out, slog.Int("document", e.Document))
+	}
+	if e.Line > 0 {
+		out = append(out, slog.Int("line", e.Line))
+	}
 	if e.Object.Name != "" {
-		object = e.Object.Object()
+		out = append(out, slog.String("object", e.Object.Object()))
 	}
-	out := []any{
-		slog.String("file", e.File),
-		slog.Int("document", e.Document),
-		slog.Int("line", e.Line),
-		slog.String("object", object),
-		slog.String("error", e.Err.Error()),
-	}
+	out = append(out, slog.String("error", e.Err.Error()))
 	var p *guard.PanicError
 	if errors.As(e.Err, &p) {
 		out = append(out, slog.String("stack", p.Stack))

@@ -362,8 +362,8 @@ trafficPolicy:
 				`spec.trafficPolicy.loadBalancer.localityLbSetting.failover[3].to: must be another region than from, is ""`,
 			},
 			warnings: []string{
-				"spec.trafficPolicy.loadBalancer.localityLbSetting.failover[3].from: is empty, which is no region",
-				"spec.trafficPolicy.loadBalancer.localityLbSetting.failover[3].to: is empty, which is no region",
+				"spec.trafficPolicy.loadBalancer.localityLbSetting.failover[3].from: is empty, which is not a region",
+				"spec.trafficPolicy.loadBalancer.localityLbSetting.failover[3].to: is empty, which is not a region",
 				"spec.trafficPolicy.loadBalancer.localityLbSetting: has a failover, which has no effect without outlierDetection",
 			},
 		},
@@ -372,7 +372,7 @@ trafficPolicy:
 			spec: `trafficPolicy: {loadBalancer: {localityLbSetting: {failoverPriority: [topology.istio.io/network, version=v1, a b, "a=b c"]}}}`,
 			warnings: []string{
 				`spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[2]: has no effect: the key must end in a name (letters, digits, and inside also '-', '_' and '.', at most 63 characters), is "a b"`,
-				`spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[3]: has no effect: what follows '=' is no label value (letters, digits, and inside also '-', '_' and '.', at most 63 characters), is "b c"`,
+				`spec.trafficPolicy.loadBalancer.localityLbSetting.failoverPriority[3]: has no effect: the part after '=' is not a label value (letters, digits, and inside also '-', '_' and '.', at most 63 characters), is "b c"`,
 				"spec.trafficPolicy.loadBalancer.localityLbSetting: has a failover, which has no effect without outlierDetection",
 			},
 		},

@@ -94,7 +94,7 @@ func domainProblem(name string, wildcard bool) string {
 		label, tail, more := strings.Cut(rest, ".")
 		ok := isDNSLabel(label) || first && wildcard && isWildcardLabel(label)
 		if !ok {
-			return fmt.Sprintf("must be a domain name, is %q: %q is no DNS label (%s)", name, label, dnsLabelRule)
+			return fmt.Sprintf("must be a domain name, is %q: %q is not a DNS label (%s)", name, label, dnsLabelRule)
 		}
 		if !more {
 			if alone := first && wildcard; isNumeric(label) && !dotted && !alone {

@@ -77,7 +77,7 @@ func checkPrefixRewrite(at *field, route *networking.HTTPRoute) {
 	}
 	for i, match := range route.Match {
 		if _, prefix := match.GetUri().GetMatchType().(*networking.StringMatch_Prefix); match.GetUri() != nil && !prefix {
-			at.refuse("must not be set beside match[%d].uri, which is no prefix", i)
+			at.refuse("must not be set beside match[%d].uri, which is not a prefix", i)
 		}
 	}
 }

@@ -50,7 +50,7 @@ http:
 				"spec.http[0].route[0].destination: is required",
 				"spec.http[0].route[0].weight: must not be negative, is -1",
 				"spec.http[0].route[1].destination.host: must not be *",
-				`spec.http[0].route[2].destination.host: must be a domain name, is "a_b": "a_b" is no DNS label (letters, digits and inner dashes, at most 63 characters)`,
+				`spec.http[0].route[2].destination.host: must be a domain name, is "a_b": "a_b" is not a DNS label (letters, digits and inner dashes, at most 63 characters)`,
 				`spec.http[0].route[2].destination.subset: must be a DNS label (letters, digits and inner dashes, at most 63 characters), is "c_d"`,
 				"spec.http[0].route[2].destination.port.number: must be 1–65535, is 0",
 				"spec.http[0].route[3].destination.host: is required",

@@ -19,7 +19,7 @@ func TestL4Routes(t *testing.T) {
 				"spec.tls[1].match[0].sniHosts: must have at least one host",
 				`spec.tls[1].match[1].sniHosts[0]: must be one of spec.hosts or included by one, is "example.com"`,
 				`spec.tls[1].match[1].sniHosts[2]: must be one of spec.hosts or included by one, is "*"`,
-				`spec.tls[1].match[1].sniHosts[4]: must be a domain name, is "a_b": "a_b" is no DNS label (letters, digits and inner dashes, at most 63 characters)`,
+				`spec.tls[1].match[1].sniHosts[4]: must be a domain name, is "a_b": "a_b" is not a DNS label (letters, digits and inner dashes, at most 63 characters)`,
 				`spec.tls[1].match[1].sniHosts[4]: must be one of spec.hosts or included by one, is "a_b"`,
 				`spec.tls[1].match[1].destinationSubnets[0]: must be an IP address or a CIDR block, is "a"`,
 				"spec.tls[1].match[1].port: must be 0 (unset) or 1–65535, is 65536",

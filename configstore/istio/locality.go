@@ -137,7 +137,7 @@ func checkFailovers[F failover](at *field, failovers []F) {
 func checkRegion(at *field, region string) {
 	switch {
 	case region == "":
-		at.warn("is empty, which is no region")
+		at.warn("is empty, which is not a region")
 	case strings.ContainsAny(region, "/*"):
 		at.refuse("must be a region without zones and wildcards, is %q", region)
 	}
@@ -158,7 +158,7 @@ func checkFailoverPriority(at *field, priorities []string) {
 			at.elem("failoverPriority", i).warn("has no effect: the key %s, is %q", problem, key)
 		}
 		if value != "" && !isLabelName(value) {
-			at.elem("failoverPriority", i).warn("has no effect: what follows '=' is no label value (%s), is %q", labelNameRule, value)
+			at.elem("failoverPriority", i).warn("has no effect: the part after '=' is not a label value (%s), is %q", labelNameRule, value)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func checkJWTRule(at *field, rule *security.JWTRule) {
 		name := place.child("name")
 		checkSet(name, header.Name, "must not be empty")
 		if header.Name != "" && !isHeaderToken(header.Name) {
-			name.warn("is %q, which is no name of a header", header.Name)
+			name.warn("is %q, which is not a header name", header.Name)
 		}
 	}
 	if rule.OutputPayloadToHeader != "" {

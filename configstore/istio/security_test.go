@@ -316,7 +316,7 @@ jwtRules:
 			},
 			warnings: []string{
 				"spec.jwtRules[0].spaceDelimitedClaims[0]: is empty, and no token has a claim of this name",
-				`spec.jwtRules[0].fromHeaders[1].name: is "a b", which is no name of a header`,
+				`spec.jwtRules[0].fromHeaders[1].name: is "a b", which is not a header name`,
 			},
 		},
 	})

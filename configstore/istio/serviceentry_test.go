@@ -63,12 +63,12 @@ func TestServiceEntryHosts(t *testing.T) {
 			spec: `hosts: ["", a_b.example.com, a..b, a.*.com, "a*.example.com", 1.2.3.4, "-a.com"]`,
 			violations: []string{
 				"spec.hosts[0]: is required",
-				`spec.hosts[1]: must be a domain name, is "a_b.example.com": "a_b" is no DNS label (letters, digits and inner dashes, at most 63 characters)`,
-				`spec.hosts[2]: must be a domain name, is "a..b": "" is no DNS label (letters, digits and inner dashes, at most 63 characters)`,
-				`spec.hosts[3]: must be a domain name, is "a.*.com": "*" is no DNS label (letters, digits and inner dashes, at most 63 characters)`,
-				`spec.hosts[4]: must be a domain name, is "a*.example.com": "a*" is no DNS label (letters, digits and inner dashes, at most 63 characters)`,
+				`spec.hosts[1]: must be a domain name, is "a_b.example.com": "a_b" is not a DNS label (letters, digits and inner dashes, at most 63 characters)`,
+				`spec.hosts[2]: must be a domain name, is "a..b": "" is not a DNS label (letters, digits and inner dashes, at most 63 characters)`,
+				`spec.hosts[3]: must be a domain name, is "a.*.com": "*" is not a DNS label (letters, digits and inner dashes, at most 63 characters)`,
+				`spec.hosts[4]: must be a domain name, is "a*.example.com": "a*" is not a DNS label (letters, digits and inner dashes, at most 63 characters)`,
 				`spec.hosts[5]: must be a domain name, is "1.2.3.4": its last label must not be a number`,
-				`spec.hosts[6]: must be a domain name, is "-a.com": "-a" is no DNS label (letters, digits and inner dashes, at most 63 characters)`,
+				`spec.hosts[6]: must be a domain name, is "-a.com": "-a" is not a DNS label (letters, digits and inner dashes, at most 63 characters)`,
 			},
 			warnings: []string{
 				`spec.hosts[3]: is "a.*.com"; a wildcard that is not a whole label matches HTTP hosts only, no TLS server names`,
@@ -83,7 +83,7 @@ func TestServiceEntryHosts(t *testing.T) {
 		{
 			name:       "label too long",
 			spec:       `hosts: [` + strings.Repeat("a", 64) + `.com]`,
-			violations: []string{`spec.hosts[0]: must be a domain name, is "` + strings.Repeat("a", 64) + `.com": "` + strings.Repeat("a", 64) + `" is no DNS label (letters, digits and inner dashes, at most 63 characters)`},
+			violations: []string{`spec.hosts[0]: must be a domain name, is "` + strings.Repeat("a", 64) + `.com": "` + strings.Repeat("a", 64) + `" is not a DNS label (letters, digits and inner dashes, at most 63 characters)`},
 		},
 		{
 			name:     "repeated",

@@ -184,7 +184,7 @@ egress:
 				`spec.egress[0].hosts[4]: must be a full domain name, not a short one, is "short"`,
 				`spec.egress[0].hosts[5]: must have a wildcard as a whole label, is "*-a.com"`,
 				`spec.egress[0].hosts[6]: must be a domain name, is "10.0.0.1": its last label must not be a number`,
-				`spec.egress[0].hosts[7]: must be a domain name, is "b/c.com": "b/c" is no DNS label (letters, digits and inner dashes, at most 63 characters)`,
+				`spec.egress[0].hosts[7]: must be a domain name, is "b/c.com": "b/c" is not a DNS label (letters, digits and inner dashes, at most 63 characters)`,
 				`spec.egress[0].hosts[8]: must be namespace/dnsName, is "~"`,
 				`spec.egress[0].hosts[9]: must have *, ., ~ or a namespace before the slash, is "~~/a.com"`,
 			},

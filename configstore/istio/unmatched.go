@@ -83,7 +83,7 @@ func innerStar(value string) string {
 		value = strings.TrimSuffix(value, "*")
 	}
 	if strings.Contains(value, "*") {
-		return "has a * that is no wildcard: only one at the start or else at the end is"
+		return "has a * that is not a wildcard: only one at the start or else at the end is"
 	}
 	return ""
 }
@@ -93,9 +93,9 @@ func unmatchedPath(path string) string {
 	case strings.Contains(path, templateOne), strings.Contains(path, templateRest):
 		return ""
 	case strings.ContainsAny(path, "?#"):
-		return "is no path of a request: they are compared without query and fragment"
+		return "is not the path of a request: they are compared without query and fragment"
 	case path[:min(len(path), 1)] != "/" && path[:min(len(path), 1)] != "*":
-		return "is no path of a request: they begin with /"
+		return "is not the path of a request: they begin with /"
 	default:
 		return innerStar(path)
 	}
@@ -115,7 +115,7 @@ func unmatchedPrincipal(principal string) string {
 	id := strings.TrimPrefix(principal, "spiffe://")
 	switch {
 	case !consistsOf(id, "-._/*"), len(id) > maxIdentityLength, !strings.ContainsAny(id, "/*"):
-		return "is no identity of a workload: they are TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT"
+		return "is not the identity of a workload, which has the form TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT"
 	default:
 		return innerStar(id)
 	}
@@ -124,21 +124,21 @@ func unmatchedPrincipal(principal string) string {
 // unmatchedNamespace knows that here stars are wildcards anywhere.
 func unmatchedNamespace(namespace string) string {
 	if !consistsOf(namespace, "-*") || len(namespace) > maxLabelLength {
-		return "is no name of a namespace"
+		return "is not the name of a namespace"
 	}
 	return ""
 }
 
 func unmatchedAccount(account string) string {
 	if !consistsOf(account, "-./*") { // stars are refused
-		return "is no name of a service account"
+		return "is not the name of a service account"
 	}
 	return ""
 }
 
 func unmatchedTrustDomain(domain string) string {
 	if !consistsOf(domain, "-._*") || len(domain) > maxTrustDomainLength {
-		return "is no trust domain"
+		return "is not a trust domain"
 	}
 	return ""
 }

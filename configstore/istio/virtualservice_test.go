@@ -96,7 +96,7 @@ func TestVirtualService(t *testing.T) {
 			name: "hosts",
 			spec: `{hosts: [a_b, "*.example.com", a.example.com, a.example.com, "*.b.example.com", example.com, "*.com"]}`,
 			violations: []string{
-				`spec.hosts[0]: must be a domain name, is "a_b": "a_b" is no DNS label (letters, digits and inner dashes, at most 63 characters)`,
+				`spec.hosts[0]: must be a domain name, is "a_b": "a_b" is not a DNS label (letters, digits and inner dashes, at most 63 characters)`,
 				`spec.hosts[1]: is "*.example.com", which "*.com" includes`,
 				`spec.hosts[2]: is "a.example.com", which "*.example.com" includes`,
 				`spec.hosts[3]: repeats spec.hosts[2]: "a.example.com"`,

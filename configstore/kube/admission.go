@@ -128,7 +128,7 @@ func reviewRequest(body []byte) (*admissionv1.AdmissionRequest, error) {
 	err := json.Unmarshal(body, &review)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("the body is no %s: %w", reviewKind, err)
+		return nil, fmt.Errorf("the body is not a %s: %w", reviewKind, err)
 	case review.APIVersion != reviewVersion || review.Kind != reviewKind:
 		return nil, fmt.Errorf("the body is %q of %q, must be %s of %s",
 			excerpt.Cut(review.Kind), excerpt.Cut(review.APIVersion), reviewKind, reviewVersion)

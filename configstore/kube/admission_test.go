@@ -163,7 +163,7 @@ func TestAdmissionRequests(t *testing.T) {
 		"content type": {http.MethodPost, "text/plain", good, http.StatusUnsupportedMediaType, `the content type is "text/plain", must be application/json`},
 		"none":         {http.MethodPost, "", good, http.StatusUnsupportedMediaType, `the content type is "", must be application/json`},
 		"size":         {http.MethodPost, "application/json", good + strings.Repeat(" ", 1000), http.StatusRequestEntityTooLarge, "the body has more than 1000 bytes"},
-		"empty":        {http.MethodPost, "application/json", "", http.StatusBadRequest, "the body is no AdmissionReview: unexpected end of JSON input"},
+		"empty":        {http.MethodPost, "application/json", "", http.StatusBadRequest, "the body is not a AdmissionReview: unexpected end of JSON input"},
 		"version": {
 			http.MethodPost, "application/json", replaced("k8s.io/v1", "k8s.io/v1beta1"), http.StatusBadRequest,
 			`the body is "AdmissionReview" of "admission.k8s.io/v1beta1", must be AdmissionReview of admission.k8s.io/v1`,
@@ -175,7 +175,7 @@ func TestAdmissionRequests(t *testing.T) {
 		"operation": {http.MethodPost, "application/json", replaced("CREATE", "PATCH"), http.StatusBadRequest, `request.operation is "PATCH", must be CREATE, UPDATE, DELETE or CONNECT`},
 		"no kind":   {http.MethodPost, "application/json", replaced(`"kind": "Limit"}`, `"kind": ""}`), http.StatusBadRequest, "request.kind: kind and version are required"},
 		"no object": {http.MethodPost, "application/json", reviewOf("CREATE", limitKind, "null", ""), http.StatusBadRequest, "request.object is required"},
-		"object":    {http.MethodPost, "application/json", reviewOf("CREATE", limitKind, "[]", ""), http.StatusBadRequest, "request.object is no object: "},
+		"object":    {http.MethodPost, "application/json", reviewOf("CREATE", limitKind, "[]", ""), http.StatusBadRequest, "request.object is not an object: "},
 		"other kind": {
 			http.MethodPost, "application/json", reviewOf("CREATE", limitKind, objectOf(limitAlias, named, `"spec": {}`), ""), http.StatusBadRequest,
 			`request.object is a Limit of "admission.example.com/v1beta1", request.kind says a Limit of "admission.example.com/v1"`,

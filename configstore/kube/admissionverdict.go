@@ -63,7 +63,7 @@ func reviewedObject(request *admissionv1.AdmissionRequest) (*object, error) {
 	}
 	o := &object{}
 	if err := json.Unmarshal(request.Object.Raw, o); err != nil {
-		return nil, fmt.Errorf("request.object is no object: %w", err)
+		return nil, fmt.Errorf("request.object is not an object: %w", err)
 	}
 	if is, said := o.GroupVersionKind(), schema.GroupVersionKind(request.Kind); is != said {
 		return nil, fmt.Errorf("request.object is a %s of %q, request.kind says a %s of %q",

@@ -41,7 +41,7 @@ func (c *Cache) PatchStatus(ctx context.Context, config configstore.Config) erro
 func (w *write) statusPatch() ([]byte, error) {
 	status, ok := w.config.Status.(*structpb.Struct)
 	if !ok || w.config.ResourceVersion == "" {
-		return nil, fmt.Errorf("%w: a status that is no Struct, or no resourceVersion", configstore.ErrInvalid)
+		return nil, fmt.Errorf("%w: a status that is not a Struct, or no resourceVersion", configstore.ErrInvalid)
 	}
 	fields := map[string]json.RawMessage{}
 	for name, value := range status.GetFields() {

@@ -170,7 +170,7 @@ func (o outcome) services() Condition {
 	hosts := slices.Compact(slices.Sorted(slices.Values(o.hosts)))
 	switch n := len(hosts); n {
 	case 0:
-		return Condition{Type: ConditionServices, Reason: "NoServices", Message: "no service was made of it"}
+		return Condition{Type: ConditionServices, Reason: "NoServices", Message: "no service was created from it"}
 	case 1:
 		return Condition{Type: ConditionServices, True: true, Reason: "Made", Message: "1 service: " + hosts[0]}
 	default:

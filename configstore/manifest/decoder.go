@@ -207,7 +207,7 @@ func isMergeKey(n *yaml.Node) bool {
 func (d *decoder) key(n *yaml.Node) (string, bool) {
 	k := follow(n)
 	if k.Kind != yaml.ScalarNode {
-		d.errorf(n, "has a key that is no string")
+		d.errorf(n, "has a key that is not a string")
 		return "", false
 	}
 	s, err := resolveNode(k)

@@ -71,7 +71,7 @@ func (s *surveyor) alias(n *yaml.Node, level int) extent {
 	e := s.anchored[n.Alias]
 	switch s.budget -= e.size; {
 	case e.depth == open:
-		s.fail(n, "is a part of what it stands for: *%s", shorten(n.Value))
+		s.fail(n, "is an alias that contains itself: *%s", shorten(n.Value))
 	case level+e.depth > maxDepth:
 		s.fail(n, "is nested more than %d levels deep", maxDepth)
 	case s.budget < 0:

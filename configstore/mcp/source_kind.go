@@ -220,7 +220,7 @@ func (k *sourceKind) decodeAll(dirty []*sourceObject, decode func(*sourceObject)
 	})
 	if k.overlooked > 0 {
 		k.judged = slices.DeleteFunc(k.judged, func(o *sourceObject) bool { return k.objects[sourceName{o.key.Namespace, o.key.Name}] != o })
-		k.unnamed = append(k.unnamed, k.unnamedError(last, fmt.Errorf("%d more resources are no objects, like those before them", k.overlooked)))
+		k.unnamed = append(k.unnamed, k.unnamedError(last, fmt.Errorf("%d more resources are not objects, like those before them", k.overlooked)))
 	}
 	return kept
 }

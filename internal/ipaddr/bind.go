@@ -14,7 +14,7 @@ func CheckBind(address string) error {
 	addr, err := netip.ParseAddr(address)
 	switch {
 	case err != nil:
-		return errors.New("it is no IP address")
+		return errors.New("it is not an IP address")
 	case addr.Zone() != "":
 		return fmt.Errorf("it has a zone (Envoy: malformed IP address: %s)", address)
 	case addr.Unmap().IsMulticast(), addr.Unmap() == netip.AddrFrom4([4]byte{255, 255, 255, 255}):

@@ -46,7 +46,7 @@ func public(data []byte) (string, error) {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(data, &set); err != nil {
-		return "", fmt.Errorf("it is no JSON Web Key Set: %w", err)
+		return "", fmt.Errorf("it is not a JSON Web Key Set: %w", err)
 	}
 	var keys []string
 	for _, raw := range set.Keys {

@@ -105,7 +105,7 @@ func (s Source) keysURI(get func(uri string) ([]byte, error)) (string, error) {
 		JWKSURI string `json:"jwks_uri"`
 	}
 	if err := json.Unmarshal(data, &configuration); err != nil {
-		return "", fmt.Errorf("%s: it is no OpenID configuration: %w", Shown(at), err)
+		return "", fmt.Errorf("%s: it is not an OpenID configuration: %w", Shown(at), err)
 	}
 	if configuration.JWKSURI == "" {
 		return "", fmt.Errorf("%s: it names no jwks_uri", Shown(at))

@@ -69,7 +69,7 @@ func (form Form) grpc() bool { return form == GRPC || form == GRPCNode }
 var errUnconnected = errors.New("servers of grpc-js do not know the addresses and ports of connections")
 
 // errReserved is the reason why a header cannot be checked (S8).
-var errReserved = errors.New("gRPC servers do not look at headers of this name")
+var errReserved = errors.New("gRPC servers ignore headers of this name")
 
 // grpcHeaderName returns a server's name of a header (S19).
 func grpcHeaderName(name string) (string, error) {

@@ -92,12 +92,12 @@ func addresses(value string) (*core.CidrRange, error) {
 	address, bits, isRange := strings.Cut(value, "/")
 	a, err := netip.ParseAddr(address)
 	if err != nil || a.Zone() != "" {
-		return nil, fmt.Errorf("%q is no address and no range of addresses", value)
+		return nil, fmt.Errorf("%q is neither an IP address nor a CIDR block", value)
 	}
 	n := a.BitLen()
 	if isRange {
 		if n, err = strconv.Atoi(bits); err != nil || n < 0 || n > a.BitLen() {
-			return nil, fmt.Errorf("%q is no range of addresses", value)
+			return nil, fmt.Errorf("%q is not a CIDR block", value)
 		}
 	}
 	return &core.CidrRange{AddressPrefix: address, PrefixLen: wrapperspb.UInt32(uint32(n))}, nil //nolint:gosec // at most 128

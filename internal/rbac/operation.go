@@ -56,7 +56,7 @@ func urlPath(m *matcher.StringMatcher) *rbacv3.Permission {
 func (form Form) port(value string) (*rbacv3.Permission, error) {
 	n, err := strconv.ParseUint(value, 10, 16)
 	if err != nil {
-		return nil, fmt.Errorf("%q is no port", value)
+		return nil, fmt.Errorf("%q is not a port", value)
 	}
 	if form == GRPCNode {
 		return nil, errUnconnected

@@ -186,7 +186,7 @@ func statusOf(code string) (*typev3.HttpStatus, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSpace(code), 10, 32)
 	if err != nil || typev3.StatusCode_name[int32(n)] == "" || n == 0 {
-		return nil, fmt.Errorf("statusOnError: %q is no status", code)
+		return nil, fmt.Errorf("statusOnError: %q is not a status", code)
 	}
 	return &typev3.HttpStatus{Code: typev3.StatusCode(n)}, nil //nolint:gosec // it has a name
 }

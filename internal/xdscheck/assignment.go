@@ -108,9 +108,9 @@ func (r *report) address(a *core.Address, names bool) string {
 	case err == nil:
 		host = addr.Unmap().String()
 	case !names:
-		r.fail("%q is no IP address", host)
+		r.fail("%q is not an IP address", host)
 	case host == "" || strings.ContainsAny(host, " /:*"):
-		r.fail("%q is no host name", host)
+		r.fail("%q is not a host name", host)
 	}
 	if port == 0 || port > math.MaxUint16 {
 		r.fail("%s: port %d", host, port)

@@ -104,7 +104,7 @@ func (b *Bridge) Sync(ctx context.Context) error {
 		return fmt.Errorf("publish the list of the catalogue: %w", err) // collect excludes this error
 	}
 	if b.drops(b.shown, next) {
-		b.logger.Warn("a list that drops much is taken", slog.Int("dropped", b.shown.missing(next)),
+		b.logger.Warn("a list that drops much is accepted", slog.Int("dropped", b.shown.missing(next)),
 			slog.String("before", b.shown.String()), slog.String("now", next.String()))
 	}
 	b.shown, b.held, b.holds, b.doubtful = next, content{}, 0, false

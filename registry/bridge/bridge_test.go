@@ -154,6 +154,9 @@ func TestEmptyAtStart(t *testing.T) {
 	_ = b.Sync(t.Context())
 	c.fail(nil)
 	hold(t, b, 2)
+	if got, want := b.Status().Err.Error(), "the list is held back: the first list is empty, after an error; lists that have to confirm it: 1"; got != want {
+		t.Errorf("error %q, want %q", got, want)
+	}
 	if b.HasSynced() {
 		t.Error("synced by an empty list after an error")
 	}
@@ -241,8 +244,8 @@ func TestTakenDropIsLogged(t *testing.T) {
 	list(t, b)
 	c.replace("a")
 	hold(t, b, 1)
-	if strings.Contains(log.String(), "is taken") {
-		t.Errorf("a list that is held back is said to be taken:\n%s", log.String())
+	if strings.Contains(log.String(), "is accepted") {
+		t.Errorf("a list that is held back is said to be accepted:\n%s", log.String())
 	}
 	list(t, b)
 	c.replace()

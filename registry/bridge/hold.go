@@ -36,8 +36,11 @@ func (b *Bridge) await(next content) error {
 	}
 	b.held = next
 	b.holds++
-	return fmt.Errorf("%w: it has %s, instead of %s; lists that have to confirm it: %d",
-		ErrHeld, next, b.shown, b.opts.Confirmations-b.holds+1)
+	missing := b.opts.Confirmations - b.holds + 1
+	if !b.synced.Load() {
+		return fmt.Errorf("%w: the first list is empty, after an error; lists that have to confirm it: %d", ErrHeld, missing)
+	}
+	return fmt.Errorf("%w: it has %s, instead of %s; lists that have to confirm it: %d", ErrHeld, next, b.shown, missing)
 }
 
 // drops reports whether a content has so much less than another one that it has to be confirmed.

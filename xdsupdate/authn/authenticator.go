@@ -59,7 +59,7 @@ func New(opts ...Options) *Authenticator {
 	}
 	for _, domain := range o.TrustDomains {
 		if !consistsOf(domain, maxTrustDomain, isOfTrustDomain) {
-			panic("authn.New: " + quote(domain) + " is no trust domain")
+			panic("authn.New: " + quote(domain) + " is not a trust domain")
 		}
 	}
 	if o.Logger == nil {

@@ -232,7 +232,7 @@ func TestNewPanics(t *testing.T) {
 	state := func() configstore.SourceState { return configstore.SourceState{} }
 	for want, options := range map[string][]debug.Options{
 		"not merged":                {{}, {}},
-		`"" is no name`:             {{Sources: []configstore.Source{{State: state}}}},
+		`invalid source name ""`:    {{Sources: []configstore.Source{{State: state}}}},
 		"two sources have the name": {{Sources: []configstore.Source{{Name: "a", State: state}, {Name: "a", State: state}}}},
 		"State is nil":              {{Sources: []configstore.Source{{Name: "a"}}}},
 	} {

@@ -180,7 +180,7 @@ func answerJSON(w http.ResponseWriter, r *http.Request, status int, data any) {
 	e := json.NewEncoder(&out)
 	e.SetIndent("", " ")
 	if err := e.Encode(data); err != nil {
-		answerText(w, r, http.StatusInternalServerError, "this has no JSON: "+err.Error())
+		answerText(w, r, http.StatusInternalServerError, "cannot be shown as JSON: "+err.Error())
 		return
 	}
 	answer(w, r, status, "application/json; charset=utf-8", out.Bytes())

@@ -76,7 +76,7 @@ func TestSources(t *testing.T) {
 		configstore.SourceOf("directory", files), configstore.SourceOf("consul", catalogue), configstore.SourceOf("cluster", listed{}),
 		configstore.SourceOf("disk", checkpoint.New(memory.NewController(memory.Make(istio.Schemas())), broken)),
 	}})
-	demand(t, "sources", htmlOf(t, h, "/sources"), "unknown field", "adress", "connection refused", "a wrong thing", "a strange thing", "file is no checkpoint",
+	demand(t, "sources", htmlOf(t, h, "/sources"), "unknown field", "adress", "connection refused", "a wrong thing", "a strange thing", "not a checkpoint file",
 		`<th scope="row">Gatewayy shop/edge</th>`) // which has no page
 	demand(t, "one source", htmlOf(t, h, "/sources?source=cluster"), "of cluster", "1–2 of 2")
 	demand(t, "an object that is kept", htmlOf(t, h, "/config?kind=WorkloadEntry&namespace=shop&name=kept"),

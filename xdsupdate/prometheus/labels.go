@@ -27,7 +27,7 @@ func typeURLs(constructor string, more []string) []string {
 	types := []string{envoy.ClusterType, envoy.LoadAssignmentType, envoy.ListenerType, envoy.RouteType, secretType}
 	for i, url := range more {
 		if url == "" || url == other || !utf8.ValidString(url) {
-			panic(fmt.Sprintf("%s: Options.TypeURLs[%d] is no type URL: %q", constructor, i, url))
+			panic(fmt.Sprintf("%s: Options.TypeURLs[%d] is not a type URL: %q", constructor, i, url))
 		}
 		if !slices.Contains(types, url) {
 			types = append(types, url)

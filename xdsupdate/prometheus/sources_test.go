@@ -241,8 +241,8 @@ func (panics) Schemas() configstore.Schemas { panic("a fault") }
 // TestWrongArguments: arguments that would fail each scrape panic at once, with a descriptive text.
 func TestWrongArguments(t *testing.T) {
 	for want, call := range map[string]func(){
-		`source 1: "" is no name`:                 func() { prometheus.NewSourceCollector(knowsAll("a"), knowsAll("")) },
-		`source 0: "\xff" is no name`:             func() { prometheus.NewSourceCollector(knowsAll("\xff")) },
+		`source 1: invalid source name ""`:        func() { prometheus.NewSourceCollector(knowsAll("a"), knowsAll("")) },
+		`source 0: invalid source name "\xff"`:    func() { prometheus.NewSourceCollector(knowsAll("\xff")) },
 		`two sources have the name "a"`:           func() { prometheus.NewSourceCollector(knowsAll("a"), knowsAll("a")) },
 		`source "a": State is nil`:                func() { prometheus.NewSourceCollector(configstore.Source{Name: "a"}) },
 		"NewServerCollector: no server":           func() { prometheus.NewServerCollector(nil) },

@@ -64,7 +64,7 @@ func (r *resolver) notGranted(group, kind string, key Key) problem {
 
 func (r *resolver) serviceDestination(key Key, ref *gatewayv1.BackendObjectReference) (*networking.Destination, problem) {
 	if !isLabel(key.Name) || !isLabel(key.Namespace) {
-		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + key.String() + " is no name of a Service"}
+		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + key.String() + " is not the name of a Service"}
 	}
 	if !isPort(ref.Port) {
 		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + key.String() + " needs a port"}

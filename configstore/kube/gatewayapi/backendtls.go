@@ -165,13 +165,13 @@ func badServerNames(of *gatewayv1.BackendTLSPolicyValidation) problem {
 			names = append(names, string(name.Hostname))
 		case gatewayv1.URISubjectAltNameType:
 			if _, err := url.Parse(string(name.URI)); err != nil {
-				return problem{string(gatewayv1.PolicyReasonInvalid), "a subjectAltName is no URI"}
+				return problem{string(gatewayv1.PolicyReasonInvalid), "a subjectAltName is not a URI"}
 			}
 		}
 	}
 	for _, name := range names {
 		if !isHostname(name) {
-			return problem{string(gatewayv1.PolicyReasonInvalid), strconv.Quote(excerpt.Name(name)) + " is no host name"}
+			return problem{string(gatewayv1.PolicyReasonInvalid), strconv.Quote(excerpt.Name(name)) + " is not a host name"}
 		}
 	}
 	return problem{}

@@ -24,7 +24,7 @@ func (c *Converter) computeGatewayStatus(n node) {
 			status.Addresses = append(status.Addresses, gatewayv1.GatewayStatusAddress(address))
 		}
 		status.Conditions = renew(o.Status.Conditions, o.Generation, []string{resolvedRefs, insecureFrontend},
-			good(accepted, "the Gateway is taken"), good(programmed, "somebody else runs the Gateway"))
+			good(accepted, "the Gateway is accepted"), good(programmed, "another controller runs the Gateway"))
 		c.publishStatus(KindGateway, n.key, status)
 		return
 	}
@@ -85,7 +85,7 @@ func gatewayAccepted(state *gatewayState, unsupported problem) metav1.Condition 
 	notValid := string(gatewayv1.GatewayReasonListenersNotValid)
 	switch {
 	case working == len(state.listeners):
-		return good(accepted, "the Gateway is taken")
+		return good(accepted, "the Gateway is accepted")
 	case working == 0:
 		return goodUnless(accepted, "", problem{notValid, "no listener is valid"})
 	default:
@@ -125,7 +125,7 @@ func (c *Converter) listenerStatus(l *listener, generation int64, had gatewayv1.
 		failure.reason = string(gatewayv1.ListenerReasonInvalid)
 	}
 	status.Conditions = renew(had.Conditions, generation, nil,
-		goodUnless(accepted, "the listener is taken", l.unsupported.or(l.unaccepted)),
+		goodUnless(accepted, "the listener is accepted", l.unsupported.or(l.unaccepted)),
 		metav1.Condition{
 			Type: conflicted, Status: metav1.ConditionFalse, Reason: string(gatewayv1.ListenerReasonNoConflicts), Message: "there is no conflict",
 		},
@@ -155,7 +155,7 @@ func (c *Converter) computeListenerSetStatus(n node) {
 		_, unprogrammed = v.reached(state.gateway, "", gateway.services, ports)
 	}
 	status.Conditions = renew(o.Status.Conditions, o.Generation, nil,
-		goodUnless(accepted, "the ListenerSet is taken", unaccepted),
+		goodUnless(accepted, "the ListenerSet is accepted", unaccepted),
 		goodUnless(programmed, "the listeners have addresses", unprogrammed))
 	for _, l := range state.listeners {
 		i := slices.IndexFunc(o.Status.Listeners, func(s gatewayv1.ListenerEntryStatus) bool { return string(s.Name) == l.view.Section })

@@ -32,7 +32,7 @@ func matching(expression string) (*networking.StringMatch, error) {
 // errMatch reports a match of an unknown type, and errNoName a match without a name.
 var (
 	errMatch  = errors.New("a match has an unknown type")
-	errNoName = errors.New("a match has no name of what it matches")
+	errNoName = errors.New("a match of a header or query parameter has no name")
 )
 
 // httpMatch converts one match of an HTTPRoute.

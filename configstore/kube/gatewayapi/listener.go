@@ -126,9 +126,9 @@ func (l *listenerView) badNames() problem {
 	invalid := string(gatewayv1.ListenerReasonInvalid)
 	switch {
 	case l.Section != "" && len(validation.IsDNS1123Subdomain(l.Section)) > 0:
-		return problem{invalid, strconv.Quote(excerpt.Name(l.Section)) + " is no name of a listener"}
+		return problem{invalid, strconv.Quote(excerpt.Name(l.Section)) + " is not the name of a listener"}
 	case !isHostname(l.Host):
-		return problem{invalid, strconv.Quote(excerpt.Name(l.Host)) + " is no host name"}
+		return problem{invalid, strconv.Quote(excerpt.Name(l.Host)) + " is not a host name"}
 	default:
 		return problem{}
 	}

@@ -28,7 +28,7 @@ type Provided struct {
 func (p *Provided) problem() problem {
 	switch {
 	case p == nil:
-		return problem{string(gatewayv1.GatewayReasonPending), "it is not known yet what the Gateway runs on"}
+		return problem{string(gatewayv1.GatewayReasonPending), "the infrastructure of the Gateway is not known yet"}
 	case p.Ready:
 		return problem{}
 	}
@@ -37,7 +37,7 @@ func (p *Provided) problem() problem {
 		out.reason = string(gatewayv1.GatewayReasonPending)
 	}
 	if out.message == "" {
-		out.message = "what the Gateway runs on is not ready"
+		out.message = "the infrastructure of the Gateway is not ready"
 	}
 	return out
 }

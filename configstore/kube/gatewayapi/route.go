@@ -68,7 +68,7 @@ func commonOf(kind Kind, object metav1.Object) common {
 		if isHostname(string(host)) {
 			out.hostnames = append(out.hostnames, string(host))
 		} else {
-			out.badHosts = append(out.badHosts, "hostname "+strconv.Quote(excerpt.Name(string(host)))+" is no host name")
+			out.badHosts = append(out.badHosts, "hostname "+strconv.Quote(excerpt.Name(string(host)))+" is not a host name")
 		}
 	}
 	if len(hostnames) == 0 {
@@ -258,7 +258,7 @@ func (c *Converter) routeStatus(of common, results []parentResult, what map[bool
 		rules := what[result.mesh].rules
 		refused := c.refusals.ofRoute(routeKey{of.kind, keyOf(of.object)}, result)
 		conditions := []metav1.Condition{
-			goodUnless(accepted, "the route is taken", result.denied.or(rules.invalid()).or(refused)),
+			goodUnless(accepted, "the route is accepted", result.denied.or(rules.invalid()).or(refused)),
 			goodUnless(resolvedRefs, "all references are resolved", rules.unresolved),
 		}
 		if partial := rules.partial(); partial.is() && !result.denied.is() {

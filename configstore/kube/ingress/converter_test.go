@@ -113,10 +113,10 @@ func TestProblems(t *testing.T) {
 	}
 	want := map[string]string{
 		"shop/a": `[spec.tls[0].secretName: is required: there is no server for these hosts ` +
-			`spec.tls[1]: servers[0].hosts[0]: must be a domain name, is "a*": "a*" is no DNS label (letters, digits and inner dashes, at most 63 characters) ` +
+			`spec.tls[1]: servers[0].hosts[0]: must be a domain name, is "a*": "a*" is not a DNS label (letters, digits and inner dashes, at most 63 characters) ` +
 			`spec.defaultBackend.service: is required: other backends are not supported ` +
 			`spec.rules[0].http.paths[0].backend.service.name: there is no Service shop/cart]`,
-		"shop/bad":   `[spec.rules[0].http.paths[0]: hosts[0]: must be a domain name, is "a_*_b": "a_*_b" is no DNS label (letters, digits and inner dashes, at most 63 characters)]`,
+		"shop/bad":   `[spec.rules[0].http.paths[0]: hosts[0]: must be a domain name, is "a_*_b": "a_*_b" is not a DNS label (letters, digits and inner dashes, at most 63 characters)]`,
 		"shop/class": `[spec.ingressClassName: there is no IngressClass "front"]`,
 	}
 	if d := gocmp.Diff(want, text()); d != "" {
