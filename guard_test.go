@@ -113,6 +113,7 @@ var allowed = map[string][]string{
 		"xdsupdate/ads", "xdsupdate/traffic",
 	},
 	"xdsupdate/secrets":         {"configstore", "configstore/istio", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads"},
+	"xdsupdate/snapshots":       {"configstore", "registry", "xdsupdate", "xdsupdate/ads"},
 	"registry/internal/publish": {"registry", "xdsupdate"},
 	"registry/memory":           {"configstore", "registry", "xdsupdate", "registry/internal/publish"},
 	"registry/serviceentry": {

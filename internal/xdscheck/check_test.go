@@ -108,7 +108,7 @@ func TestTeeth(t *testing.T) {
 			assignment(locality(`,"lbEndpoints":[`+lb("10.0.0.1", "80")+`]`) + `,{"locality":{},"loadBalancingWeight":1,"lbEndpoints":[` + lb("10.0.0.1", "80") + `]}`),
 			"", "10.0.0.1:80 twice",
 		},
-		{"a name", &endpointv3.ClusterLoadAssignment{}, assignment(locality(`,"lbEndpoints":[` + lb("a.com", "80") + `]`)), "no IP address", "no IP address"},
+		{"a name", &endpointv3.ClusterLoadAssignment{}, assignment(locality(`,"lbEndpoints":[` + lb("a.com", "80") + `]`)), "not an IP address", "not an IP address"},
 		{
 			"a socket", &endpointv3.ClusterLoadAssignment{}, assignment(locality(`,"lbEndpoints":[{"endpoint":{"address":{"pipe":{"path":"/run/s"}}}}]`)),
 			"", "a unix socket",

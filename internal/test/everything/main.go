@@ -25,6 +25,7 @@ import (
 	_ "github.com/pilotkit/pilotkit/xdsupdate/debug"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/secrets"
+	_ "github.com/pilotkit/pilotkit/xdsupdate/snapshots"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package snapshots_test
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/snapshots"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
+)
+
+// fixture is a server of snapshots.
+type fixture struct {
+	*testing.T
+	nodes *snapshots.Snapshots
+	conn  *grpc.ClientConn
+}
+
+func newFixture(t *testing.T, opts ...snapshots.Options) *fixture {
+	t.Helper()
+	nodes := snapshots.New(opts...)
+	server := ads.New(nil, ads.Options{Providers: []ads.Provider{nodes}})
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	grpcServer := grpc.NewServer(ads.ServerOptions()...)
+	server.Register(grpcServer)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { server.Run(stop) })
+	running.Go(func() { _ = grpcServer.Serve(listener) })
+	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		grpcServer.Stop()
+		close(stop)
+		running.Wait()
+	})
+	return &fixture{t, nodes, conn}
+}
+
+// client returns a connected client of a node that is subscribed to all clusters.
+func (f *fixture) client(node string, delta bool) *xdstest.Client {
+	f.Helper()
+	client := xdstest.NewClient(f.conn, xdstest.ClientOptions{Node: &core.Node{Id: node}, Delta: delta})
+	f.Cleanup(client.Close)
+	if err := client.Connect(context.WithoutCancel(f.Context())); err != nil {
+		f.Fatal(err)
+	}
+	if err := client.Subscribe(envoy.ClusterType); err != nil {
+		f.Fatal(err)
+	}
+	return client
+}
+
+func (f *fixture) await(client *xdstest.Client, typeURL string, want ...string) {
+	f.Helper()
+	ctx, cancel := context.WithTimeout(f.Context(), 20*time.Second)
+	defer cancel()
+	if err := client.Await(ctx, func(s xdstest.State) bool { return slices.Equal(s.Names(typeURL), want) }); err != nil {
+		f.Fatalf("resources %v, want %v: %v", client.State().Names(typeURL), want, err)
+	}
+}
+
+func cluster(name string) ads.Resource {
+	return ads.Resource{Name: name, Message: &clusterv3.Cluster{Name: name}}
+}
+
+func route(name string) ads.Resource {
+	return ads.Resource{Name: name, Message: &routev3.RouteConfiguration{Name: name}}
+}
+
+// TestSet: each node has its own resources, and a set replaces the one before it as a whole.
+func TestSet(t *testing.T) {
+	for name, delta := range map[string]bool{"SotW": false, "delta": true} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			must(t, f.nodes.Set("a", cluster("blue"), cluster("green")), f.nodes.Set("b", cluster("red")))
+			a, b, late := f.client("a", delta), f.client("b", delta), f.client("late", delta)
+			f.await(a, envoy.ClusterType, "blue", "green")
+			f.await(b, envoy.ClusterType, "red")
+			must(t, a.Subscribe(envoy.RouteType, "web"), f.nodes.Set("a", cluster("green"), cluster("new"), route("web")))
+			f.await(a, envoy.ClusterType, "green", "new")
+			f.await(a, envoy.RouteType, "web")
+			must(t, f.nodes.Set("late", cluster("yellow")))
+			f.await(late, envoy.ClusterType, "yellow")
+			f.nodes.Delete("a")
+			f.await(a, envoy.ClusterType)
+			f.await(b, envoy.ClusterType, "red")
+			if responses := slices.DeleteFunc(b.Responses(), func(r xdstest.Response) bool { return r.TypeURL != envoy.ClusterType }); len(responses) != 1 {
+				t.Errorf("the other node got %d responses, want 1", len(responses))
+			}
+		})
+	}
+}
+
+// TestInvalid: a set with an invalid resource changes nothing, and its error names the resource.
+func TestInvalid(t *testing.T) {
+	f := newFixture(t)
+	must(t, f.nodes.Set("a", cluster("blue")))
+	bad := ads.Resource{Name: "bad", Message: &clusterv3.Cluster{Name: "bad", ConnectTimeout: durationpb.New(-time.Second)}}
+	for want, resources := range map[string][]ads.Resource{
+		`set node "a": `:                 {cluster("green"), bad},
+		"ConnectTimeout":                 {bad},
+		`Cluster "blue" is there twice`:  {cluster("blue"), cluster("blue")},
+		`resource "none"`:                {{Name: "none"}},
+		`the name in the message is "x"`: {{Name: "y", Message: &clusterv3.Cluster{Name: "x"}}},
+	} {
+		if err := f.nodes.Set("a", resources...); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+		}
+	}
+	f.await(f.client("a", true), envoy.ClusterType, "blue")
+}
+
+// TestKey: nodes with one key share a set.
+func TestKey(t *testing.T) {
+	f := newFixture(t, snapshots.Options{Key: func(n *core.Node) string { return strings.Split(n.GetId(), "-")[0] }})
+	must(t, f.nodes.Set("edge", cluster("blue")))
+	f.await(f.client("edge-1", true), envoy.ClusterType, "blue")
+	f.await(f.client("edge-2", false), envoy.ClusterType, "blue")
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
