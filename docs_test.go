@@ -11,32 +11,39 @@ import (
 )
 
 // TestDocs: every Go block of a document follows a comment that names a file, as
-// in <!-- example_test.go -->, and is a part of that file but for its
-// indentation. So what the documents show is compiled, and run where it is a test.
+// in <!-- example_test.go -->, and is a part of that file but for its indentation. So
+// the code in documents is compiled, and run if it is a test. A text block that follows such a
+// comment is a part of the comments of the file: the output of its example.
 func TestDocs(t *testing.T) {
 	t.Parallel()
-	block := regexp.MustCompile("(?s)(?:<!-- ([^ ]+) -->\n)?```go\n(.*?)```")
-	blocks := 0
+	block := regexp.MustCompile("(?s)(?:<!-- ([^ ]+) -->\n)?```(go|text)\n(.*?)```")
+	blocks := map[string]int{}
 	for path, text := range documents(t) {
 		for _, found := range block.FindAllStringSubmatch(text, -1) {
-			file, code := found[1], found[2]
+			file, language, shown := found[1], found[2], unindented(found[3])
 			if file == "" {
-				t.Errorf("%s: a Go block without the name of its file: %.60q", path, code)
+				if language == "go" {
+					t.Errorf("%s: a Go block without the name of its file: %.60q", path, shown)
+				}
 				continue
 			}
-			source, err := os.ReadFile(file)
+			data, err := os.ReadFile(file)
 			if err != nil {
 				t.Errorf("%s: %v", path, err)
 				continue
 			}
-			blocks++
-			if !strings.Contains(unindented(string(source)), unindented(code)) {
-				t.Errorf("%s shows code that is not in %s:\n%s", path, file, code)
+			blocks[language]++
+			source := string(data)
+			if language == "text" {
+				source = strings.ReplaceAll(source, "// ", "")
+			}
+			if !strings.Contains(unindented(source), shown) {
+				t.Errorf("%s shows %s that is not in %s:\n%s", path, language, file, shown)
 			}
 		}
 	}
-	if blocks == 0 {
-		t.Error("no document shows any code")
+	if blocks["go"] == 0 || blocks["text"] == 0 {
+		t.Errorf("the documents show %v", blocks)
 	}
 }
 
