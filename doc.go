@@ -12,8 +12,8 @@
 //
 // # Configs
 //
-// Package configstore says what a config is, how a store of configs behaves, and
-// what handlers of its events can rely on. configstore/istio has the Istio kinds
+// Package configstore defines configs, the contract of their stores, and the guarantees for
+// handlers of their events. configstore/istio has the Istio kinds
 // with their validation, configstore/manifest reads and writes Kubernetes-style
 // YAML, configstore/memory is a store with one revision for all changes,
 // configstore/file keeps a store equal to a directory, and configstore/storetest
@@ -37,12 +37,13 @@
 //
 // # Pushes
 //
-// Package xdsupdate is what registries report their changes to: XDSUpdater,
+// Package xdsupdate receives the changes of registries: XDSUpdater,
 // EndpointIndex and a debouncing Pusher. xdsupdate/envoy makes xDS resources of
 // services and endpoints, and xdsupdate/ads serves them to Envoys and gRPC clients.
-// xdsupdate/traffic makes VirtualServices, DestinationRules, Gateways and Sidecars
-// count in what is served, xdsupdate/secrets serves certificates and keys.
-// xdsupdate/prometheus, a module of its own, shows what a server does as metrics.
+// xdsupdate/traffic applies VirtualServices, DestinationRules, Gateways and Sidecars to these
+// resources, xdsupdate/secrets serves certificates and keys, and xdsupdate/snapshots serves
+// resources of the host's own for each node.
+// xdsupdate/prometheus, a module of its own, exports metrics of the server.
 // xdsupdate/xdstest has a recording updater and an xDS client for tests.
 //
 // # Life cycle

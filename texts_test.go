@@ -27,9 +27,9 @@ var reporting = []string{"Errorf", "errors.New", "Debug", "Info", "Warn", "Error
 // sentence matches prose: three words in a row.
 var sentence = regexp.MustCompile(`[\pL\d'’"%)]+[,:;]? [\pL\d'’"%(]+[,:;]? [\pL\d'’"%(]+`)
 
-// TestTexts compares the texts that the library shows to people with testdata/texts.txt: errors, log messages, findings,
-// the messages of conditions, debug pages. A review sees a new text among its neighbours there. The flag -update
-// rewrites the file.
+// TestTexts compares the texts that the library shows to people with testdata/texts.txt: errors, log messages,
+// findings, the messages of conditions, debug pages. A review sees a new text among its neighbours there. The flag
+// -update rewrites the file.
 func TestTexts(t *testing.T) {
 	t.Parallel()
 	byPackage := map[string]map[string]bool{}
@@ -61,7 +61,8 @@ func TestTexts(t *testing.T) {
 	}
 }
 
-// texts returns the texts of a file: the arguments of reporting calls, and all other constants with three words in a row.
+// texts returns the texts of a file: the arguments of reporting calls, and all other constants with three words in a
+// row.
 func texts(t *testing.T, file string) (out []string) {
 	t.Helper()
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)

@@ -55,7 +55,7 @@ func checkAuthorizationSource(at *field, source *security.Source, action securit
 	accounts := len(source.ServiceAccounts) + len(source.NotServiceAccounts)
 	others := len(source.Principals) + len(source.NotPrincipals) + len(source.Namespaces) + len(source.NotNamespaces)
 	if accounts > 0 && others > 0 {
-		at.refuse("must not have service accounts beside principals or namespaces")
+		at.refuse("must not have service accounts together with principals or namespaces")
 	}
 }
 

@@ -39,7 +39,7 @@ func checkClientTLS(at *field, c configstore.Config, tls *networking.ClientTLSSe
 func checkClientCertificates(at *field, tls *networking.ClientTLSSettings) {
 	switch {
 	case tls.CredentialName != "":
-		const beside = "must not be set beside credentialName"
+		const beside = "must not be set together with credentialName"
 		checkUnset(at.child("clientCertificate"), tls.ClientCertificate, beside)
 		checkUnset(at.child("privateKey"), tls.PrivateKey, beside)
 		checkUnset(at.child("caCertificates"), tls.CaCertificates, beside)
@@ -66,7 +66,7 @@ func checkInsecure(at *field, tls *networking.ClientTLSSettings) {
 		insecure.warn("has no effect for mode %s", tls.Mode)
 		return
 	}
-	const beside = "must not be true beside %s, which would not be looked at"
+	const beside = "must not be true together with %s, which would not be looked at"
 	if tls.CaCertificates != "" {
 		insecure.refuse(beside, "caCertificates")
 	}

@@ -40,7 +40,7 @@ func checkHTTPPool(at *field, http *networking.ConnectionPoolSettings_HTTPSettin
 	checkDuration(at.child("idleTimeout"), http.IdleTimeout)
 	checkEnum(at.child("h2UpgradePolicy"), http.H2UpgradePolicy)
 	if http.UseClientProtocol && http.H2UpgradePolicy == networking.ConnectionPoolSettings_HTTPSettings_UPGRADE {
-		at.child("useClientProtocol").refuse("must not be set beside h2UpgradePolicy UPGRADE")
+		at.child("useClientProtocol").refuse("must not be set together with h2UpgradePolicy UPGRADE")
 	}
 	if keepalive := http.Http2KeepAlive; keepalive != nil {
 		checkRequiredDuration(at.child("http2KeepAlive").child("interval"), keepalive.Interval)

@@ -32,7 +32,7 @@ func destinationRuleRules(spec *field, c configstore.Config, rule *networking.De
 	for i, namespace := range rule.ExportTo {
 		// Selectors work within a namespace.
 		if namespace != exportToOwn && namespace != c.Namespace {
-			spec.elem("exportTo", i).refuse("must be the own namespace beside a workloadSelector, is %q", namespace)
+			spec.elem("exportTo", i).refuse("must be the own namespace together with a workloadSelector, is %q", namespace)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func checkTrafficPolicy(at *field, c configstore.Config, policy *networking.Traf
 	if policy.ProxyProtocol != nil {
 		checkEnum(at.child("proxyProtocol").child("version"), policy.ProxyProtocol.Version)
 		if policy.Tunnel != nil {
-			at.child("proxyProtocol").refuse("must not be set beside a tunnel")
+			at.child("proxyProtocol").refuse("must not be set together with a tunnel")
 		}
 	}
 	if budget := policy.RetryBudget; budget != nil {

@@ -92,7 +92,7 @@ func TestDestinationRule(t *testing.T) {
 			spec: `{workloadSelector: {matchLabels: {app: "a*"}}, exportTo: [., other]}`,
 			violations: []string{
 				`spec.workloadSelector.matchLabels[app]: must not contain a wildcard, is "a*"`,
-				`spec.exportTo[1]: must be the own namespace beside a workloadSelector, is "other"`,
+				`spec.exportTo[1]: must be the own namespace together with a workloadSelector, is "other"`,
 			},
 		},
 		{
@@ -124,7 +124,7 @@ func TestTrafficPolicy(t *testing.T) {
 				`spec.trafficPolicy.tunnel.targetHost: must be an IP address or a domain name, is "a_b"`,
 				"spec.trafficPolicy.tunnel.targetPort: must be 1–65535, is 0",
 				"spec.trafficPolicy.proxyProtocol.version: must be one of V1, V2, is 7",
-				"spec.trafficPolicy.proxyProtocol: must not be set beside a tunnel",
+				"spec.trafficPolicy.proxyProtocol: must not be set together with a tunnel",
 			},
 		},
 		{
@@ -181,7 +181,7 @@ func TestTrafficPolicy(t *testing.T) {
 			name: "HTTP upgrades and keepalive",
 			spec: `trafficPolicy: {connectionPool: {http: {useClientProtocol: true, h2UpgradePolicy: UPGRADE, http2KeepAlive: {timeout: 0s}}}}`,
 			violations: []string{
-				"spec.trafficPolicy.connectionPool.http.useClientProtocol: must not be set beside h2UpgradePolicy UPGRADE",
+				"spec.trafficPolicy.connectionPool.http.useClientProtocol: must not be set together with h2UpgradePolicy UPGRADE",
 				"spec.trafficPolicy.connectionPool.http.http2KeepAlive.interval: is required",
 				"spec.trafficPolicy.connectionPool.http.http2KeepAlive.timeout: must be at least 1ms, is 0s",
 			},
@@ -246,7 +246,7 @@ func TestLoadBalancer(t *testing.T) {
 			name: "two rings",
 			spec: `trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, minimumRingSize: 1, ringHash: {minimumRingSize: 1}}}}`,
 			violations: []string{
-				"spec.trafficPolicy.loadBalancer.consistentHash.minimumRingSize: must not be set beside ringHash or maglev",
+				"spec.trafficPolicy.loadBalancer.consistentHash.minimumRingSize: must not be set together with ringHash or maglev",
 			},
 			warnings: []string{
 				"spec.trafficPolicy.loadBalancer.consistentHash.minimumRingSize: is deprecated; use ringHash.minimumRingSize",
@@ -275,7 +275,7 @@ func TestLoadBalancer(t *testing.T) {
 			spec: `trafficPolicy: {loadBalancer: {simple: RANDOM, warmupDurationSecs: 0s, warmup: {minimumPercent: 101, aggression: 0}}}`,
 			violations: []string{
 				"spec.trafficPolicy.loadBalancer.warmupDurationSecs: must be at least 1ms, is 0s",
-				"spec.trafficPolicy.loadBalancer.warmupDurationSecs: must not be set beside warmup",
+				"spec.trafficPolicy.loadBalancer.warmupDurationSecs: must not be set together with warmup",
 				"spec.trafficPolicy.loadBalancer.warmup.duration: is required",
 				"spec.trafficPolicy.loadBalancer.warmup.minimumPercent: must be 0–100, is 101",
 				"spec.trafficPolicy.loadBalancer.warmup.aggression: must be above 0, is 0",
@@ -308,7 +308,7 @@ func TestLoadBalancer(t *testing.T) {
 		{
 			name:       "locality and zone",
 			spec:       `trafficPolicy: {loadBalancer: {localityLbSetting: {}, zoneAwareLbSetting: {}}}`,
-			violations: []string{"spec.trafficPolicy.loadBalancer.zoneAwareLbSetting: must not be set beside localityLbSetting"},
+			violations: []string{"spec.trafficPolicy.loadBalancer.zoneAwareLbSetting: must not be set together with localityLbSetting"},
 		},
 	})
 }
@@ -400,10 +400,10 @@ func TestClientTLS(t *testing.T) {
 			name: "credential and files",
 			spec: `trafficPolicy: {tls: {mode: SIMPLE, credentialName: a, clientCertificate: a, privateKey: b, caCertificates: c, caCrl: d}}`,
 			violations: []string{
-				"spec.trafficPolicy.tls.clientCertificate: must not be set beside credentialName",
-				"spec.trafficPolicy.tls.privateKey: must not be set beside credentialName",
-				"spec.trafficPolicy.tls.caCertificates: must not be set beside credentialName",
-				"spec.trafficPolicy.tls.caCrl: must not be set beside credentialName",
+				"spec.trafficPolicy.tls.clientCertificate: must not be set together with credentialName",
+				"spec.trafficPolicy.tls.privateKey: must not be set together with credentialName",
+				"spec.trafficPolicy.tls.caCertificates: must not be set together with credentialName",
+				"spec.trafficPolicy.tls.caCrl: must not be set together with credentialName",
 			},
 		},
 		{

@@ -146,7 +146,7 @@ func checkListenerMatch(at *field, to networking.EnvoyFilter_ApplyTo, match *net
 	case to != networking.EnvoyFilter_HTTP_FILTER:
 		at.child("subFilter").refuse("must not be set for applyTo %s, only for HTTP_FILTER", to)
 	case !manages:
-		at.child("name").refuse("must be %s beside subFilter, is %q", httpConnectionManager, filter.Name)
+		at.child("name").refuse("must be %s together with subFilter, is %q", httpConnectionManager, filter.Name)
 	}
 	checkSet(at.child("subFilter").child("name"), filter.SubFilter.Name, "is required")
 }

@@ -36,7 +36,7 @@ func TestEnvoyTypes(t *testing.T) {
 		{
 			name:     "unknown field",
 			patch:    `{applyTo: CLUSTER, patch: {operation: MERGE, value: {conect_timeout: 5s}}}`,
-			warnings: []string{`spec.configPatches[0].patch.value: is no envoy.config.cluster.v3.Cluster that is known here: unknown field "conect_timeout"`},
+			warnings: []string{`spec.configPatches[0].patch.value: is not a known envoy.config.cluster.v3.Cluster: unknown field "conect_timeout"`},
 		},
 		{
 			name:     "unknown type",

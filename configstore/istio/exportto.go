@@ -45,6 +45,6 @@ func checkExportTo(spec *field, c configstore.Config, exportTo []string, noneAll
 func checkAlone(at *field, values []string, alone string) {
 	others := func(v string) bool { return v != alone }
 	if slices.Contains(values, alone) && slices.ContainsFunc(values, others) {
-		at.refuse("must not name others beside %s", alone)
+		at.refuse("must not name others together with %s", alone)
 	}
 }

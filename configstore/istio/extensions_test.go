@@ -223,7 +223,7 @@ func TestTrafficExtension(t *testing.T) {
 			name: "phase, match and target",
 			spec: `{phase: 9, match: [{ports: [{}]}], selector: {matchLabels: {a: b}}}`,
 			violations: []string{
-				"spec.targetRefs: must not be set beside selector",
+				"spec.targetRefs: must not be set together with selector",
 				"spec.phase: must be one of UNSPECIFIED, AUTHN, AUTHZ, STATS, is 9",
 				"spec.match[0].ports[0].number: must be 1–65535, is 0",
 			},
@@ -259,7 +259,7 @@ func TestEnvoyFilter(t *testing.T) {
 		{
 			name:       "two targets",
 			spec:       `targetRefs: [{kind: Service, name: a}]`,
-			violations: []string{"spec.targetRefs: must not be set beside workloadSelector"},
+			violations: []string{"spec.targetRefs: must not be set together with workloadSelector"},
 		},
 		{
 			name: "empty patches",
@@ -316,7 +316,7 @@ configPatches:
 				"spec.configPatches[3].match.waypoint.portNumber: must be 0 (unset) or 1–65535, is 65536",
 				"spec.configPatches[4].match.waypoint: must be set for context WAYPOINT and for no other, is WAYPOINT",
 				"spec.configPatches[5].match.listener.filterChain.destinationPort: must be 0 (unset) or 1–65535, is 65536",
-				`spec.configPatches[5].match.listener.filterChain.filter.name: must be envoy.filters.network.http_connection_manager beside subFilter, is "other"`,
+				`spec.configPatches[5].match.listener.filterChain.filter.name: must be envoy.filters.network.http_connection_manager together with subFilter, is "other"`,
 				"spec.configPatches[5].match.listener.filterChain.filter.subFilter.name: is required",
 				"spec.configPatches[6].match.listener.filterChain.filter.name: is required",
 				"spec.configPatches[6].match.listener.filterChain.filter.subFilter: must not be set for applyTo NETWORK_FILTER, only for HTTP_FILTER",

@@ -175,7 +175,7 @@ func TestServerTLS(t *testing.T) {
 				"spec.servers[0].tls.tlsCertificates: must have at most 2 elements, has 3",
 				"spec.servers[0].tls.tlsCertificates[1].serverCertificate: is required: certificate and key go together",
 				"spec.servers[0].tls.tlsCertificates[1].privateKey: is required: certificate and key go together",
-				"spec.servers[0].tls.tlsCertificates[2].caCertificates: must be set beside tlsCertificates instead",
+				"spec.servers[0].tls.tlsCertificates[2].caCertificates: must be set together with tlsCertificates instead",
 			},
 		},
 		{
@@ -194,14 +194,14 @@ func TestServerTLS(t *testing.T) {
 			name: "revocations without clients' certificates",
 			spec: tls(`mode: SIMPLE, credentialName: a, caCrl: b`),
 			warnings: []string{
-				"spec.servers[0].tls.caCrl: has no effect beside a credential name",
+				"spec.servers[0].tls.caCrl: has no effect together with a credential name",
 			},
 		},
 		{
 			name: "revocations beside a credential",
 			spec: tls(`mode: MUTUAL, credentialName: a, caCrl: b`),
 			warnings: []string{
-				"spec.servers[0].tls.caCrl: has no effect beside a credential name",
+				"spec.servers[0].tls.caCrl: has no effect together with a credential name",
 			},
 		},
 		{

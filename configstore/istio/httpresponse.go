@@ -73,11 +73,11 @@ func checkRedirect(at *field, route *networking.HTTPRoute) {
 // checkPrefixRewrite checks that there is a prefix to rewrite.
 func checkPrefixRewrite(at *field, route *networking.HTTPRoute) {
 	if route.Redirect.Uri != "" {
-		at.refuse("must not be set beside uri")
+		at.refuse("must not be set together with uri")
 	}
 	for i, match := range route.Match {
 		if _, prefix := match.GetUri().GetMatchType().(*networking.StringMatch_Prefix); match.GetUri() != nil && !prefix {
-			at.refuse("must not be set beside match[%d].uri, which is not a prefix", i)
+			at.refuse("must not be set together with match[%d].uri, which is not a prefix", i)
 		}
 	}
 }
@@ -92,6 +92,6 @@ func checkRewrite(at *field, rewrite *networking.HTTPRewrite) {
 	checkRegex(at.child("uriRegexRewrite").child("match"), rewrite.UriRegexRewrite.Match)
 	checkSet(at.child("uriRegexRewrite").child("rewrite"), rewrite.UriRegexRewrite.Rewrite, "is required")
 	if rewrite.Uri != "" {
-		at.child("uriRegexRewrite").refuse("must not be set beside uri")
+		at.child("uriRegexRewrite").refuse("must not be set together with uri")
 	}
 }

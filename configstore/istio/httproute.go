@@ -65,10 +65,10 @@ func checkAction(at *field, route *networking.HTTPRoute, scope routeScope) {
 // answers requests itself.
 func checkForwardsNothing(at *field, route *networking.HTTPRoute, action string) {
 	if route.Rewrite != nil {
-		at.child("rewrite").refuse("must not be set beside %s, which forwards nothing", action)
+		at.child("rewrite").refuse("must not be set together with %s, which forwards nothing", action)
 	}
 	if route.Fault != nil {
-		at.child("fault").refuse("must not be set beside %s, which forwards nothing", action)
+		at.child("fault").refuse("must not be set together with %s, which forwards nothing", action)
 	}
 }
 
@@ -90,7 +90,7 @@ func checkMirrors(at *field, route *networking.HTTPRoute) {
 	if route.Mirror != nil {
 		checkDestination(at.child("mirror"), route.Mirror)
 		if len(route.Mirrors) > 0 {
-			at.child("mirrors").refuse("must not be set beside mirror")
+			at.child("mirrors").refuse("must not be set together with mirror")
 		}
 	}
 	if n := len(route.Mirrors); n > maxMirrors {

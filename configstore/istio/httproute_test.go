@@ -21,7 +21,7 @@ func TestHTTPRouteActions(t *testing.T) {
 			spec: `http: [{route: [{destination: {host: b}}], redirect: {uri: /}, rewrite: {uri: /}}]`,
 			violations: []string{
 				"spec.http[0]: must have exactly one of route, redirect, directResponse, delegate, has 2",
-				"spec.http[0].rewrite: must not be set beside redirect, which forwards nothing",
+				"spec.http[0].rewrite: must not be set together with redirect, which forwards nothing",
 			},
 		},
 		{
@@ -78,7 +78,7 @@ http:
 			name: "redirect",
 			spec: `http: [{redirect: {uri: /a, prefixRewrite: /b, port: 0, scheme: ftp, redirectCode: 304}}]`,
 			violations: []string{
-				"spec.http[0].redirect.prefixRewrite: must not be set beside uri",
+				"spec.http[0].redirect.prefixRewrite: must not be set together with uri",
 				"spec.http[0].redirect.port: must be 1–65535, is 0",
 				`spec.http[0].redirect.scheme: must be http or https, is "ftp"`,
 				"spec.http[0].redirect.redirectCode: must be 301, 302, 303, 307 or 308, is 304",
@@ -100,14 +100,14 @@ http:
 			violations: []string{
 				"spec.http[0].rewrite.uriRegexRewrite.match: must be a regular expression: error parsing regexp: missing closing ): `(`",
 				"spec.http[0].rewrite.uriRegexRewrite.rewrite: is required",
-				"spec.http[0].rewrite.uriRegexRewrite: must not be set beside uri",
+				"spec.http[0].rewrite.uriRegexRewrite: must not be set together with uri",
 			},
 		},
 		{
 			name: "rewrite of an answer",
 			spec: `http: [{directResponse: {status: 200}, rewrite: {uri: /}}]`,
 			violations: []string{
-				"spec.http[0].rewrite: must not be set beside directResponse, which forwards nothing",
+				"spec.http[0].rewrite: must not be set together with directResponse, which forwards nothing",
 			},
 		},
 		{
@@ -220,7 +220,7 @@ func TestHTTPRouteSettings(t *testing.T) {
 		{
 			name:       "retries off, with settings",
 			spec:       `http: [{route: [{destination: {host: b}}], retries: {retryOn: 5xx}}]`,
-			violations: []string{"spec.http[0].retries.attempts: must be above 0 beside other settings, as 0 turns retries off"},
+			violations: []string{"spec.http[0].retries.attempts: must be above 0 together with other settings, as 0 turns retries off"},
 		},
 		{
 			name:       "empty fault",
@@ -260,7 +260,7 @@ func TestHTTPRouteSettings(t *testing.T) {
 			spec: `http: [{route: [{destination: {host: b}}], mirror: {host: "*"}, mirrors: [{percentage: {value: 101}}], mirrorPercent: 101, mirrorPercentage: {value: 101}}]`,
 			violations: []string{
 				"spec.http[0].mirror.host: must not be *",
-				"spec.http[0].mirrors: must not be set beside mirror",
+				"spec.http[0].mirrors: must not be set together with mirror",
 				"spec.http[0].mirrors[0].destination: is required",
 				"spec.http[0].mirrors[0].percentage.value: must be 0–100, is 101",
 				"spec.http[0].mirrorPercent: must be 0–100, is 101",

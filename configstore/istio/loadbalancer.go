@@ -29,7 +29,7 @@ func checkLoadBalancer(at *field, lb *networking.LoadBalancerSettings, outlier *
 		checkConsistentHash(at.child("consistentHash"), policy.ConsistentHash)
 	}
 	if lb.LocalityLbSetting != nil && lb.ZoneAwareLbSetting != nil {
-		at.child("zoneAwareLbSetting").refuse("must not be set beside localityLbSetting")
+		at.child("zoneAwareLbSetting").refuse("must not be set together with localityLbSetting")
 	}
 	checkLocality(at.child("localityLbSetting"), lb.LocalityLbSetting)
 	checkZoneAware(at.child("zoneAwareLbSetting"), lb.ZoneAwareLbSetting)
@@ -60,7 +60,7 @@ func checkConsistentHash(at *field, hash *networking.LoadBalancerSettings_Consis
 		at.child("minimumRingSize").warn("is deprecated; use ringHash.minimumRingSize")
 	}
 	if minimum != 0 && hash.GetHashAlgorithm() != nil {
-		at.child("minimumRingSize").refuse("must not be set beside ringHash or maglev")
+		at.child("minimumRingSize").refuse("must not be set together with ringHash or maglev")
 	}
 	if maglev, ok := hash.GetHashAlgorithm().(*networking.LoadBalancerSettings_ConsistentHashLB_Maglev); ok {
 		size := maglev.Maglev.GetTableSize()
@@ -101,7 +101,7 @@ func checkWarmup(at *field, lb *networking.LoadBalancerSettings) {
 		at.child("warmupDurationSecs").warn("is deprecated; use warmup.duration")
 	}
 	if deprecated != nil && lb.Warmup != nil {
-		at.child("warmupDurationSecs").refuse("must not be set beside warmup")
+		at.child("warmupDurationSecs").refuse("must not be set together with warmup")
 	}
 	if deprecated == nil && lb.Warmup == nil {
 		return

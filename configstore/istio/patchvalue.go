@@ -112,7 +112,7 @@ func checkDecodes(at *field, to networking.EnvoyFilter_ApplyTo, value *structpb.
 	}
 	strict := protojson.UnmarshalOptions{Resolver: types, AllowPartial: true}
 	if err := strict.Unmarshal(text, kind.New().Interface()); err != nil {
-		at.warn("is no %s that is known here: %s", kind.Descriptor().FullName(), cleanError(err))
+		at.warn("is not a known %s: %s", kind.Descriptor().FullName(), cleanError(err))
 	}
 }
 

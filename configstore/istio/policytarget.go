@@ -22,11 +22,11 @@ func checkPolicyTarget(spec *field, selector *apitype.WorkloadSelector, ref *api
 // field that excludes them, and selected whether it is set.
 func checkTargetRefs(spec *field, selected bool, selector string, ref *apitype.PolicyTargetReference, refs []*apitype.PolicyTargetReference) {
 	if selected && (ref != nil || len(refs) > 0) {
-		spec.child("targetRefs").refuse("must not be set beside %s", selector)
+		spec.child("targetRefs").refuse("must not be set together with %s", selector)
 	}
 	if ref != nil {
 		if len(refs) > 0 {
-			spec.child("targetRef").refuse("must not be set beside targetRefs")
+			spec.child("targetRef").refuse("must not be set together with targetRefs")
 		}
 		checkTargetRef(spec.child("targetRef"), ref)
 	}

@@ -58,7 +58,7 @@ func checkJWTRule(at *field, rule *security.JWTRule) {
 func checkKeySet(at *field, rule *security.JWTRule) {
 	if rule.Jwks != "" {
 		if rule.JwksUri != "" {
-			at.child("jwksUri").refuse("must not be set beside jwks")
+			at.child("jwksUri").refuse("must not be set together with jwks")
 		}
 		checkInlineKeys(at.child("jwks"), rule.Jwks)
 	}

@@ -146,7 +146,7 @@ resolution: DYNAMIC_DNS`, []ruleTest{
 			name: "addresses, endpoints and a selector",
 			spec: `{addresses: [10.0.0.1, 10.0.0.0/8], endpoints: [{address: 2.2.2.2}], workloadSelector: {labels: {a: b}}}`,
 			violations: []string{
-				"spec.endpoints: must be empty beside a workloadSelector",
+				"spec.endpoints: must be empty together with a workloadSelector",
 				`spec.addresses[1]: must not be a CIDR block for resolution DYNAMIC_DNS, is "10.0.0.0/8"`,
 				"spec.addresses: must be empty for resolution DYNAMIC_DNS",
 				"spec.endpoints: must be empty for resolution DYNAMIC_DNS",

@@ -17,7 +17,7 @@ func checkRetries(at *field, retries *networking.HTTPRetry) {
 	checkDuration(at.child("perTryTimeout"), retries.PerTryTimeout)
 	checkDuration(at.child("backoff"), retries.Backoff)
 	if retries.Attempts == 0 && (retries.PerTryTimeout != nil || retries.RetryOn != "" || retries.RetryRemoteLocalities != nil || retries.Backoff != nil) {
-		at.child("attempts").refuse("must be above 0 beside other settings, as 0 turns retries off")
+		at.child("attempts").refuse("must be above 0 together with other settings, as 0 turns retries off")
 	}
 	if retries.RetryOn == "" {
 		return

@@ -103,7 +103,7 @@ rules:
 				`spec.rules[0].from[1].source.serviceAccounts[2]: must be an account or namespace/account, is "a/b/c"`,
 				`spec.rules[0].from[1].source.serviceAccounts[3]: must be an account or namespace/account, is "/a"`,
 				`spec.rules[0].from[1].source.serviceAccounts[4]: must be an account or namespace/account, is "a/"`,
-				"spec.rules[0].from[1].source: must not have service accounts beside principals or namespaces",
+				"spec.rules[0].from[1].source: must not have service accounts together with principals or namespaces",
 				"spec.rules[0].from[2].source.notServiceAccounts: must have at most 16 elements, has 18",
 				"spec.rules[0].from[2].source.notServiceAccounts[17]: must have at most 320 characters, has 321",
 			},
@@ -142,7 +142,7 @@ func TestPolicyTarget(t *testing.T) {
 		{
 			name:       "selector too",
 			spec:       `selector: {matchLabels: {a: b}}`,
-			violations: []string{"spec.targetRefs: must not be set beside selector"},
+			violations: []string{"spec.targetRefs: must not be set together with selector"},
 		},
 		{
 			name: "selector",
@@ -154,7 +154,7 @@ func TestPolicyTarget(t *testing.T) {
 		{
 			name:       "two forms",
 			spec:       `targetRef: {kind: Service, name: a}`,
-			violations: []string{"spec.targetRef: must not be set beside targetRefs"},
+			violations: []string{"spec.targetRef: must not be set together with targetRefs"},
 		},
 		{
 			name: "bad references",
@@ -282,7 +282,7 @@ func TestRequestAuthentication(t *testing.T) {
 			name: "keys",
 			spec: `jwtRules: [{issuer: a, jwks: "{}", jwksUri: "ftp://a"}, {issuer: a, jwks: no}, {issuer: a, jwksUri: "https://"}, {issuer: a, jwksUri: "%"}]`,
 			violations: []string{
-				"spec.jwtRules[0].jwksUri: must not be set beside jwks",
+				"spec.jwtRules[0].jwksUri: must not be set together with jwks",
 				"spec.jwtRules[0].jwks: must be a JSON Web Key Set with at least one key",
 				`spec.jwtRules[0].jwksUri: must be a URL of http or https, is "ftp://a"`,
 				"spec.jwtRules[1].jwks: must be a JSON Web Key Set with at least one key",

@@ -38,7 +38,7 @@ func checkCertificateSources(at *field, tls *networking.ServerTLSSettings) {
 // warnBesideSecrets warns about settings that have no effect because a credential name provides
 // everything.
 func warnBesideSecrets(at *field, tls *networking.ServerTLSSettings) {
-	const unused = "has no effect beside a credential name"
+	const unused = "has no effect together with a credential name"
 	if tls.ServerCertificate == "" || tls.PrivateKey == "" {
 		// Both together are refused already.
 		warnSet(at.child("serverCertificate"), tls.ServerCertificate, unused)
@@ -62,7 +62,7 @@ func checkServerCertificates(at *field, tls *networking.ServerTLSSettings) {
 	for place, certificate := range elements(at, "tlsCertificates", tls.TlsCertificates) {
 		checkSet(place.child("serverCertificate"), certificate.ServerCertificate, together)
 		checkSet(place.child("privateKey"), certificate.PrivateKey, together)
-		checkUnset(place.child("caCertificates"), certificate.CaCertificates, "must be set beside tlsCertificates instead")
+		checkUnset(place.child("caCertificates"), certificate.CaCertificates, "must be set together with tlsCertificates instead")
 	}
 	if verifiesClients(tls) {
 		if tls.CaCertificates == "" {

@@ -71,7 +71,7 @@ func checkPassthrough(at *field, tls *networking.ServerTLSSettings) {
 		at.warn("the certificates have no effect for mode %s", tls.Mode)
 	}
 	if tls.CredentialName != "" {
-		checkUnset(at.child("caCrl"), tls.CaCrl, "must not be set beside credentialName, which brings its own")
+		checkUnset(at.child("caCrl"), tls.CaCrl, "must not be set together with credentialName, which brings its own")
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 func serviceEntryRules(spec *field, c configstore.Config, entry *networking.ServiceEntry) {
 	checkWorkloadSelector(spec, entry.WorkloadSelector)
 	if entry.WorkloadSelector != nil && len(entry.Endpoints) > 0 {
-		spec.child("endpoints").refuse("must be empty beside a workloadSelector")
+		spec.child("endpoints").refuse("must be empty together with a workloadSelector")
 	}
 	checkEnum(spec.child("location"), entry.Location)
 	checkEntryHosts(spec, entry)

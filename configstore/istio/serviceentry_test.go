@@ -210,7 +210,7 @@ workloadSelector: {labels: {app: a}}`, []ruleTest{
 		{
 			name:       "beside endpoints",
 			spec:       `endpoints: [{address: 2.2.2.2}]`,
-			violations: []string{"spec.endpoints: must be empty beside a workloadSelector"},
+			violations: []string{"spec.endpoints: must be empty together with a workloadSelector"},
 		},
 		{
 			name: "wildcards and empty keys",
@@ -275,12 +275,12 @@ func TestServiceEntryExportTo(t *testing.T) {
 		{
 			name:       "all and some",
 			spec:       `exportTo: [ns1, "*"]`,
-			violations: []string{"spec.exportTo: must not name others beside *"},
+			violations: []string{"spec.exportTo: must not name others together with *"},
 		},
 		{
 			name:       "nobody and some",
 			spec:       `exportTo: ["~", ns1]`,
-			violations: []string{"spec.exportTo: must not name others beside ~"},
+			violations: []string{"spec.exportTo: must not name others together with ~"},
 		},
 	})
 }

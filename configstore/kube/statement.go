@@ -116,7 +116,7 @@ func (w *StatusWriter) mustWrite(key configstore.ConfigKey) bool {
 	_, changes, err := mergeStatus(text, about.generation, conditions, w.now())
 	if err != nil {
 		// The status cannot be extended. The next event of the object enqueues it again.
-		w.opts.Logger.Warn("status is left alone", slog.String("object", key.Object()), slog.Any("error", err))
+		w.opts.Logger.Warn("status is not extended", slog.String("object", key.Object()), slog.Any("error", err))
 		changes = false
 	}
 	if !changes {

@@ -59,9 +59,9 @@
 // EmptyHold.
 //
 // Without a stream everything stays as it is, and Status says since when and why. The
-// next stream begins anew: in SotW without a version, so that the server answers with
+// next stream begins again: in SotW without a version, so that the server answers with
 // everything; in delta with the versions of the objects that are good, so that the
-// server sends the difference, and names what is gone. Streams are tried again with
+// server sends the difference, and the names of removed objects. Streams are tried again with
 // exponential back-off and jitter, which a response that was applied resets, and a
 // connection or a stream does not. In SotW everything is requested again from time to time:
 // see SourceOptions.AskAgain.
@@ -103,7 +103,7 @@
 // An istiod takes configs from it with configSources: [{address: xds://HOST:PORT}] in its mesh
 // config. It completes short host names of these objects without a domain ("cart" becomes
 // "cart.shop.svc" and matches no service of a cluster): write full names in objects that a stock
-// istiod reads. It acknowledges what it does not take, so that its ACK proves arrival only. For
+// istiod reads. It acknowledges objects that it ignores, so that its ACK proves arrival only. For
 // what serves proxies on the same port see [NewProvider].
 //
 // A request without names, or for "*", subscribes to all objects of a type. In SotW each response

@@ -12,9 +12,9 @@ var errSilent = errors.New("the server does not answer any more what is requeste
 
 // asking says when a source requests everything again on a stream of SotW.
 type asking struct {
-	// next is when; zero: never.
+	// next is the time of the next request; the zero time means that none is due.
 	next time.Time
-	// heard are the kinds of which something was received since everything was requested last.
+	// heard are the kinds with a response since everything was last requested.
 	heard map[*sourceKind]struct{}
 	// again: that was not the first time on the stream.
 	again bool

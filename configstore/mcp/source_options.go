@@ -29,7 +29,7 @@ type SourceOptions struct {
 	Revision string
 	// Domain is written to the Domain of every object. Default: empty.
 	Domain string
-	// Node is what the source says of itself. Default: a waypoint of the namespace
+	// Node is the identity that the source sends. Default: a waypoint of the namespace
 	// istio-system, to which an istiod sends the objects of all namespaces (to a sidecar only
 	// what that depends on), with the metadata that Istio's client sends: GENERATOR "api",
 	// which asks for configs, ISTIO_VERSION, and Revision as ISTIO_REVISION. An istiod with

@@ -161,7 +161,7 @@ func (s *Source) reply(p peer, out *outbox) {
 	}
 }
 
-// deadline returns when elapse, reply or askAgain has something to do next; zero: never.
+// deadline returns when elapse, reply or askAgain has something to do next. The zero time means never.
 func (s *Source) deadline() (next time.Time) {
 	at := func(t time.Time) {
 		if next.IsZero() || t.Before(next) {

@@ -32,7 +32,7 @@ type settings struct {
 	// cert, key and clientCA are files; "" serves without TLS. trustDomain is the trust domain of
 	// the clients' identities. operators is the namespace of the clients that may use CSDS.
 	cert, key, clientCA, trustDomain, operators string
-	// controlPlanes are the identities of the clients that may have all configs, separated by
+	// controlPlanes lists the identities of the clients that may receive all configs, separated by
 	// commas.
 	controlPlanes string
 
@@ -70,7 +70,7 @@ func (s *settings) flags() *flag.FlagSet {
 	return f
 }
 
-// controlPlaneIDs returns the identities of the clients that may have all configs; none without
+// controlPlaneIDs returns the identities of the clients that may receive all configs; none without
 // TLS.
 func (s *settings) controlPlaneIDs() []string {
 	return strings.FieldsFunc(s.controlPlanes, func(r rune) bool { return r == ',' })

@@ -11,8 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
-// report says what of the directory is not served as it is written there, or changes
-// nothing, and why, one line for each object or field, and what is served, in one line.
+// report writes one line for each object or field that is not served as written, or has no effect,
+// with the reason, and one line with a summary of the served objects.
 func (p *pipeline) report(out io.Writer) {
 	r := p.files.Report()
 	for _, e := range r.Errors {

@@ -25,7 +25,7 @@ type checker struct {
 	accepted []configstore.Mutation
 	// kubernetes are the objects that are not checked and count, if they are needed.
 	kubernetes kubernetes
-	// files counts those that were looked at.
+	// files is the number of files that were read.
 	files int
 }
 

@@ -29,7 +29,7 @@ func counts(kind configstore.GroupVersionKind) bool {
 	return kind.Group == gatewayAPI || kind.Group == "apps" || kind.Group == "" && (kind.Kind == "Service" || kind.Kind == "Pod")
 }
 
-// kubernetesObject is what is read of an object of Kubernetes, or of a List of some.
+// kubernetesObject has the fields that are read of a Kubernetes object, or of a List of objects.
 type kubernetesObject struct {
 	APIVersion string             `yaml:"apiVersion"`
 	Kind       string             `yaml:"kind"`
@@ -72,7 +72,7 @@ type kubernetes struct {
 	pods map[string][]registry.Labels
 }
 
-// read takes what counts of the text of a document that is none of Istio's. What cannot be read does not count.
+// read adds the Kubernetes objects of a document of another kind than Istio's. Unreadable objects are ignored.
 func (k *kubernetes) read(text []byte, namespace string) {
 	var o kubernetesObject
 	if yaml.Unmarshal(text, &o) == nil {

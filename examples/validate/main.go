@@ -22,7 +22,7 @@
 // input is taken for everything that there is, and it is a warning, too, if a
 // VirtualService, DestinationRule, Gateway or Sidecar, or a part of one, changes nothing
 // for any client: no service has the host, another object shadows it, no such subset.
-// Services are those of ServiceEntries and of Kubernetes: Services of the input count, with
+// Services come from ServiceEntries and from Kubernetes: Services of the input count, with
 // the labels of Pods and of templates of pods. A Service whose pods are not in the input may
 // have any subset, and a Gateway of the Gateway API has routers that policies can be for.
 //

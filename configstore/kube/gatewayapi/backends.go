@@ -81,7 +81,7 @@ func (r *resolver) serviceDestination(key Key, ref *gatewayv1.BackendObjectRefer
 // grant.
 func (r *resolver) hostDestination(host string, ref *gatewayv1.BackendObjectReference) (*networking.Destination, problem) {
 	if len(validation.IsDNS1123Subdomain(host)) > 0 {
-		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + strconv.Quote(excerpt.Name(host)) + " is no host"}
+		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + strconv.Quote(excerpt.Name(host)) + " is not a host"}
 	}
 	if !isPort(ref.Port) {
 		return &networking.Destination{}, problem{reasonInvalidDestination, "the backend " + host + " needs a port"}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command catalogue is a control plane for the services of a foreign catalogue. Without arguments it
-// shows what clients are offered while the catalogue is down, lies and comes back; with an address
-// it serves xDS there.
+// shows the services that clients receive while the catalogue is down, lies and comes back; with an
+// address it serves xDS there.
 package main
 
 import (
