@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -119,8 +118,7 @@ func (p *plane) addStatuses(config *rest.Config) (err error) {
 // unready.
 const drainTime = time.Second
 
-// run runs the plane until ctx ends. It starts from the sources to the server and stops in reverse
-// order.
+// run runs the plane until ctx ends or a part fails.
 func (p *plane) run(ctx context.Context) error {
 	probes, err := startProbes(ctx, p.settings.probes)
 	if err != nil {
@@ -128,35 +126,37 @@ func (p *plane) run(ctx context.Context) error {
 	}
 	defer probes.stop()
 	p.probing(probes.address)
-	stop := make(chan struct{})
-	var running sync.WaitGroup
-	defer running.Wait()
-	defer close(stop)
-	runs := []func(<-chan struct{}){
-		p.merged.Run, p.registries.Run, p.server.Run, p.policies.Run,
-		func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) },
-	}
-	if p.statuses != nil {
-		runs = append(runs, p.statuses.Run, p.ofRoutes.Run, p.reporter.Run,
-			func(stop <-chan struct{}) { refusals.Run(p.server, p.gateways, stop) })
-	}
-	for _, run := range runs {
-		running.Go(func() { run(stop) })
-	}
-	if err := configstore.WaitForSync(ctx, p.configs, p.gateways, p.merged, p.registries); err != nil {
-		if ctx.Err() != nil {
-			return nil // the program was interrupted
-		}
-		return err
-	}
-	if err := p.server.Flush(ctx); err != nil {
-		return fmt.Errorf("push what the cluster has: %w", err)
-	}
-	return p.serve(ctx, probes)
+	return (&configstore.Group{Logger: p.settings.log, Parts: p.parts(context.WithoutCancel(ctx), probes)}).Run(ctx)
 }
 
-// serve serves xDS until ctx ends.
-func (p *plane) serve(ctx context.Context, probes *probes) error {
+// parts returns the parts from the sources to the server. The Group stops them in reverse order.
+func (p *plane) parts(ctx context.Context, probes *probes) []configstore.Part {
+	parts := []configstore.Part{
+		configstore.Runs("configs", p.merged.Run, p.merged),
+		configstore.Runs("registries", p.registries.Run, p.registries),
+		configstore.Runs("pushes", p.server.Run, nil),
+		configstore.Runs("keys of tokens", p.policies.Run, nil),
+		configstore.Runs("secrets", func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) }, nil),
+	}
+	if p.statuses != nil {
+		parts = append(parts,
+			configstore.Runs("statuses", p.statuses.Run, nil),
+			configstore.Runs("statuses of the Gateway API", p.ofRoutes.Run, nil),
+			configstore.Runs("statuses of ServiceEntries", p.reporter.Run, nil),
+			configstore.Runs("rejections", func(stop <-chan struct{}) { refusals.Run(p.server, p.gateways, stop) }, nil),
+		)
+	}
+	return append(parts, configstore.Part{Name: "xds", AfterSync: true, Run: func(stop <-chan struct{}) error {
+		return p.serve(ctx, probes, stop)
+	}})
+}
+
+// serve pushes the initial state, and serves xDS until stop is closed and clients had time to move to
+// another replica.
+func (p *plane) serve(ctx context.Context, probes *probes, stop <-chan struct{}) error {
+	if err := p.server.Flush(ctx); err != nil {
+		return fmt.Errorf("push the initial state: %w", err)
+	}
 	lis, err := new(net.ListenConfig).Listen(ctx, "tcp", p.settings.listen)
 	if err != nil {
 		return err
@@ -177,7 +177,7 @@ func (p *plane) serve(ctx context.Context, probes *probes) error {
 	select {
 	case err := <-ended:
 		return err
-	case <-ctx.Done():
+	case <-stop:
 	}
 	probes.ready.Store(false)
 	timer := time.NewTimer(drainTime)
