@@ -310,7 +310,7 @@ func TestEverythingIsEverything(t *testing.T) {
 	}
 	for _, p := range goList(t, "./...") {
 		path := strings.TrimPrefix(p.ImportPath, module+"/")
-		if p.Name == "main" || p.ImportPath == module || strings.Contains("/"+path, "/internal/") || strings.HasSuffix(path, "test") {
+		if p.Name == "main" || p.ImportPath == module || strings.HasPrefix(path, "examples/") || strings.Contains("/"+path, "/internal/") || strings.HasSuffix(path, "test") {
 			continue
 		}
 		if !slices.Contains(imported, p.ImportPath) {

@@ -29,13 +29,12 @@ import (
 func bootstrap(ctx context.Context, listener net.Listener) error {
 	store := memory.Make(istio.Schemas())
 	configs := memory.NewController(store)
-	all := aggregate.MakeCache(configs)
 
 	registries := aggregate.NewController()
-	policies := traffic.New(all)
+	policies := traffic.New(configs)
 	server := ads.New(registries, ads.Options{Providers: []ads.Provider{policies}})
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
-		return serviceentry.New(all, updater)
+		return serviceentry.New(configs, updater)
 	})
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return services.New(services.Options{Cluster: "east", Updater: updater})
@@ -46,7 +45,7 @@ func bootstrap(ctx context.Context, listener net.Listener) error {
 	push := configstore.Runs("pushes", server.Run, nil)
 	push.AfterSync = true
 	return (&configstore.Group{Parts: []configstore.Part{
-		configstore.Runs("configs", all.Run, all),
+		configstore.Runs("configs", configs.Run, configs),
 		configstore.Runs("registries", registries.Run, registries),
 		push,
 		{Name: "xds", AfterSync: true, Run: func(stop <-chan struct{}) error {
