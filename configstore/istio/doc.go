@@ -18,10 +18,10 @@
 // violation if the object could not work at all or makes Envoy reject more than the object itself,
 // otherwise as a warning. docs/validation.md lists the verdicts, and each decision to differ.
 //
-// Validators do not check whether other objects exist, the CEL expressions of Telemetries, and the content of EnvoyFilter patches except for the type names; Options.EnvoyTypes
-// adds the check against Envoy's types. Two differences that protobuf does not keep are lost before
-// a validator runs: between an omitted number and 0 and, over the wire, between an omitted and an
-// empty map.
+// Validators do not check whether other objects exist, the CEL expressions of Telemetries, and the
+// content of EnvoyFilter patches except for the type names; Options.EnvoyTypes adds the check
+// against Envoy's types. Two differences that protobuf does not keep are lost before a validator
+// runs: between an omitted number and 0 and, over the wire, between an omitted and an empty map.
 //
 // # Concurrency
 //
