@@ -29,11 +29,11 @@ func (s *subscription) isLarge() bool {
 	if s.quarantines != nil {
 		return false
 	}
-	if now == nil || s.sent == now && !s.returning {
+	if now == nil || s.Has == now && !s.Returning {
 		return false
 	}
-	size := now.List.Len() + s.sent.List.Len()
-	if s.returning {
+	size := now.List.Len() + s.Has.List.Len()
+	if s.Returning {
 		size += len(s.selection.topics) // each has to be answered
 	}
 	return size >= s.conn.cache.largeSize && s.selection.differences.Get(s.differenceKey()) == nil

@@ -37,7 +37,7 @@ func stopsAtRefused(typeURL string) bool {
 // clusters and listeners Envoy names all that it refuses.
 func (s *subscription) namedBy(o *acks.Response, text string) []*resource.State {
 	var out []*resource.State
-	among := func(name string) *resource.State { return s.sent.Find(name) }
+	among := func(name string) *resource.State { return s.Has.Find(name) }
 	if !o.Full {
 		among = o.Find
 		if len(o.Listed) < 2 {
@@ -64,52 +64,46 @@ func (s *subscription) divide(o *acks.Response, named []*resource.State, text st
 		rest = slices.DeleteFunc(slices.Clone(rest), func(r *resource.State) bool { return slices.Contains(named, r) })
 	}
 	for _, r := range named {
-		s.refusals.apart = append(s.refusals.apart, []*resource.State{r})
+		s.Apart = append(s.Apart, []*resource.State{r})
 	}
 	switch half := len(rest) / 2; {
 	case s.saysAll(named, text):
 	case len(named) > 0:
-		s.refusals.apart = append(s.refusals.apart, rest)
+		s.Apart = append(s.Apart, rest)
 	default:
-		s.refusals.apart = append(s.refusals.apart, rest[:half], rest[half:])
+		s.Apart = append(s.Apart, rest[:half], rest[half:])
 	}
 }
 
-// dividing reports whether there are resources to be sent apart.
-func (r *refusals) dividing() bool { return r != nil && len(r.apart) > 0 }
-
-// sendApart sends resources in responses of their own, and reports whether there were
-// any. The subscription is open, and its selection has a snapshot.
-func (s *subscription) sendApart() bool {
-	if !s.refusals.dividing() {
-		return false
-	}
-	all := &difference.Content{After: s.sent}
+// takeApart returns responses with the first resources that are sent apart, or nil if there are none any more. The
+// selection has a snapshot.
+func (s *subscription) takeApart() *difference.Content {
+	all := &difference.Content{After: s.Has}
 	state, traits := s.state(), s.traits()
-	for ; len(s.refusals.apart) > 0 && len(all.Parts) < difference.MostParts; s.refusals.apart = s.refusals.apart[1:] {
+	for ; len(s.Apart) > 0 && len(all.Parts) < difference.MostParts; s.Apart = s.Apart[1:] {
 		var list []*resource.State
-		for _, r := range s.refusals.apart[0] {
-			if now := s.target().Find(r.Name); now != nil && now.Marker == resource.Present {
+		for _, r := range s.Apart[0] {
+			if now := state.Snapshot.Find(r.Name); now.IsPresent() {
 				list = append(list, now)
 			}
 		}
-		if len(list) > 0 {
-			all.After = all.After.WithAll(list)
-			if s.typeURL == difference.SecretType {
-				s.refusals.vary(list)
-			}
-			part := state.NewContent(list, traits)
-			if s.typeURL == envoy.ClusterType {
-				part.Fresh = reference.NewClusterNames(len(list), resource.Names(list)) // for all that is known
-			}
-			all.Parts = append(all.Parts, difference.Part{Content: part, Sum: all.After.Sum})
+		if len(list) == 0 {
+			continue
 		}
+		all.After = all.After.WithAll(list)
+		if s.URL == difference.SecretType {
+			s.refusals.vary(list)
+		}
+		part := state.NewContent(list, traits)
+		if s.URL == envoy.ClusterType {
+			part.Fresh = reference.NewClusterNames(len(list), resource.Names(list)) // for all that is known
+		}
+		all.Parts = append(all.Parts, difference.Part{Content: part, Sum: all.After.Sum})
 	}
 	if len(all.Parts) == 0 {
-		return false
+		return nil
 	}
-	s.answer(all, all.After, true)
-	return true
+	return all
 }
 
 // What a client refuses it may accept later, when the cause is not in the resource: a
@@ -147,7 +141,7 @@ func (s *subscription) tryAgain(r *refusals) {
 	}
 	now := time.Now()
 	next := now.Add(lastRetry)
-	r.forgetGone(s.sent)
+	s.ForgetGone()
 	for name, f := range r.byName {
 		switch {
 		case s.quarantined(name) != nil:
@@ -156,7 +150,7 @@ func (s *subscription) tryAgain(r *refusals) {
 			if f.next.Before(next) {
 				next = f.next
 			}
-		case name == "" || s.offers(name):
+		case name == "" || s.Offers(name):
 			f.next = now.Add(lastRetry) // unless the client answers
 			s.again(name)
 		default:
@@ -178,13 +172,13 @@ func later(a, b time.Time) time.Time {
 
 // again has the client sent a resource that it refused; "": whatever it was.
 func (s *subscription) again(name string) {
-	switch full := !s.conn.delta && s.selection != nil && s.selection.state().FullState(); {
+	switch full := !s.conn.Delta && s.selection != nil && s.selection.state().FullState(); {
 	case name == "":
-		s.mustAnswer = s.mustAnswer || full
+		s.MustAnswer = s.MustAnswer || full
 	case full:
-		s.forget([]string{name})
+		s.Forget([]string{name})
 	default:
-		s.refusals.apart = append(s.refusals.apart, []*resource.State{{Name: name}})
+		s.Apart = append(s.Apart, []*resource.State{{Name: name}})
 	}
 }
 

@@ -3,25 +3,26 @@
 package ads
 
 import (
-	"slices"
-	"strconv"
+	"iter"
 	"strings"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// connection is what one stream of one proxy is sent, and in which order. All of
-// it is guarded by the cache's mutex.
+// connection is one stream of one proxy: its state, and its subscriptions. It carries out the plans of package
+// sequence. The cache's mutex guards all of it.
+//
+// Its queue is not longer than one request and one push of each type make it: the stream takes no request while
+// the queue is not empty, and a response opens no other.
 type connection struct {
+	sequence.Client
 	cache  *cache
-	delta  bool
 	stream *stream
 
 	identity
@@ -29,17 +30,9 @@ type connection struct {
 	proxy         *registry.Proxy // nil before the first request
 	view          *view           // nil before the first request, and at the end
 	subscriptions map[string]*subscription
-	order         []*subscription // in the order of sending
-	// warming has the clusters that were sent anew before the client asked for
-	// load assignments on this stream.
-	warming []string
-	nonce   uint64
-	closed  bool
-	phases  phases
-	// queue are responses that the stream has not sent. It is not longer than one
-	// request and one push of each type make it: the stream takes no request while
-	// it is not empty, and a response opens no other.
-	queue []response
+	closed        bool
+	// alarm flushes the connection when a plan is to be made again.
+	alarm alarm
 }
 
 // subscription returns the subscription of a type, a new one if there is none.
@@ -50,94 +43,93 @@ func (c *connection) subscription(typeURL string) (*subscription, error) {
 	if limit := c.cache.maxTypes; limit > 0 && len(c.subscriptions) >= limit {
 		return nil, exceeds(LimitTypes, "more than %d resource types on one stream", limit)
 	}
-	s := &subscription{conn: c, typeURL: strings.Clone(typeURL), sent: c.cache.none}
+	s := &subscription{conn: c}
+	s.Type = sequence.Type{URL: strings.Clone(typeURL), Target: s, Has: c.cache.none}
 	if c.subscriptions == nil {
 		c.subscriptions = make(map[string]*subscription)
 	}
-	c.subscriptions[s.typeURL] = s
-	c.order = append(c.order, s)
-	slices.SortFunc(c.order, func(a, b *subscription) int {
-		if d := rank(a.typeURL) - rank(b.typeURL); d != 0 {
-			return d
-		}
-		return strings.Compare(a.typeURL, b.typeURL)
-	})
+	c.subscriptions[s.URL] = s
+	c.Add(&s.Type)
 	return s, nil
 }
 
-// rank orders the types for make-before-break: nothing may point to what the
-// client does not have yet (xDS protocol, "Eventual consistency considerations").
-func rank(typeURL string) int {
-	switch typeURL {
-	case envoy.ClusterType:
-		return 1
-	case envoy.LoadAssignmentType:
-		return 2
-	case envoy.ListenerType:
-		return 3
-	case envoy.RouteType:
-		return 4
-	default:
-		return 5
+// all yields the subscriptions, in the order of sending.
+func (c *connection) all() iter.Seq[*subscription] {
+	return func(yield func(*subscription) bool) {
+		for _, t := range c.Types {
+			if !yield(t.Target.(*subscription)) {
+				return
+			}
+		}
 	}
 }
 
-// flush queues what is to be sent: first what is new or changed, clusters before
-// the listeners and routes that may point to them, and then what is gone, in the
-// opposite order; to some clients in phases. Nothing is sent to a client before the first
-// state is published
-// and the generators have been called for its view: until then its selections are
-// not prepared. Of a connection that is closed no subscription has a selection.
+// flush carries out plans until there is nothing to send. Nothing is sent to a client before the first state is
+// published and the generators have been called for its view: until then its selections are not prepared. The
+// subscriptions of a closed connection have no selection.
 func (c *connection) flush() {
-	phased := c.phased()
-	if phased {
-		c.removeFirst()
-	}
-	for _, s := range c.order {
-		if phased && s.typeURL == envoy.ListenerType {
-			// Routes that listeners are to find are there first; others wait for them.
-			if routes := c.subscriptions[envoy.RouteType]; routes != nil {
-				routes.updates()
-			}
+	now := sequence.Moment{Time: time.Now(), Epoch: c.cache.epoch}
+	for {
+		plan := sequence.Plan(&c.Client, now)
+		c.Memory = plan.Memory
+		c.wakeAt(plan.Look)
+		if plan.To == nil {
+			break
 		}
-		s.updates()
-	}
-	pointing := false // something may still point to what is gone
-	for _, s := range slices.Backward(c.order) {
-		if s.typeURL == envoy.ClusterType || s.typeURL == envoy.LoadAssignmentType {
-			if pointing || phased {
+		s := plan.To.Target.(*subscription)
+		if plan.Apart {
+			if plan.Content = s.takeApart(); plan.Content == nil {
 				continue
 			}
+			plan.After, plan.Last = plan.Content.After, true
 		}
-		s.removals()
-		pointing = pointing || reference.HasClusters(s.typeURL) && !s.complete()
+		plan.PushedAt = s.selection.since
+		c.Sent(plan.Step, now)
 	}
-	if phased {
-		c.remove()
-	}
-	if len(c.queue) > 0 || c.substitutes() {
+	if len(c.Queue) > 0 || c.substitutes() {
 		c.stream.wake()
 	}
 }
 
-// enqueue queues a response, after which what the client has sums up to sum. part: it is
-// one of several that are sent at once; last: no other follows to the same difference.
-// Before is what the client had before all of them.
-func (c *connection) enqueue(s *subscription, content *difference.Content, before *resource.Snapshot, sum uint64, part, last bool) {
-	c.nonce++
-	complete := false
-	if last && !s.refusals.dividing() {
-		d := s.difference()
-		complete = d == nil || d.Update == nil && d.Removal == nil
+// wakeAt has the connection flushed at a time; zero is never.
+func (c *connection) wakeAt(at time.Time) {
+	if at.IsZero() {
+		return
 	}
-	o := s.acks.Sent(resource.Version(sum))
-	o.Nonce, o.SentIn, o.PushedAt = strconv.FormatUint(c.nonce, 10), c.cache.epoch, s.selection.since
-	o.Listed, o.Full, o.IsPart, o.Fresh, o.SentAt = content.Listed, content.Full, part, content.Fresh, time.Now()
-	o.Before = before
-	if complete {
-		o.Epoch = c.cache.epoch
+	c.alarm.set(c, at, func() func() {
+		if c.closed {
+			return nil
+		}
+		late := c.late()
+		c.flush()
+		c.cache.progressed()
+		return late
+	})
+}
+
+// isWaitedFor reports whether something may wait for answers to responses of the type.
+func (s *subscription) isWaitedFor() bool {
+	return s.URL == envoy.ClusterType || reference.HasClusters(s.URL) || s.URL == envoy.LoadAssignmentType && !s.conn.Phased()
+}
+
+// late returns a function that reports the responses whose answers are overdue, or nil if there are none that
+// were not reported.
+func (c *connection) late() (report func()) {
+	var types []string
+	now := time.Now()
+	for s := range c.all() {
+		if !s.isWaitedFor() || len(s.Acks.Unanswered) == 0 {
+			continue
+		}
+		if o := &s.Acks.Unanswered[0]; !o.Overdue && c.Overdue(o, now) {
+			o.Overdue = true
+			types = append(types, s.URL)
+		}
 	}
-	c.queue = append(c.queue, response{content: content, version: o.Version, nonce: o.Nonce})
+	if types == nil {
+		return nil
+	}
+	return func() { c.stream.overdue(types, c.Timeout) }
 }
 
 // close ends the connection.
@@ -145,9 +137,9 @@ func (c *connection) close() {
 	if c.closed {
 		return
 	}
-	c.closed, c.queue = true, nil
-	c.phases.alarm.stop(c)
-	for _, s := range c.order {
+	c.closed, c.Queue = true, nil
+	c.alarm.stop(c)
+	for s := range c.all() {
 		s.refusals.stop(c)
 		c.cache.unsubscribe(s)
 	}

@@ -118,7 +118,7 @@ func (s *Server) LeftOut() (refused, unmade []LeftOut) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for conn := range c.conns {
-		for _, sub := range conn.order {
+		for sub := range conn.all() {
 			refused = append(refused, sub.acceptedWithout()...)
 			unmade = append(unmade, sub.unmade(known)...)
 		}

@@ -40,9 +40,9 @@ type holding struct {
 // holding returns what a request may change. It is called with the cache's mutex held.
 func (s *subscription) holding() holding {
 	h := holding{
-		typeURL: s.typeURL, view: s.conn.view, selection: s.selection, sent: s.sent,
-		requested: s.requested, returning: s.returning, legacy: s.legacy, resumed: s.resumed, mustAnswer: s.mustAnswer,
-		warming: s.conn.warming,
+		typeURL: s.URL, view: s.conn.view, selection: s.selection, sent: s.Has,
+		requested: s.requested, returning: s.Returning, legacy: s.legacy, resumed: s.Resumed, mustAnswer: s.MustAnswer,
+		warming: s.conn.Warming,
 	}
 	if s.selection != nil {
 		h.wildcard, h.prepared = s.selection.wildcard, s.selection.snapshot != nil
@@ -54,7 +54,7 @@ func (s *subscription) holding() holding {
 // is reports whether a subscription still holds what h was when it was taken. It is
 // called with the cache's mutex held.
 func (h *holding) is(s *subscription) bool {
-	return s.selection == h.selection && s.conn.view == h.view && s.sent == h.sent && len(s.conn.warming) == len(h.warming)
+	return s.selection == h.selection && s.conn.view == h.view && s.Has == h.sent && len(s.conn.Warming) == len(h.warming)
 }
 
 // changes reports whether a request may change what a subscription is. It is called

@@ -14,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // identity is how a connection keeps up with who its proxy is. One goroutine at a
@@ -186,8 +187,9 @@ func (c *cache) move(conn *connection, key View) (made []moved, fresh bool) {
 		return nil, false
 	}
 	conn.view = c.enter(key)
-	for _, s := range conn.order {
-		s.acks.Moved()
+	conn.GRPC = key.Client == envoy.ForGRPC
+	for s := range conn.all() {
+		s.Acks.Moved()
 		from := s.selection
 		if from == nil {
 			continue

@@ -127,7 +127,7 @@ func (s *stream) checkNames(sub *subscription, r *received) error {
 		return nil
 	}
 	n := r.Names.Count + r.Subscribe.Count
-	for _, other := range s.conn.order {
+	for other := range s.conn.all() {
 		if other != sub || r.Delta {
 			n += len(other.topics())
 		}
@@ -171,7 +171,7 @@ func (c *cache) shareOf(owner any, limit int) int {
 		if conn.stream.owner != owner {
 			continue
 		}
-		for _, sub := range conn.order {
+		for sub := range conn.all() {
 			if sub.selection != nil {
 				of[sub.selection] = struct{}{}
 			}

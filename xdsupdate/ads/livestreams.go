@@ -98,7 +98,7 @@ func (l *liveStreams) add(s *stream, limit, unidentified int) error {
 	}
 	l.live[s] = nil
 	l.next++
-	s.about.Store(&Stream{ID: l.next, Delta: s.conn.delta})
+	s.about.Store(&Stream{ID: l.next, Delta: s.conn.Delta})
 	l.unidentified.add(s.allowance, s)
 	l.work.Add(2)
 	return nil

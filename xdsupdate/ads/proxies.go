@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 )
 
 // ErrRejected means that a proxy refused what it was sent.
@@ -79,27 +81,27 @@ func (s *Server) Proxies() []ProxyStatus {
 
 func (c *connection) status() ProxyStatus {
 	p := ProxyStatus{
-		ID: c.proxy.ID, Stream: c.stream.about.Load().ID, View: c.view.View, IPAddresses: c.proxy.IPAddresses, Delta: c.delta,
-		Types: make(map[string]TypeStatus, len(c.order)),
+		ID: c.proxy.ID, Stream: c.stream.about.Load().ID, View: c.view.View, IPAddresses: c.proxy.IPAddresses, Delta: c.Delta,
+		Types: make(map[string]TypeStatus, len(c.Types)),
 	}
 	now := time.Now()
-	for _, s := range c.order {
+	for s := range c.all() {
 		refusals := s.standing()
 		last := latest(refusals)
-		p.Types[s.typeURL] = TypeStatus{
-			Wildcard: s.wildcard(), Names: len(s.topics()),
-			Sent: s.acks.SentVersion, Acked: s.acks.AckedVersion,
+		p.Types[s.URL] = TypeStatus{
+			Wildcard: s.Scope() == sequence.Everything, Names: len(s.topics()),
+			Sent: s.Acks.SentVersion, Acked: s.Acks.AckedVersion,
 			Pending:  !s.applied(),
-			Overdue:  c.cache.phaseTimeout > 0 && len(s.acks.Unanswered) > 0 && c.cache.overdue(&s.acks.Unanswered[0], now),
+			Overdue:  c.Timeout > 0 && len(s.Acks.Unanswered) > 0 && c.Overdue(&s.Acks.Unanswered[0], now),
 			Failed:   s.failed(),
-			Refusals: refusals, Rejected: last.Version, Error: last.Error, Rejections: s.acks.Refused,
+			Refusals: refusals, Rejected: last.Version, Error: last.Error, Rejections: s.Acks.Refused,
 		}
 	}
 	return p
 }
 
 // applied reports whether the client was sent everything and has answered it.
-func (s *subscription) applied() bool { return len(s.acks.Unanswered) == 0 && s.complete() }
+func (s *subscription) applied() bool { return s.conn.Applied(&s.Type) }
 
 // WaitApplied flushes, and waits until every connected proxy that selected
 // accepts has answered everything that it was to be sent then; nil selects all.
@@ -159,7 +161,7 @@ type target struct {
 // missed reports whether it is not applied. A connection that is closed has applied all.
 func (t *target) missed() bool {
 	s := t.of
-	return !s.conn.closed && s.acks.Applied < t.epoch && !s.applied()
+	return !s.conn.closed && s.Acks.Applied < t.epoch && !s.applied()
 }
 
 // waitingFor are targets that somebody waits for.
@@ -178,7 +180,7 @@ func (c *cache) targets(selected func(ProxyStatus) bool) (out []target) {
 	defer c.mu.Unlock()
 	out = make([]target, 0, len(conns))
 	for _, conn := range conns {
-		for _, s := range conn.order {
+		for s := range conn.all() {
 			out = append(out, target{s, c.epoch})
 		}
 	}
@@ -210,7 +212,7 @@ func refusalsOf(targets []target) error {
 		}
 		refusals = append(refusals, t.of.notUpdated()...)
 		for _, r := range t.of.standing() {
-			refusals = append(refusals, r.errors(t.of.conn.proxy.ID, t.of.typeURL)...)
+			refusals = append(refusals, r.errors(t.of.conn.proxy.ID, t.of.URL)...)
 		}
 	}
 	slices.SortFunc(refusals, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

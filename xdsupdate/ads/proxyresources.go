@@ -18,6 +18,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 )
 
 // ProxyResources are the resources of one stream of a proxy, at one moment.
@@ -163,7 +164,7 @@ type subscribed struct {
 	prepared   bool // else there is no snapshot yet
 	sent       *resource.Snapshot
 	unanswered []acks.Response
-	unaccepted map[string]unaccepted
+	unaccepted map[string]sequence.Unaccepted
 	leftOut    []Refusal
 }
 
@@ -173,17 +174,14 @@ func (c *connection) subscribed() (node *core.Node, out []subscribed) {
 	if c.closed || c.view == nil {
 		return nil, nil
 	}
-	for _, s := range c.order {
-		h := subscribed{sent: s.sent, unanswered: slices.Clone(s.acks.Unanswered), leftOut: s.leftOut()}
-		h.TypeURL = s.typeURL
+	for s := range c.all() {
+		h := subscribed{sent: s.Has, unanswered: slices.Clone(s.Acks.Unanswered), unaccepted: maps.Clone(s.Unaccepted), leftOut: s.leftOut()}
+		h.TypeURL = s.URL
 		if s.selection != nil {
 			h.Topics, h.Traits = s.selection.topics, s.traits()
 			if h.prepared = s.selection.snapshot != nil; h.prepared {
-				h.Snapshot = s.target()
+				h.Snapshot = s.Snapshot()
 			}
-		}
-		if s.refusals != nil {
-			h.unaccepted = maps.Clone(s.refusals.unaccepted)
 		}
 		out = append(out, h)
 	}
@@ -239,12 +237,12 @@ func (h *subscribed) resource(name string, unanswered *acks.Response) ProxyResou
 	}
 	p.Sent = StateOfResource{sent}
 	refused, isRefused := h.unaccepted[name]
-	p.Error = refused.text
+	p.Error = refused.Text
 	switch {
-	case isRefused && (unanswered == nil || refused.refused.Same(sent)):
-		p.Status, p.Since, p.Accepted = StatusError, refused.since, stateOf(refused.accepted)
+	case isRefused && (unanswered == nil || refused.Refused.Same(sent)):
+		p.Status, p.Since, p.Accepted = StatusError, refused.Since, stateOf(refused.Accepted)
 	case isRefused:
-		p.Status, p.Since, p.Accepted = StatusStale, unanswered.SentAt, stateOf(refused.accepted)
+		p.Status, p.Since, p.Accepted = StatusStale, unanswered.SentAt, stateOf(refused.Accepted)
 	case unanswered != nil:
 		p.Status, p.Since, p.Accepted = StatusStale, unanswered.SentAt, stateOf(unanswered.Before.Find(name))
 	default:

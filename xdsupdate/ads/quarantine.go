@@ -90,7 +90,7 @@ type quarantine struct {
 // isolate begins to find out what of a resource a client refuses, if several objects
 // make it.
 func (s *subscription) isolate(res *resource.State, o *acks.Response, text string) {
-	if _, without := s.conn.cache.resolver(s.conn.view).without(s.typeURL, res.Name); without == nil {
+	if _, without := s.conn.cache.resolver(s.conn.view).without(s.URL, res.Name); without == nil {
 		return
 	}
 	if s.quarantines == nil {
@@ -165,7 +165,7 @@ func (s *subscription) judged(q *quarantine, res *resource.State, accepted bool)
 			s.release(q)
 		}
 	default:
-		q.start(s.conn.cache.recent.changed(s.acks.Accepted))
+		q.start(s.conn.cache.recent.changed(s.Acks.Accepted))
 		q.made = nil
 	}
 }
@@ -204,7 +204,7 @@ func (q *quarantine) progressed(s *subscription, done, hopeless bool) {
 		for _, c := range q.search.Bad {
 			r := q.refusal
 			q.left[c] = &r
-			s.conn.cache.failures.Add(&QuarantineError{s.conn.proxy.ID, s.typeURL, q.name, c.Object, r.Error})
+			s.conn.cache.failures.Add(&QuarantineError{s.conn.proxy.ID, s.URL, q.name, c.Object, r.Error})
 		}
 		q.good, q.search = q.search.Good, nil
 	}
@@ -245,14 +245,16 @@ func (q *quarantine) refusals() []Refusal {
 	return []Refusal{out}
 }
 
-// target returns what the client is to have: what the selection has, but for what is in
-// quarantine. The selection has a snapshot.
-func (s *subscription) target() *resource.Snapshot {
+// Snapshot implements sequence.Target: it is that of the selection, except for resources in quarantine.
+func (s *subscription) Snapshot() *resource.Snapshot {
+	if s.selection == nil {
+		return nil
+	}
 	base, list := s.selection.snapshot, s.quarantines
-	if list == nil {
+	if base == nil || list == nil {
 		return base
 	}
-	if list.base == base && list.targetVersion == list.version && (list.sent == nil || list.sent == s.sent) {
+	if list.base == base && list.targetVersion == list.version && (list.sent == nil || list.sent == s.Has) {
 		return list.target
 	}
 	var edits []resource.Edit
@@ -265,8 +267,8 @@ func (s *subscription) target() *resource.Snapshot {
 		case q.made != nil && q.of.Same(now):
 			edits = append(edits, resource.Edit{Name: name, Resource: q.made})
 		default:
-			list.sent = s.sent
-			edits = append(edits, resource.Edit{Name: name, Resource: s.sent.Find(name)})
+			list.sent = s.Has
+			edits = append(edits, resource.Edit{Name: name, Resource: s.Has.Find(name)})
 		}
 	}
 	list.base, list.targetVersion = base, list.version
@@ -278,7 +280,7 @@ func (s *subscription) target() *resource.Snapshot {
 func (s *subscription) ownDifference() *difference.Difference {
 	list := s.quarantines
 	if key := s.differenceKey(); list.difference == nil || list.Key != key {
-		list.difference, list.Key = s.state().Difference(s.sent, key.Traits), key
+		list.difference, list.Key = s.state().Difference(s.Has, key.Traits), key
 	}
 	return list.difference
 }
@@ -288,7 +290,7 @@ func (s *subscription) toMake() *quarantine {
 	if s.quarantines == nil || s.selection == nil || s.selection.snapshot == nil {
 		return nil
 	}
-	s.target() // without those that have ended
+	_ = s.Snapshot() // without those that have ended
 	for name, q := range s.quarantines.byName {
 		if !q.hopeless && (q.made == nil || !q.of.Same(s.selection.snapshot.Find(name))) {
 			return q
@@ -297,8 +299,8 @@ func (s *subscription) toMake() *quarantine {
 	return nil
 }
 
-// isolating reports whether a search is under way, or something has to be made.
-func (s *subscription) isolating() bool {
+// Searching implements sequence.Target.
+func (s *subscription) Searching() bool {
 	if s.quarantines == nil {
 		return false
 	}

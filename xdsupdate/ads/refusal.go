@@ -13,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
@@ -39,14 +40,8 @@ type Refusal struct {
 // has none: a client that refuses nothing costs nothing.
 type refusals struct {
 	byName map[string]*refusal
-	// apart are the names that are to be sent once more, each list in a response of its
-	// own: see divide.
-	apart [][]*resource.State
 	// retry is set to the next attempt.
 	retry alarm
-	// unaccepted are the resources of refused responses, by name, of which the client has
-	// accepted no state since.
-	unaccepted map[string]unaccepted
 }
 
 // refusal is one state of a resource that is refused.
@@ -70,50 +65,41 @@ func (s *subscription) took(o *acks.Response, r *received) (fresh []Refusal) {
 		s.accept(o)
 	default:
 		if s.refusals == nil {
-			s.refusals = &refusals{byName: make(map[string]*refusal), unaccepted: make(map[string]unaccepted)}
+			s.refusals = &refusals{byName: make(map[string]*refusal)}
 		}
 		fresh = s.refuse(o, r.Text)
 	}
-	if s.refusals.empty() {
+	if len(s.refusals.byName)+len(s.Apart)+len(s.Unaccepted) == 0 {
 		s.refusals.stop(s.conn)
 		s.refusals = nil
 	}
 	return fresh
 }
 
-// accept takes that a client accepts what a response has, but for some resources.
+// accept records that a client accepts the resources of a response, except those in but.
 func (s *subscription) accept(o *acks.Response, but ...*resource.State) {
-	s.refusals.accept(o, but...)
-	s.acceptStates(o, but...)
-}
-
-// accept ends the refusals of what a response has, but for some resources.
-func (r *refusals) accept(o *acks.Response, but ...*resource.State) {
-	refused := func(name string) bool {
+	rejected := func(name string) bool {
 		return slices.ContainsFunc(but, func(b *resource.State) bool { return b.Name == name })
 	}
 	if o.Full {
-		maps.DeleteFunc(r.byName, func(name string, _ *refusal) bool { return !refused(name) })
-		maps.DeleteFunc(r.unaccepted, func(name string, _ unaccepted) bool { return !refused(name) })
-		return
-	}
-	for _, res := range o.Listed {
-		if len(r.byName)+len(r.unaccepted) > 0 && !refused(res.Name) {
-			delete(r.byName, res.Name)
-			delete(r.unaccepted, res.Name)
+		maps.DeleteFunc(s.refusals.byName, func(name string, _ *refusal) bool { return !rejected(name) })
+		maps.DeleteFunc(s.Unaccepted, func(name string, _ sequence.Unaccepted) bool { return !rejected(name) })
+	} else {
+		for _, res := range o.Listed {
+			if len(s.refusals.byName)+len(s.Unaccepted) > 0 && !rejected(res.Name) {
+				delete(s.refusals.byName, res.Name)
+				delete(s.Unaccepted, res.Name)
+			}
 		}
 	}
+	s.acceptStates(o, but...)
 }
 
 // saysAll reports whether a client that refuses the named resources of a response
 // accepts the others: Envoy does so of clusters and listeners, and names all that it
 // refuses.
 func (s *subscription) saysAll(named []*resource.State, text string) bool {
-	return len(named) > 0 && !stopsAtRefused(s.typeURL) && len(text) < wire.MaxRefusal
-}
-
-func (r *refusals) empty() bool {
-	return len(r.byName) == 0 && len(r.apart) == 0 && len(r.unaccepted) == 0
+	return len(named) > 0 && !stopsAtRefused(s.URL) && len(text) < wire.MaxRefusal
 }
 
 // refuse finds out what of a response the client refuses, or has it sent apart until
@@ -121,9 +107,9 @@ func (r *refusals) empty() bool {
 func (s *subscription) refuse(o *acks.Response, text string) (fresh []Refusal) {
 	named := s.namedBy(o, text)
 	if s.saysAll(named, text) {
-		s.refusals.note(o, named, text)
+		s.note(o, named, text)
 	} else {
-		s.refusals.note(o, o.Listed, text)
+		s.note(o, o.Listed, text)
 	}
 	switch {
 	case o.Full:
@@ -133,13 +119,13 @@ func (s *subscription) refuse(o *acks.Response, text string) (fresh []Refusal) {
 		if len(named) == 0 {
 			named = []*resource.State{s.only(o)}
 		}
-		s.acks.Apply(o)
+		s.Acks.Apply(o)
 		return s.recordAll(named, o, text)
 	case len(o.Listed) <= 1:
-		s.acks.Apply(o)
+		s.Acks.Apply(o)
 		return s.recordAll([]*resource.State{s.only(o)}, o, text)
 	default:
-		first := len(s.refusals.apart) == 0
+		first := len(s.Apart) == 0
 		s.divide(o, named, text)
 		if first {
 			fresh = []Refusal{{Version: o.Version, Error: text}}
@@ -211,8 +197,8 @@ func (s *subscription) standing() []Refusal {
 		return s.leftOut()
 	}
 	if s.selection == nil || s.selection.snapshot != nil {
-		maps.DeleteFunc(s.refusals.byName, func(name string, _ *refusal) bool { return name != "" && !s.offers(name) })
-		s.refusals.forgetGone(s.sent)
+		maps.DeleteFunc(s.refusals.byName, func(name string, _ *refusal) bool { return name != "" && !s.Offers(name) })
+		s.ForgetGone()
 	}
 	out := s.leftOut()
 	for _, r := range s.refusals.byName {
@@ -244,36 +230,20 @@ func latest(list []Refusal) (out Refusal) {
 	return out
 }
 
-// unaccepted is a resource of which a client has accepted no state since it refused a
-// response with it.
-type unaccepted struct {
-	// accepted is the state that it accepted before, and works with; nil: it has none.
-	accepted *resource.State
-	// refused is the state that it was sent, text what it said of the last response with
-	// the resource, and since when it accepts none.
-	refused *resource.State
-	text    string
-	since   time.Time
-}
-
-// note takes that a client has not accepted resources of a response.
-func (r *refusals) note(o *acks.Response, list []*resource.State, text string) {
-	if len(r.unaccepted) >= fullTexts {
+// note records that a client has not accepted resources of a response.
+func (s *subscription) note(o *acks.Response, list []*resource.State, text string) {
+	if len(s.Unaccepted) >= fullTexts {
 		text = excerpt.CutTo(text, shortText)
 	}
-	for _, res := range list {
-		u, again := r.unaccepted[res.Name]
-		if !again {
-			u = unaccepted{accepted: o.Before.Find(res.Name), since: time.Now()}
-		}
-		u.refused, u.text = res, text
-		r.unaccepted[res.Name] = u
+	if s.Unaccepted == nil {
+		s.Unaccepted = make(map[string]sequence.Unaccepted)
 	}
-}
-
-// forgetGone forgets the resources that the client does not have any more.
-func (r *refusals) forgetGone(has *resource.Snapshot) {
-	if r != nil && len(r.unaccepted) > 0 {
-		maps.DeleteFunc(r.unaccepted, func(name string, _ unaccepted) bool { return !has.Find(name).IsPresent() })
+	for _, res := range list {
+		u, again := s.Unaccepted[res.Name]
+		if !again {
+			u = sequence.Unaccepted{Accepted: o.Before.Find(res.Name), Since: time.Now()}
+		}
+		u.Refused, u.Text = res, text
+		s.Unaccepted[res.Name] = u
 	}
 }

@@ -16,7 +16,7 @@ import (
 // TestRecalledIsBounded: of claims that differ, only the last are remembered.
 func TestRecalledIsBounded(t *testing.T) {
 	c := newCache(false)
-	conn := &connection{cache: c, delta: true}
+	conn := &connection{cache: c}
 	recall := func(i int) *resource.Snapshot {
 		t.Helper()
 		data, err := proto.Marshal(&discovery.DeltaDiscoveryRequest{

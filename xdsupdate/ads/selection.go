@@ -11,6 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -50,10 +51,13 @@ type selection struct {
 	differences difference.Known
 	current     int
 	// announcements are those of its route configurations to clients that have others.
-	announcements map[announcementKey]announcement
+	announcements map[announcementKey]*sequence.Announcement
 	// failing are the resources that are not as they should be, by name.
 	failing failing
 }
+
+// announcementKey finds the announcement of a state of a route configuration to clients that have another one.
+type announcementKey struct{ base, of *resource.State }
 
 // selectionState is what a selection is and has at one moment.
 type selectionState = difference.State[*selection]
@@ -213,7 +217,7 @@ func (s *selection) publish(next *resource.Snapshot) {
 	}
 	s.snapshot, s.differences, s.current, s.announcements = next, difference.Known{}, 0, nil
 	for _, sub := range s.subscribers {
-		if sub.sent == next {
+		if sub.Has == next {
 			s.current++
 		}
 	}
@@ -223,7 +227,7 @@ func (s *selection) publish(next *resource.Snapshot) {
 func (s *selection) join(sub *subscription) {
 	sub.selection, sub.position = s, len(s.subscribers)
 	s.subscribers = append(s.subscribers, sub)
-	if sub.sent == s.snapshot {
+	if sub.Has == s.snapshot {
 		s.current++
 	}
 }
@@ -234,19 +238,18 @@ func (s *selection) leave(sub *subscription) {
 	s.subscribers[sub.position].position = sub.position
 	s.subscribers[last] = nil
 	s.subscribers = s.subscribers[:last]
-	if sub.sent == s.snapshot {
+	if sub.Has == s.snapshot {
 		s.current--
 	}
 	sub.selection = nil
 }
 
-// has records what a subscription's client has now.
-func (s *selection) has(sub *subscription, sent *resource.Snapshot) {
-	if sub.sent == s.snapshot {
+// moved notes that the client of a subscription had another snapshot before.
+func (s *selection) moved(sub *subscription, before *resource.Snapshot) {
+	if before == s.snapshot {
 		s.current--
 	}
-	sub.sent = sent
-	if sent == s.snapshot {
+	if sub.Has == s.snapshot {
 		if s.current++; s.current == len(s.subscribers) {
 			s.differences.Release()
 			s.announcements = nil
@@ -254,10 +257,24 @@ func (s *selection) has(sub *subscription, sent *resource.Snapshot) {
 	}
 }
 
+// announcement returns an announcement to the clients of the selection, or nil if it would be too large.
+func (s *selection) announcement(base, of *resource.State) *sequence.Announcement {
+	key := announcementKey{base, of}
+	a, found := s.announcements[key]
+	if !found {
+		if s.announcements == nil {
+			s.announcements = make(map[announcementKey]*sequence.Announcement)
+		}
+		a = sequence.NewAnnouncement(base, of)
+		s.announcements[key] = a
+	}
+	return a
+}
+
 // state returns what the selection is and has now. It is called with the cache's mutex
 // held.
 func (s *selection) state() selectionState {
-	return selectionState{TypeURL: s.typeURL, Wildcard: s.wildcard, Topics: s.topics, Snapshot: s.snapshot}
+	return selectionState{Kind: difference.Kind{TypeURL: s.typeURL, Wildcard: s.wildcard}, Topics: s.topics, Snapshot: s.snapshot}
 }
 
 // difference returns what a client that has from is to be sent.

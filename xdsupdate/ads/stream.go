@@ -15,9 +15,9 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
@@ -85,7 +85,8 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 		server: s, grpc: g, allowance: allowance, bucket: pace.NewBucket(s.limits.RequestsPerSecond, float64(s.limits.RequestBurst)),
 		sending: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
-	st.conn = &connection{cache: s.cache, delta: delta, stream: st}
+	st.conn = &connection{cache: s.cache, stream: st}
+	st.conn.Delta, st.conn.Timeout, st.conn.RemovalDelay = delta, s.cache.phaseTimeout, s.cache.removalDelay
 	st.about.Store(&Stream{Delta: delta})
 	if err := s.streams.add(st, s.limits.Streams, s.limits.Unidentified); err != nil {
 		s.refused(st, err)
@@ -126,7 +127,7 @@ func (s *stream) receiveAll() {
 	}
 	silent := time.AfterFunc(identifyWithin, func() { s.end(errSilent()) })
 	defer silent.Stop()
-	r := &received{Request: wire.NewRequest(s.conn.delta, s.server.limits.RequestBytes, s.server.limits.NodeBytes)}
+	r := &received{Request: wire.NewRequest(s.conn.Delta, s.server.limits.RequestBytes, s.server.limits.NodeBytes)}
 	for {
 		err := s.grpc.RecvMsg(r.Request)
 		silent.Stop()
@@ -238,12 +239,11 @@ func (s *stream) begin(r *received) (h handling, err error) {
 	if err != nil {
 		return h, err
 	}
-	if h.isAnswer = sub.acks.Answer(r.Nonce, r.Refused, &r.answered); h.isAnswer {
+	if h.isAnswer = sub.Acks.Answer(r.Nonce, r.Refused, &r.answered); h.isAnswer {
 		h.refused = sub.took(&r.answered, r)
-		sub.uses(&r.answered)
-		s.conn.drain(r.answered.Left, leaveWait)
+		s.conn.Answered(&sub.Type, &r.answered, time.Now())
 	}
-	if !r.Delta && len(sub.acks.Unanswered) > 0 {
+	if !r.Delta && len(sub.Acks.Unanswered) > 0 {
 		// Of a SotW client that has not seen the last response yet nothing else counts (xDS
 		// protocol, "ACK and NACK semantics summary").
 		if h.isAnswer {
@@ -258,7 +258,7 @@ func (s *stream) begin(r *received) (h handling, err error) {
 	h.sub, h.changes = sub, sub.changes(r)
 	switch {
 	case h.changes:
-		sub.open = false // what its client has is not to change meanwhile
+		sub.Open = false // what its client has is not to change meanwhile
 	case sub.isQuick():
 		s.flush(sub, nil)
 		h.done = true
@@ -277,7 +277,7 @@ func (s *stream) reply(sub *subscription) {
 // flush queues what is to be sent, of which the difference of a subscription may be
 // known ahead. It is called with the cache's mutex held.
 func (s *stream) flush(sub *subscription, a *ahead) {
-	sub.open = !sub.acks.Full()
+	sub.Open = !sub.Acks.Full()
 	s.draining = true // what is queued from here on is sent by drain
 	s.conn.cache.flushAhead(sub, a)
 	s.conn.cache.progressed()
@@ -303,7 +303,7 @@ func (s *stream) wake() {
 func (s *stream) drain() {
 	for {
 		s.conn.cache.mu.Lock()
-		if len(s.conn.queue) == 0 {
+		if len(s.conn.Queue) == 0 {
 			more := s.conn.substitutes()
 			s.draining = more
 			s.conn.cache.mu.Unlock()
@@ -312,16 +312,16 @@ func (s *stream) drain() {
 			}
 			return
 		}
-		next := s.conn.queue[0]
-		s.conn.queue[0] = response{}
-		if s.conn.queue = s.conn.queue[1:]; len(s.conn.queue) == 0 {
-			s.conn.queue = nil
+		next := s.conn.Queue[0]
+		s.conn.Queue[0] = sequence.Response{}
+		if s.conn.Queue = s.conn.Queue[1:]; len(s.conn.Queue) == 0 {
+			s.conn.Queue = nil
 		}
 		s.conn.cache.mu.Unlock()
-		if !s.takeTurn(len(next.content.Encode())) {
+		if !s.takeTurn(len(next.Content.Encode())) {
 			return
 		}
-		m := next.content.Message(next.version, next.nonce)
+		m := next.Content.Message(next.Version, next.Nonce)
 		s.responses.Inc()
 		if err := s.grpc.SendMsg(m); err != nil {
 			s.end(err)
@@ -329,15 +329,9 @@ func (s *stream) drain() {
 		}
 		s.server.observing(func(o Observer) {
 			o.Response(*s.about.Load(), ResponseEvent{
-				TypeURL: next.content.TypeURL, Version: next.version, Nonce: next.nonce,
-				Resources: next.content.Count(), Removed: len(next.content.Removed), Bytes: proto.Size(m),
+				TypeURL: next.Content.TypeURL, Version: next.Version, Nonce: next.Nonce,
+				Resources: next.Content.Count(), Removed: len(next.Content.Removed), Bytes: proto.Size(m),
 			})
 		})
 	}
-}
-
-// response is a response that waits to be sent.
-type response struct {
-	content        *difference.Content
-	version, nonce string
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // resubscribe makes a subscription what a request says. It takes the lock. What the
@@ -68,13 +69,33 @@ func (s *subscription) become(before, after *holding, n names) (made *selection,
 	if !before.is(s) {
 		return nil, false
 	}
-	s.requested, s.returning, s.legacy = after.requested, after.returning, after.legacy
-	s.resumed, s.mustAnswer = after.resumed, after.mustAnswer
-	s.conn.warming = after.warming
-	s.acks.Applied = 0 // there may be more to have
-	s.has(after.sent)
+	s.requested, s.Returning, s.legacy = after.requested, after.returning, after.legacy
+	s.Resumed, s.MustAnswer = after.resumed, after.mustAnswer
+	s.conn.Warming = after.warming
+	s.Acks.Applied = 0 // there may be more to have
+	s.Have(after.sent)
 	s.answersGone(n.come)
 	return s.conn.cache.subscribe(s, after.wildcard, n), true
+}
+
+// answersGone has a SotW client answered about assignments of clusters that it was sent and that are gone: it
+// waits for them, and for all clusters that came with them, and the protocol has no other answer.
+func (s *subscription) answersGone(come []*topic) {
+	if s.URL != envoy.LoadAssignmentType || s.conn.Delta || !s.conn.Phased() {
+		return
+	}
+	clusters := s.conn.Clusters
+	target := clusters.Snapshot()
+	if target == nil || clusters.Has == target {
+		return
+	}
+	var edits []resource.Edit
+	for _, t := range come {
+		if s.Has.Find(t.Name) == nil && clusters.Has.Find(t.Name).IsPresent() && !target.Find(t.Name).IsPresent() {
+			edits = append(edits, resource.Edit{Name: t.Name, Resource: resource.NewMarker(s.URL, t.Name, resource.Unknown)})
+		}
+	}
+	s.Have(s.Has.With(edits))
 }
 
 // names are those that a subscription is to have, sorted, and what finds its selection.
@@ -97,7 +118,7 @@ func namesAfter(before *holding, topics []*topic) names {
 // any, is held. The caller has seen to it that sent has nothing that is not subscribed.
 func (c *cache) subscribe(s *subscription, wildcard bool, n names) *selection {
 	view := s.conn.view
-	key := selectionKey{view: view, typeURL: s.typeURL, wildcard: wildcard, sum: n.sum, count: len(n.topics)}
+	key := selectionKey{view: view, typeURL: s.URL, wildcard: wildcard, sum: n.sum, count: len(n.topics)}
 	old := s.selection
 	if old != nil && old.selectionKey == key && slices.Equal(old.topics, n.topics) {
 		return nil
@@ -113,7 +134,7 @@ func (c *cache) subscribe(s *subscription, wildcard bool, n names) *selection {
 	}
 	made := &selection{selectionKey: key, topics: n.topics}
 	if wildcard {
-		c.index.Change(s.typeURL, func(t *index.Type[*selection]) { t.AddToAll(made) })
+		c.index.Change(s.URL, func(t *index.Type[*selection]) { t.AddToAll(made) })
 	}
 	c.rememberSelection(made)
 	if old != nil {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
 
@@ -53,7 +54,7 @@ func (s *stream) substitute() (ok bool) {
 
 // substitutes reports whether there is something to be made for the client.
 func (c *connection) substitutes() bool {
-	return slices.ContainsFunc(c.order, func(s *subscription) bool { return s.toMake() != nil })
+	return slices.ContainsFunc(c.Types, func(t *sequence.Type) bool { return t.Target.(*subscription).toMake() != nil })
 }
 
 // substitution returns the next one; nil: there is nothing to be made.
@@ -61,7 +62,7 @@ func (c *connection) substitution() *substitution {
 	if c.closed {
 		return nil
 	}
-	for _, s := range c.order {
+	for s := range c.all() {
 		if q := s.toMake(); q != nil {
 			return &substitution{
 				sub: s, q: q, of: s.selection.snapshot.Find(q.name), from: c.cache.resolver(c.view),
@@ -74,7 +75,7 @@ func (c *connection) substitution() *substitution {
 
 // make makes the resource. Made stays nil if that is not possible.
 func (j *substitution) make() {
-	typeURL, name := j.sub.typeURL, j.q.name
+	typeURL, name := j.sub.URL, j.q.name
 	of, without := j.from.without(typeURL, name)
 	if without == nil {
 		return
@@ -112,7 +113,7 @@ func (j *substitution) install() {
 	case j.made == nil || len(j.parts) == 0:
 		q.progressed(s, false, true)
 	case j.first:
-		q.start(s.conn.cache.recent.changed(s.acks.Accepted))
+		q.start(s.conn.cache.recent.changed(s.Acks.Accepted))
 		q.made = nil
 	case fresh && q.search != nil:
 		q.search.Become(j.parts)

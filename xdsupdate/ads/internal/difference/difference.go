@@ -44,17 +44,22 @@ func FullState(typeURL string, wildcard bool) bool {
 	return wildcard || typeURL == envoy.ClusterType || typeURL == envoy.ListenerType
 }
 
+// Kind is the type of the resources that a client is subscribed to, and whether to all of them.
+type Kind struct {
+	TypeURL  string
+	Wildcard bool
+}
+
+// FullState is that function for the kind.
+func (k Kind) FullState() bool { return FullState(k.TypeURL, k.Wildcard) }
+
 // State is what clients are subscribed to, and what there is of it, at one moment. It is
 // immutable, so that differences are found without a lock.
 type State[H comparable] struct {
-	TypeURL  string
-	Wildcard bool
+	Kind
 	Topics   []*index.Topic[H]
 	Snapshot *resource.Snapshot
 }
-
-// FullState is that function for what clients are subscribed to.
-func (s State[H]) FullState() bool { return FullState(s.TypeURL, s.Wildcard) }
 
 // Difference returns what a client that has from is to be sent. It decides what becomes of each
 // name:
@@ -225,6 +230,6 @@ func emptyAssignment(name string) *resource.State {
 }
 
 // NewContent returns the content of a response with some resources.
-func (s State[H]) NewContent(resources []*resource.State, d Traits) *Content {
-	return &Content{TypeURL: s.TypeURL, delta: d.Delta, Listed: resources, Full: !d.Delta && s.FullState()}
+func (k Kind) NewContent(resources []*resource.State, d Traits) *Content {
+	return &Content{TypeURL: k.TypeURL, delta: d.Delta, Listed: resources, Full: !d.Delta && k.FullState()}
 }

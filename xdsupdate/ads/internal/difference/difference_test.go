@@ -88,7 +88,7 @@ func TestWhatIsSent(t *testing.T) {
 		if tt.there != nil {
 			to = snapshot(tt.there)
 		}
-		d := State[int]{TypeURL: tt.typeURL, Wildcard: tt.wildcard, Snapshot: to}.Difference(from, tt.traits)
+		d := State[int]{Kind: Kind{tt.typeURL, tt.wildcard}, Snapshot: to}.Difference(from, tt.traits)
 		update, remove := "", ""
 		if d.Update != nil {
 			update = d.Update.Listed[0].Name

@@ -28,8 +28,8 @@ func comesAlone(typeURL string, d Traits) bool {
 
 // AtOnce returns how many resources are sent before the client has answered. Load
 // assignments are what there may be thousands of, and are hardly ever refused.
-func (s State[H]) AtOnce(d Traits) int {
-	if s.TypeURL != envoy.LoadAssignmentType && comesAlone(s.TypeURL, d) {
+func (k Kind) AtOnce(d Traits) int {
+	if k.TypeURL != envoy.LoadAssignmentType && comesAlone(k.TypeURL, d) {
 		return MostParts
 	}
 	return math.MaxInt

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sequence
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+)
+
+// Memory is the part of a client's state that a plan hands to the next one. It is a value: a plan replaces
+// its maps and slices and never changes them. The zero value is that of a new client.
+type Memory struct {
+	waits [others]wait
+	// removal are the clusters and assignments that are to go, or nil.
+	removal *removal
+	// draining are the clusters, by the hashes of their names, that listeners have sent connections to, or routes
+	// calls of a gRPC client, and do not any more, and until when they stay.
+	draining map[uint64]time.Time
+	// awaited are the route configurations that a changed listener needs before it is in use, since awaitedSince.
+	awaited      []string
+	awaitedSince time.Time
+	// switching means that changed listeners were sent. switched is when the client last ACKed such.
+	switching bool
+	switched  time.Time
+	// tightened are the route configurations whose listeners were sent with stricter filters, until the client
+	// uses these listeners.
+	tightened []string
+	// returned is when a client was seen that has come back and says what it has.
+	returned time.Time
+	// announced are the announcements that a gRPC client has, by the names of its route configurations.
+	announced map[string]announcedState
+}
+
+// wait is the memory of one type.
+type wait struct {
+	// since is when something began to wait; zero if nothing waits.
+	since time.Time
+	// held is a state that listeners or routes wait for, or nil.
+	held *held
+	// from and to are two snapshots whose difference is not sent before time has passed, or while the client
+	// rejects a listener: nobody waits for it.
+	from, to *resource.Snapshot
+}
+
+// held is a state that waits: a client gets there even if there is always a newer one that has to wait, too.
+type held struct {
+	target *resource.Snapshot
+	epoch  uint64
+	// needs are the clusters that it waits for.
+	needs []string
+}
+
+// of returns the memory of a type, or nil.
+func (m *Memory) of(t *Type) *wait {
+	if t.slot == others {
+		return nil
+	}
+	return &m.waits[t.slot]
+}
+
+// linger notes that nobody waits for the rest of a type.
+func (m *Memory) linger(t *Type) { m.of(t).from, m.of(t).to = t.Has, t.Snapshot() }
+
+func (m *Memory) complete(t *Type) bool {
+	if t.Scope() == Nothing {
+		return true
+	}
+	if t.Snapshot() == nil || t.MustAnswer && t.Open || len(t.Apart) > 0 || t.Searching() {
+		return false
+	}
+	d := t.Difference()
+	if d == nil || d.Update == nil && d.Removal == nil {
+		return true
+	}
+	w := m.of(t)
+	return w != nil && w.to != nil && w.from == t.Has && w.to == t.Snapshot()
+}
+
+func (m *Memory) applied(t *Type) bool { return len(t.Acks.Unanswered) == 0 && m.complete(t) }
+
+// drain has clusters stay for some time that are not to be used any more.
+func (m *Memory) drain(clusters []uint64, now time.Time, delay time.Duration) {
+	if len(clusters) == 0 {
+		return
+	}
+	next := make(map[uint64]time.Time, len(clusters))
+	maps.Copy(next, m.draining)
+	maps.DeleteFunc(next, func(_ uint64, until time.Time) bool { return !until.After(now) })
+	for _, hash := range clusters {
+		next[hash] = now.Add(delay)
+	}
+	m.draining = next
+}
+
+// note notes that the client is sent a response.
+func (c *Client) note(t *Type, content *difference.Content, now Moment) {
+	switch m := &c.Memory; {
+	case !c.Phased():
+	case t == c.Clusters && m.removal != nil:
+		m.removal = m.removal.with(content.Listed)
+	case t == c.Listeners && t.Has.List.Len() > 0:
+		m.noteListeners(c, content, now.Time)
+	}
+}
+
+// noteListeners notes that the client is sent listeners, after others.
+func (m *Memory) noteListeners(c *Client, content *difference.Content, now time.Time) {
+	from := c.Listeners.Has
+	var left []uint64
+	tightened, awaited := slices.Clone(m.tightened), slices.Clone(m.awaited)
+	for _, r := range content.Listed {
+		before := from.Find(r.Name)
+		tightened = append(tightened, before.References().Tightened(r.References())...)
+		m.switching = m.switching || before != nil || len(tightened) > 0
+		for _, name := range r.References().Routes {
+			if c.Routes == nil || c.Routes.Has.Find(name) == nil {
+				awaited, m.awaitedSince = append(awaited, name), now
+			}
+		}
+		left = before.References().Clusters.Without(left, r.References().Clusters)
+	}
+	for _, name := range content.Removed {
+		left = from.Find(name).References().Clusters.Without(left, nil)
+	}
+	if c.RemovalDelay > 0 {
+		m.drain(left, now, c.RemovalDelay)
+	}
+	m.tightened, m.awaited = tightened, needed(awaited, content.After)
+}
+
+// needed returns the route configurations that a listener still references: a client that is sent listeners
+// faster than their routes never subscribes to those in between.
+func needed(awaited []string, listeners *resource.Snapshot) []string {
+	if len(awaited) == 0 {
+		return nil
+	}
+	named := make(map[string]bool)
+	for r := range listeners.List.All() {
+		for _, name := range r.References().Routes {
+			named[name] = true
+		}
+	}
+	return slices.DeleteFunc(awaited, func(name string) bool { return !named[name] })
+}

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package sequence
+
+import (
+	"slices"
+	"time"
+
+	"github.com/cespare/xxhash/v2"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
+)
+
+// removalRule keeps clusters or assignments that are gone at a phased client: all of them, or each for which
+// it holds.
+type removalRule struct {
+	name string
+	of   slot
+	all  func(p *planner) bool
+	each func(p *planner, name string) bool
+}
+
+// removalRules are all of them.
+//
+//nolint:gochecknoglobals // never changed
+var removalRules = [...]removalRule{
+	{name: "clusters stay while a client that has come back may subscribe to listeners and routes", of: clusters, all: (*planner).mayAsk},
+	{name: "clusters stay until listeners and routes do without them", of: clusters, all: (*planner).isEarly},
+	{name: "clusters that go later belong to a later removal", of: clusters, each: (*planner).goesLater},
+	{name: "clusters stay while connections drain", of: clusters, each: (*planner).drains},
+	{name: "assignments go after their clusters", of: assignments, each: (*planner).isInUse},
+}
+
+// keepsAll reports whether a rule holds for all clusters or assignments that are gone.
+func (p *planner) keepsAll(of slot) bool {
+	return slices.ContainsFunc(removalRules[:], func(r removalRule) bool { return r.of == of && r.all != nil && r.all(p) })
+}
+
+// keeps reports whether a rule holds for a name that is gone.
+func (p *planner) keeps(of slot, name string) bool {
+	return slices.ContainsFunc(removalRules[:], func(r removalRule) bool { return r.of == of && r.each != nil && r.each(p, name) })
+}
+
+// removal is the clusters that go when no listener and no route references them any more. It is immutable.
+type removal struct {
+	// target are the clusters that stay: those that go later are not of this removal. seen is the last snapshot of
+	// which target has all clusters.
+	target, seen *resource.Snapshot
+	// epoch is the push that listeners and routes have to be of.
+	epoch uint64
+	since time.Time
+	// passed means that something new was sent in its place.
+	passed bool
+}
+
+func (p *planner) newRemoval() *removal {
+	target := p.Clusters.Snapshot()
+	return &removal{target: target, seen: target, epoch: p.now.Epoch, since: p.now.Time}
+}
+
+// with returns the removal without clusters that are sent.
+func (r *removal) with(sent []*resource.State) *removal {
+	next := *r
+	next.target = r.target.WithAll(sent)
+	return &next
+}
+
+// keep returns the removal without clusters that have come back: one that goes again is of a later
+// removal, because newer listeners and routes may reference it. A cluster that the client was not sent is left out (see
+// Client.note), or every name that ever was would be kept for a client that never answers.
+func (r *removal) keep(t *Type) *removal {
+	now := t.Snapshot()
+	if r.seen == now {
+		return r
+	}
+	var back []resource.Edit
+	resource.Compare(r.target, now, func(old, now *resource.State) {
+		if old == nil && now.IsPresent() && t.Has.Find(now.Name).IsPresent() {
+			back = append(back, resource.Edit{Name: now.Name, Resource: now})
+		}
+	})
+	next := *r
+	next.seen, next.target = now, r.target.With(back)
+	return &next
+}
+
+// removeFirst sends removals before what is new, if that was the other way round the last time: clusters that come
+// all the time do not keep those that go.
+func (p *planner) removeFirst() (s Step) {
+	if p.m.removal == nil || !p.Clusters.Open {
+		return s
+	}
+	if p.m.removal.passed {
+		s = p.removeClusters()
+	}
+	if d := p.Clusters.Difference(); s.To == nil && p.m.removal != nil && d != nil && d.Update != nil {
+		next := *p.m.removal
+		next.passed, p.m.removal = true, &next
+	}
+	return s
+}
+
+// removeClusters begins the removal of clusters that are gone, and sends it when it is due.
+func (p *planner) removeClusters() (s Step) {
+	t, m := p.Clusters, &p.m
+	p.noteReturn()
+	d := t.Difference()
+	if d == nil || d.Removal == nil {
+		m.removal = nil
+		return s
+	}
+	if m.removal == nil {
+		m.removal = p.newRemoval()
+	}
+	m.removal = m.removal.keep(t)
+	for t.Open && !p.keepsAll(clusters) {
+		due := slices.DeleteFunc(slices.Clone(d.Removal.Removed), func(name string) bool { return p.keeps(clusters, name) })
+		switch {
+		case d.Update == nil && (t.Returning || len(due) == len(d.Removal.Removed)):
+			s = Step{To: t, Content: d.Removal, After: d.Removal.After, Last: true, Ends: true}
+		case len(due) > 0:
+			s = Step{To: t, Content: p.content(t, nil, t.Has.Without(due))}
+			s.Content.Removed, s.After = due, s.Content.After
+		case slices.ContainsFunc(d.Removal.Removed, p.goesLater):
+			m.removal = p.newRemoval() // all of it has come back, or has gone later
+			continue
+		default:
+			m.linger(t)
+		}
+		m.removal = nil
+		break
+	}
+	return s
+}
+
+// goesLater reports whether a cluster is not of the removal: it has gone since.
+func (p *planner) goesLater(name string) bool { return p.m.removal.target.Find(name) != nil }
+
+// isEarly reports whether listeners and routes may lead to the clusters of a removal, and have time left.
+func (p *planner) isEarly() bool {
+	until := p.due()
+	if p.isPast(until) || p.settled() {
+		return false
+	}
+	p.lookAt(until)
+	return true
+}
+
+// due returns until when a removal waits for the answers to listeners and routes, which may have waited for clusters
+// before they were sent.
+func (p *planner) due() time.Time {
+	sent := p.m.removal.since
+	last := sent.Add(p.Timeout) // they are sent by then; there may always be more
+	for _, t := range p.Types {
+		if reference.HasClusters(t.URL) && len(t.Acks.Unanswered) > 0 && t.Acks.Unanswered[0].SentAt.After(sent) {
+			sent = t.Acks.Unanswered[0].SentAt
+		}
+	}
+	if sent.After(last) {
+		sent = last
+	}
+	return sent.Add(p.Timeout)
+}
+
+// settled reports whether listeners and routes are of the push of a removal, or a later one.
+func (p *planner) settled() bool {
+	return !slices.ContainsFunc(p.Types, func(t *Type) bool {
+		return reference.HasClusters(t.URL) && t.Acks.Applied < p.m.removal.epoch && !p.m.applied(t)
+	})
+}
+
+// mayAsk reports whether a client that has come back may still subscribe to listeners and routes: Envoy does so at
+// once after clusters.
+func (p *planner) mayAsk() bool {
+	if !p.Clusters.Resumed {
+		return false
+	}
+	until := p.m.returned.Add(askWait)
+	if p.isPast(until) || p.Listeners.selects() && p.Routes.selects() {
+		return false
+	}
+	p.lookAt(until)
+	return true
+}
+
+// noteReturn notes when a client was seen that has come back.
+func (p *planner) noteReturn() {
+	if p.Clusters.Resumed && p.m.returned.IsZero() {
+		p.m.returned = p.now.Time
+	}
+}
+
+func (t *Type) selects() bool { return t != nil && t.Scope() != Nothing }
+
+// drains reports whether connections may still use a cluster.
+func (p *planner) drains(name string) bool {
+	if len(p.m.draining) == 0 {
+		return false
+	}
+	until, found := p.m.draining[xxhash.Sum64String(name)]
+	if !found || p.isPast(until) {
+		return false
+	}
+	p.lookAt(until)
+	return true
+}
+
+// removeAssignments sends the removal of assignments, with their clusters.
+func (p *planner) removeAssignments() Step {
+	t := p.Assignments
+	d := t.Difference()
+	if !t.Open || d == nil || d.Update != nil || d.Removal == nil {
+		return Step{}
+	}
+	part := p.content(t, nil, nil)
+	var edits []resource.Edit
+	for _, name := range d.Removal.Removed {
+		if !p.keeps(assignments, name) {
+			part.Removed, edits = append(part.Removed, name), append(edits, resource.Edit{Name: name})
+		}
+	}
+	for _, r := range d.Removal.Listed {
+		if !p.keeps(assignments, r.Name) {
+			part.Listed, edits = append(part.Listed, r), append(edits, resource.Edit{Name: r.Name, Resource: t.Snapshot().Find(r.Name)})
+		}
+	}
+	switch {
+	case t.Returning || len(edits) == len(d.Removal.Removed)+len(d.Removal.Listed):
+		return Step{To: t, Content: d.Removal, After: d.Removal.After, Last: true, Ends: true}
+	case len(edits) > 0:
+		part.After = t.Has.With(edits)
+		return Step{To: t, Content: part, After: part.After}
+	case !p.changesClusters():
+		p.m.linger(t)
+	}
+	return Step{}
+}
+
+// isInUse reports whether the client may use the assignment of a cluster.
+func (p *planner) isInUse(name string) bool {
+	return p.Assignments.Has.Find(name).IsPresent() && p.Clusters.Has.Find(name).IsPresent() &&
+		(p.changesClusters() || !p.Clusters.Snapshot().Find(name).IsPresent())
+}
+
+// changesClusters reports whether the answer to clusters is awaited.
+func (p *planner) changesClusters() bool {
+	return slices.ContainsFunc(p.Clusters.Acks.Unanswered, func(o acks.Response) bool { return !p.isOverdue(&o) })
+}
