@@ -93,8 +93,12 @@ func (f *facts) comingRoutes() (names []string) {
 	f.findTightened()
 	f.rejected = f.rejectedTightened()
 	t.changed(func(r *resource.State) {
-		waits := f.isTightened(r) || f.isRejected(r) // for listeners itself
-		if !waits && (f.leadsToComing(r) || isIn(f.loosened, r.Name) || !f.givesUpDomains(r)) {
+		switch {
+		case f.isRejected(r):
+		case isIn(f.loosened, r.Name): // even if it waits for a stricter listener that was sent before
+			names = append(names, r.Name)
+		case f.isTightened(r): // it waits for listeners itself
+		case f.leadsToComing(r) || !f.givesUpDomains(r):
 			names = append(names, r.Name)
 		}
 	})
@@ -110,12 +114,12 @@ func (f *facts) findTightened() {
 	t.changed(func(r *resource.State) {
 		before, now := t.Has.Find(r.Name).References(), r.References()
 		f.tightened = append(f.tightened, before.Tightened(now)...)
-		f.loosened = append(f.loosened, now.Tightened(before)...)
+		f.loosened = append(f.loosened, now.Tightened(before)...) // also by a new listener, for all that is known
 	})
+	f.loosened = slices.DeleteFunc(f.loosened, func(name string) bool { return slices.Contains(f.tightened, name) })
 	f.tightened = append(f.tightened, f.stillTightened()...)
 	slices.Sort(f.tightened)
 	slices.Sort(f.loosened)
-	f.loosened = slices.DeleteFunc(f.loosened, func(name string) bool { return isIn(f.tightened, name) })
 }
 
 // stillTightened returns the route configurations whose stricter listeners were sent, and forgets them when the

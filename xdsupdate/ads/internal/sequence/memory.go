@@ -52,6 +52,8 @@ type held struct {
 	epoch  uint64
 	// needs are the clusters that it waits for.
 	needs []string
+	// listeners are those of the same push, if it is a state of routes; nil if the client has none.
+	listeners *resource.Snapshot
 }
 
 // of returns the memory of a type, or nil.

@@ -286,6 +286,9 @@ func (f *facts) addHeld(list []*resource.State, needs []string, waits bool) (out
 	}
 	if w.held == nil && waits && !f.unknown && len(needs) > 0 {
 		w.held = &held{target: f.of.Snapshot(), epoch: f.now.Epoch, needs: needs}
+		if f.of == f.Routes && f.Listeners != nil {
+			w.held.listeners = f.Listeners.Snapshot()
+		}
 	}
 	return list, epoch
 }
@@ -323,7 +326,7 @@ func (f *facts) release(h *held, list []*resource.State) (out []*resource.State,
 		case !now.IsPresent():
 			complete = complete && old == nil
 		case newer[now.Name] || old != nil && now.Same(old):
-		case target.Find(now.Name) == nil || f.rule(now) != nil: // since it was held
+		case target.Find(now.Name) == nil || f.rule(now) != nil || f.isExposed(h, now): // since it was held
 			complete = false
 		default:
 			list = append(list, now)
@@ -333,4 +336,18 @@ func (f *facts) release(h *held, list []*resource.State) (out []*resource.State,
 		epoch = h.epoch
 	}
 	return list, epoch
+}
+
+// isExposed reports whether the client has listeners that are less strict than those that routes were held with.
+func (f *facts) isExposed(h *held, routes *resource.State) bool {
+	if h.listeners == nil {
+		return false
+	}
+	for l := range h.listeners.List.All() {
+		has := f.Listeners.Has.Find(l.Name)
+		if slices.Contains(l.References().Routes, routes.Name) && slices.Contains(has.References().Tightened(l.References()), routes.Name) {
+			return true
+		}
+	}
+	return false
 }

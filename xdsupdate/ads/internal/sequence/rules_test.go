@@ -186,3 +186,24 @@ func (s *scene) lifts(e example) bool {
 	}
 	return slices.Contains(sent, e.kept)
 }
+
+// TestHeldRoutes: routes that wait for a cluster come when the client can use it though newer routes wait for another
+// one, unless they were to come behind a stricter listener than the client has.
+func TestHeldRoutes(t *testing.T) {
+	for want, denied := range map[bool]int{true: 1, false: 2} {
+		s := newScene(true, false)
+		s.want(begin()...)
+		s.settle()
+		s.Listeners.Open = false // the client has not answered others
+		held := route("r", "x b", "y b")
+		s.want(cluster("b", 1), assignment("b", 1), held, listener("l", denied, "r"))
+		s.plan()
+		s.want(cluster("c", 1), assignment("c", 1), route("r", "x c", "y c"), listener("l", 1, "r"))
+		s.plan()
+		s.answer(s.Clusters, s.Assignments)
+		s.plan()
+		if got := s.Routes.Has.Find("r") == held; got != want {
+			t.Errorf("behind a listener of strictness %d they come: %t", denied, got)
+		}
+	}
+}
