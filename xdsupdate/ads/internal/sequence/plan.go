@@ -52,9 +52,22 @@ type planner struct {
 // Plan returns the next response to a client: first what is new or changed, clusters before the listeners and
 // routes that may lead to them; then what is gone, in the opposite order. It changes nothing.
 func Plan(c *Client, now Moment) Result {
+	if c.isUpToDate() {
+		return Result{Memory: c.Memory}
+	}
 	p := &planner{Client: c, m: c.Memory, now: now}
 	step := p.step()
 	return Result{step, p.look, p.m}
+}
+
+// isUpToDate reports whether there is nothing to plan, as for most clients after most changes.
+func (c *Client) isUpToDate() bool {
+	if c.Memory.removal != nil || c.Clusters != nil && c.Clusters.Resumed && c.Memory.returned.IsZero() {
+		return false
+	}
+	return !slices.ContainsFunc(c.Types, func(t *Type) bool {
+		return t.MustAnswer || len(t.Apart) > 0 || t.Difference() != nil
+	})
 }
 
 func (p *planner) step() Step {
