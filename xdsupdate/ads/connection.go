@@ -69,6 +69,9 @@ func (c *connection) all() iter.Seq[*subscription] {
 // subscriptions of a closed connection have no selection.
 func (c *connection) flush() {
 	now := sequence.Moment{Time: time.Now(), Epoch: c.cache.epoch}
+	for s := range c.all() {
+		s.retry(now.Time)
+	}
 	for {
 		plan := sequence.Plan(&c.Client, now)
 		c.Memory = plan.Memory

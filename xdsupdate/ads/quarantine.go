@@ -82,6 +82,8 @@ type quarantine struct {
 		hash     uint64
 		accepted bool
 	}
+	// restless are the objects that have changed while they were left out, or during a search; nil if there are none.
+	restless map[configstore.ConfigKey]*restless
 	// hopeless: nothing can be left out that helps.
 	hopeless bool
 	refusal  Refusal // the last one
@@ -292,8 +294,8 @@ func (s *subscription) toMake() *quarantine {
 	}
 	_ = s.Snapshot() // without those that have ended
 	for name, q := range s.quarantines.byName {
-		if !q.hopeless && (q.made == nil || !q.of.Same(s.selection.snapshot.Find(name))) {
-			return q
+		if !q.hopeless && (q.made == nil || !q.of.Same(s.selection.snapshot.Find(name)) && !s.Acks.Awaits(name)) {
+			return q // after the answer to the last state, or a search would never end
 		}
 	}
 	return nil

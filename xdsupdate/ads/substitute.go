@@ -5,6 +5,7 @@ package ads
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -106,7 +107,9 @@ func (j *substitution) install() {
 	}
 	s.quarantines.version++
 	fresh := q.of == nil || !q.of.Same(j.of)
-	q.of, q.parts = j.of, j.parts
+	q.of = j.of
+	due := q.become(j.parts, time.Now())
+	s.conn.wakeAt(due)
 	still := trial.SetOf(q.parts)
 	maps.DeleteFunc(q.left, func(c Contribution, _ *Refusal) bool { return !still.Has(c) })
 	switch {
@@ -117,6 +120,8 @@ func (j *substitution) install() {
 		q.made = nil
 	case fresh && q.search != nil:
 		q.search.Become(j.parts)
+		q.made = nil
+	case !due.IsZero(): // it was made with what is to wait
 		q.made = nil
 	default:
 		q.made = j.made

@@ -151,6 +151,17 @@ func (s *Search[T]) Become(parts []T) {
 	}
 }
 
+// Rename has a part take the place of another one.
+func (s *Search[T]) Rename(before, part T) {
+	for _, list := range [][]T{s.Good, s.Bad, s.suspects, s.later} {
+		for i := range list {
+			if list[i] == before {
+				list[i] = part
+			}
+		}
+	}
+}
+
 // Set is a set of parts.
 type Set[T comparable] map[T]struct{}
 

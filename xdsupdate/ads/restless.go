@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package ads
+
+import (
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// An object that a client rejects is tried again when it changes. An object that changes all the time would so keep
+// the changes of others from the client: each of its states is rejected together with them, and a search among states
+// that are gone never ends. So after a few changes its new states take the place of the old ones without a trial, and
+// the last of them is tried after a pause.
+
+// restless counts the changes of an object that a client rejects, or may reject.
+type restless struct {
+	times int
+	last  time.Time
+	// due is when its state is tried; zero if it has been.
+	due time.Time
+}
+
+const (
+	// triedAtOnce is how many changes are tried at once, if no more than calm is between two of them.
+	triedAtOnce = 4
+	calm        = 10 * time.Second
+	// The pauses after further changes grow from firstPause to lastPause.
+	firstPause, lastPause = 50 * time.Millisecond, 8 * time.Second
+)
+
+// become notes the contributions to a new state of the resource. It returns when one of them is to be tried, or zero.
+func (q *quarantine) become(parts []Contribution, now time.Time) (due time.Time) {
+	old, next := byObject(q.parts), byObject(parts)
+	for object, c := range next {
+		before, known := old[object]
+		if _, left := q.left[before]; !known || before == c || !left && q.search == nil {
+			continue
+		}
+		if r := q.changed(object, now); r.times > triedAtOnce {
+			r.due = now.Add(min(firstPause<<min(r.times-triedAtOnce-1, 16), lastPause))
+			q.rename(before, c)
+			due = r.due
+		}
+	}
+	q.parts = parts
+	return due
+}
+
+// byObject returns the contributions of the objects that make one each.
+func byObject(parts []Contribution) map[configstore.ConfigKey]Contribution {
+	out, several := make(map[configstore.ConfigKey]Contribution, len(parts)), []configstore.ConfigKey(nil)
+	for _, c := range parts {
+		if _, known := out[c.Object]; known {
+			several = append(several, c.Object)
+		}
+		out[c.Object] = c
+	}
+	for _, object := range several {
+		delete(out, object)
+	}
+	return out
+}
+
+// changed counts a change of an object.
+func (q *quarantine) changed(object configstore.ConfigKey, now time.Time) *restless {
+	r := q.restless[object]
+	if r == nil || now.Sub(r.last) > calm {
+		r = &restless{}
+	}
+	if q.restless == nil {
+		q.restless = make(map[configstore.ConfigKey]*restless)
+	}
+	r.times, r.last = r.times+1, now
+	q.restless[object] = r
+	return r
+}
+
+// rename has a contribution take the place of another one of its object.
+func (q *quarantine) rename(before, c Contribution) {
+	if r, left := q.left[before]; left {
+		delete(q.left, before)
+		q.left[c] = r
+	}
+	for i := range q.good {
+		if q.good[i] == before {
+			q.good[i] = c
+		}
+	}
+	if q.search != nil {
+		q.search.Rename(before, c)
+	}
+}
+
+// retry has the states tried that are due, and returns when the next one is due; zero if there is none.
+func (q *quarantine) retry(now time.Time) (next time.Time, tries bool) {
+	for object, r := range q.restless {
+		switch {
+		case r.due.IsZero() || q.search != nil: // after the search
+		case r.due.After(now):
+			if next.IsZero() || r.due.Before(next) {
+				next = r.due
+			}
+		default:
+			r.due = time.Time{}
+			for c := range q.left {
+				if c.Object == object {
+					delete(q.left, c)
+					q.made, tries = nil, true
+				}
+			}
+		}
+	}
+	return next, tries
+}
+
+// retry has contributions tried that have waited.
+func (s *subscription) retry(now time.Time) {
+	if s.quarantines == nil {
+		return
+	}
+	for _, q := range s.quarantines.byName {
+		next, tries := q.retry(now)
+		if tries {
+			s.quarantines.version++
+		}
+		s.conn.wakeAt(next)
+	}
+}
