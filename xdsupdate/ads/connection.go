@@ -64,8 +64,8 @@ func (c *connection) all() iter.Seq[*subscription] {
 	}
 }
 
-// flush carries out plans until there is nothing to send. Nothing is sent to a client before the first state is
-// published and the generators have been called for its view: until then its selections are not prepared. The
+// flush carries out plans until no step is left. A client gets its first response when the first state is
+// published and the generators have been called for its view; until then its selections are not prepared. The
 // subscriptions of a closed connection have no selection.
 func (c *connection) flush() {
 	now := sequence.Moment{Time: time.Now(), Epoch: c.cache.epoch}
@@ -115,8 +115,7 @@ func (s *subscription) isWaitedFor() bool {
 	return s.URL == envoy.ClusterType || reference.HasClusters(s.URL) || s.URL == envoy.LoadAssignmentType && !s.conn.Phased()
 }
 
-// late returns a function that reports the responses whose answers are overdue, or nil if there are none that
-// were not reported.
+// late returns a function that reports overdue responses, or nil if all were reported.
 func (c *connection) late() (report func()) {
 	var types []string
 	now := time.Now()

@@ -102,6 +102,7 @@
 //	internal/wire       | the bytes of requests and responses
 //	internal/acks       | what clients have said to responses, and have not
 //	internal/reference  | the names in resources, by which the phases go
+//	internal/sequence   | the order in which a client is sent resources: a pure plan, with a table of rules
 //	internal/trial      | the search for what a client refuses
 //	internal/failure    | calls of what is the program's, and what has failed until it is reported
 //	internal/pace       | turns and allowances of clients
@@ -109,7 +110,7 @@
 // # Invariants
 //
 //   - Code that encodes, sends, or calls the host holds no lock.
-//   - A snapshot is never modified. subscription.sent is what the client has if it
+//   - A snapshot is never modified. subscription.Has is what the client has if it
 //     accepts everything that was sent, and of a refused resource what it was sent:
 //     that is how a refusal is not repeated without need.
 //   - A subscription that is up to date has the very snapshot of its selection:
@@ -217,7 +218,7 @@
 // no other meanwhile, else by halving, with about log₂ n trials for the
 // first of n and as many for each further one. That client, and no other, is sent the
 // resource without them. It follows all changes of the others, and gets an object back
-// when that has changed. TypeStatus.Refusals has what is left out, the Observer and the log
+// when that has changed; of one that changes all the time, after a pause. TypeStatus.Refusals has what is left out, the Observer and the log
 // are told by a QuarantineError, and WaitApplied fails with it. All this costs nothing
 // while nobody refuses anything, and then it is work of the client that refuses.
 //

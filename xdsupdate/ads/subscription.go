@@ -10,10 +10,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 )
 
-// subscription is one type of one stream: its state, its selection, and what the client rejects. The cache's mutex
+// subscription is one type of one stream: its state, its selection, and the rejected resources. The cache's mutex
 // guards all of it.
 //
-// Responses are not stored: each is the difference between what the client has and the snapshot of the selection.
+// Responses are not stored: each is the difference between the client's snapshot and that of the selection.
 // So a slow client costs nothing, however often things change meanwhile.
 type subscription struct {
 	sequence.Type
@@ -27,7 +27,7 @@ type subscription struct {
 	ahead *ahead
 
 	refusals *refusals // nil if there are none
-	// quarantines are the resources of which the client is sent another state than all others; nil if there are none.
+	// quarantines are the resources that the client gets in a state of its own; nil if there are none.
 	quarantines *quarantines
 }
 

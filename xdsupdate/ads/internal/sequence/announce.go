@@ -19,8 +19,8 @@ import (
 // is sent the routes.
 //
 // Nor is it made to give up a cluster that is gone: it keeps the cluster without endpoints, so that calls
-// fail at once. That must not be before the client uses the routes that lead elsewhere, which it may hold back for other
-// clusters (grpc-go, grpc-js). So clusters that routes are about to leave stay as they are, with their
+// fail at once. That must not be before the client uses the routes that lead elsewhere, which it may hold back for
+// other clusters (grpc-go, grpc-js). So clusters that routes are about to leave stay as they are, with their
 // assignments, until the client has given them up: it does so with the last call there.
 
 const (
@@ -135,8 +135,7 @@ func (t *Type) named(name string, asks bool) (r *resource.State, coming bool) {
 	return r, t.Acks.Awaits(name) || t.Offers(name) && !r.IsPresent()
 }
 
-// reportLate plans again when responses are overdue that the client has not answered, though nothing waits for them
-// any more.
+// reportLate plans again when unanswered responses become overdue, although resources do not wait for them any more.
 func (p *planner) reportLate() {
 	for _, t := range p.Types {
 		if len(t.Acks.Unanswered) > 0 && !t.Acks.Unanswered[0].Overdue {
@@ -160,7 +159,7 @@ func (f *facts) left() reference.Hashes {
 	return out
 }
 
-// mayBeLeft returns left, with those that other routes lead to.
+// mayBeLeft returns left, including clusters that other routes lead to.
 func (f *facts) mayBeLeft() (out []uint64) {
 	for hash, until := range f.m.draining {
 		if !f.isPast(until) {

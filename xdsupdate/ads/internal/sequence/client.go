@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sequence decides in which order a client is sent resources. Plan is a pure function of a
-// Client (what it has, was sent, has answered and is to have) and of a moment: it returns one step, and
-// when to look again. The caller carries the step out, notes it with Client.Sent, and plans again until there
-// is nothing to send.
+// Package sequence decides the order of responses to a client. Plan is a pure function of a moment and of a
+// Client: its resources, responses and answers, and its targets. It returns one step, and when to look again. The caller
+// carries the step out, notes it with Client.Sent, and plans again until no step is left.
 //
 //	for {
 //		plan := sequence.Plan(client, now)
@@ -15,7 +14,7 @@
 //	}
 //
 // The rules are the table in rules.go: which new or changed resource has to wait, for what, and which
-// removal. Nothing waits longer than Client.Timeout. Locks, timers and encoding are the caller's.
+// removal. Client.Timeout bounds each wait. Locks, timers and encoding are the caller's.
 package sequence
 
 import (
@@ -42,10 +41,10 @@ type Moment struct {
 type Client struct {
 	// Delta and GRPC are the protocol and the kind of the client.
 	Delta, GRPC bool
-	// Timeout ends every wait; if it is not positive, nothing waits. RemovalDelay is how long clusters
-	// stay that listeners have sent connections to.
+	// Timeout ends every wait; resources never wait if it is not positive. RemovalDelay is how long clusters
+	// stay after a listener has stopped sending connections to them.
 	Timeout, RemovalDelay time.Duration
-	// Types are the subscriptions, in the order of sending. The others are those of four of the types, or nil.
+	// Types are the subscriptions, in the order of sending. Four of them have fields, which are nil before Add.
 	Types                                    []*Type
 	Clusters, Assignments, Listeners, Routes *Type
 	// Queue are the responses that the client has not read.
@@ -101,7 +100,7 @@ type Type struct {
 	Has, forgotten *resource.Snapshot
 	Acks           acks.Tracker
 	// Open means that a response may be sent. MustAnswer means that the client gets a response even if
-	// nothing is new to it. Returning is that trait of a difference; it ends with the first complete answer.
+	// it has everything. Returning is that trait of a difference; it ends with the first complete answer.
 	// Resumed means that the client has listed the resources that it has.
 	Open, MustAnswer, Returning, Resumed bool
 	// Apart are lists of resources to be sent again, each list in a response of its own.
@@ -147,8 +146,8 @@ func (c *Client) Add(t *Type) {
 	slices.SortFunc(c.Types, func(a, b *Type) int { return cmp.Or(cmp.Compare(a.slot, b.slot), strings.Compare(a.URL, b.URL)) })
 }
 
-// Phased reports whether changes come in phases: a client that subscribes to clusters by name subscribes to
-// those that its routes reference.
+// Phased reports whether changes come in phases. A client that subscribes to clusters by name chooses the clusters
+// from its routes, and is not phased.
 func (c *Client) Phased() bool { return c.Clusters != nil && c.Clusters.Scope() == Everything }
 
 // asksByName reports whether it is a gRPC client, which subscribes to the clusters that its routes reference, and
@@ -195,7 +194,7 @@ func (t *Type) Offers(name string) bool {
 	return now != nil && now.Find(name).IsPresent()
 }
 
-// updating reports whether there is something new that the client was not sent.
+// updating reports whether the client was not sent some new or changed resource.
 func (t *Type) updating() bool {
 	if t.Scope() == Nothing {
 		return false
@@ -238,10 +237,10 @@ func (c *Client) Sent(s Step, now Moment) {
 	if parts == nil {
 		parts = []difference.Part{{Content: s.Content, Sum: s.After.Sum}}
 	}
-	d, complete := (*difference.Difference)(nil), false
 	if s.Last && len(t.Apart) == 0 {
-		d = t.Difference()
-		complete = d == nil || d.Update == nil && d.Removal == nil
+		if d := t.Difference(); d == nil || d.Update == nil && d.Removal == nil {
+			s.Epoch = now.Epoch
+		}
 	}
 	for i, part := range parts {
 		c.nonce++
@@ -250,10 +249,7 @@ func (c *Client) Sent(s Step, now Moment) {
 		o.Listed, o.Full, o.IsPart, o.Fresh = part.Listed, part.Full, len(parts) > 1, part.Fresh
 		o.Before = before
 		if i == len(parts)-1 {
-			o.Left = left
-			if o.Epoch = s.Epoch; complete {
-				o.Epoch = now.Epoch
-			}
+			o.Left, o.Epoch = left, s.Epoch
 		}
 		c.Queue = append(c.Queue, Response{part.Content, o.Version, o.Nonce})
 	}

@@ -12,7 +12,7 @@ import (
 //
 // Envoy ACKs clusters when all of them can be used. A cluster whose DNS server does not answer delays the ACK for
 // more than a minute (c-ares asks four times, for 5, 10, 20 and 40 seconds), but Envoy takes further clusters
-// meanwhile: those of others are not to wait for that one.
+// meanwhile, so clusters of other tenants do not wait for that one.
 const answerWait = 500 * time.Millisecond
 
 // resolveWait is how long resources wait that reference a cluster which is to be resolved, if the ACK is late,
@@ -48,9 +48,9 @@ func (f *facts) findComing() {
 	}
 }
 
-// unusable returns the clusters of a response without an answer that the client cannot use yet. If the answer
-// to it, or to one before it, is late, the client can use those of which it has accepted the endpoints, and, after
-// resolveWait, those that are to be resolved.
+// unusable returns the clusters of an unanswered response that the client cannot use yet. If the answer to it, or to
+// an earlier one, is late, then clusters with accepted endpoints are usable, and clusters that Envoy resolves are after
+// resolveWait.
 func (f *facts) unusable(i int) reference.ClusterNames {
 	o := &f.Clusters.Acks.Unanswered[i]
 	if late := o.SentAt.Add(answerWait); i == 0 && !f.isPast(late) {

@@ -9,10 +9,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// Filters of listeners say who may call, and route configurations what may be called. If both change at once and
+// Filters of listeners restrict the callers, and route configurations the destinations. If both change at once and
 // listeners become stricter, the routes come when the client uses the listeners: new routes are never served without
-// their protection. If listeners only become less strict, routes come first, also those that give up domains:
-// what loses its protection is gone by then. A client that rejects stricter listeners keeps the routes that it has.
+// their protection. If listeners only become less strict, routes come first, even if they give up domains, because
+// routes that lose their protection have to be gone by then. A client that rejects stricter listeners keeps its routes.
 
 // switchTime is how long route configurations keep domains that changed listeners take elsewhere: an Envoy 1.40 ACKs
 // listeners before its threads have them. A thread that is late has the former listener accept a connection, and takes
@@ -74,7 +74,7 @@ func (f *facts) awaitsRoutes() bool {
 	return len(m.awaited) > 0
 }
 
-// comingRoutes returns the names of route configurations, sorted, of which the client is to have another state before
+// comingRoutes returns the names of route configurations, sorted, that the client has to have in a newer state before
 // listeners send requests there.
 func (f *facts) comingRoutes() (names []string) {
 	t := f.Routes
@@ -135,8 +135,8 @@ func (f *facts) stillTightened() []string {
 	return f.m.tightened
 }
 
-// rejectedTightened returns the route configurations, sorted, of which the client rejects listeners that are stricter
-// than those that it goes on with.
+// rejectedTightened returns the route configurations, sorted, whose stricter listeners the client rejects, so that it
+// goes on with less strict ones.
 func (p *planner) rejectedTightened() (names []string) {
 	t := p.Listeners
 	if p.Timeout <= 0 || t == nil || t.Snapshot() == nil {

@@ -29,7 +29,7 @@ type Memory struct {
 	// tightened are the route configurations whose listeners were sent with stricter filters, until the client
 	// uses these listeners.
 	tightened []string
-	// returned is when a client was seen that has come back and says what it has.
+	// returned is when the first plan was made for a client that has come back and lists its resources.
 	returned time.Time
 	// announced are the announcements that a gRPC client has, by the names of its route configurations.
 	announced map[string]announcedState
@@ -37,12 +37,12 @@ type Memory struct {
 
 // wait is the memory of one type.
 type wait struct {
-	// since is when something began to wait; zero if nothing waits.
+	// since is when the first resource began to wait; zero without one.
 	since time.Time
 	// held is a state that listeners or routes wait for, or nil.
 	held *held
 	// from and to are two snapshots whose difference is not sent before time has passed, or while the client
-	// rejects a listener: nobody waits for it.
+	// rejects a listener. Callers of WaitApplied do not wait for it.
 	from, to *resource.Snapshot
 }
 
@@ -52,7 +52,7 @@ type held struct {
 	epoch  uint64
 	// needs are the clusters that it waits for.
 	needs []string
-	// listeners are those of the same push, if it is a state of routes; nil if the client has none.
+	// listeners are the listeners of the same push, for a state of routes; nil if the client has no subscription.
 	listeners *resource.Snapshot
 }
 
@@ -64,7 +64,7 @@ func (m *Memory) of(t *Type) *wait {
 	return &m.waits[t.slot]
 }
 
-// linger notes that nobody waits for the rest of a type.
+// linger notes that callers of WaitApplied do not wait for the rest of a type.
 func (m *Memory) linger(t *Type) { m.of(t).from, m.of(t).to = t.Has, t.Snapshot() }
 
 func (m *Memory) complete(t *Type) bool {

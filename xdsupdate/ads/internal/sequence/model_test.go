@@ -18,7 +18,7 @@ import (
 
 // TestModel follows clients through random histories, in which everything changes, and clients answer when they like.
 // No time passes that would end a phase. At no moment a client is sent a listener or routes that lead to a cluster
-// which it cannot use; no cluster goes to which something leads that the client has; routes never come before the stricter
+// which it cannot use; no cluster goes to which something leads that the client has; routes never come before stricter
 // listeners in front of them, nor after listeners that are less strict; routes never give up domains before
 // the listeners that take them over; and in the end the client has everything.
 func TestModel(t *testing.T) {
@@ -255,8 +255,6 @@ func levelOf(r *resource.State) int {
 }
 
 // strictness is that of listeners, by their hashes.
-//
-//nolint:gochecknoglobals // never changed
 var strictness = func() (out [modelListeners]map[uint64]int) {
 	for i := range out {
 		out[i] = make(map[uint64]int)

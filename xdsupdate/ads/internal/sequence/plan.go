@@ -33,7 +33,7 @@ type Step struct {
 	// Last means that no other response to the same difference follows, and Ends that the client is not
 	// returning any more.
 	Last, Ends bool
-	// Epoch is the push of which the client then has everything, or 0.
+	// Epoch is the push that the client has applied completely with this step, or 0.
 	Epoch uint64
 	// Warm are clusters whose load assignments the client is sent again.
 	Warm []*resource.State
@@ -49,8 +49,8 @@ type planner struct {
 	look time.Time
 }
 
-// Plan returns the next response to a client: first what is new or changed, clusters before the listeners and
-// routes that may lead to them; then what is gone, in the opposite order. It changes nothing.
+// Plan returns the next response to a client: first new or changed resources, clusters before the listeners and
+// routes that may lead to them; then removals, in the opposite order. It does not modify the client.
 func Plan(c *Client, now Moment) Result {
 	if c.isUpToDate() {
 		return Result{Memory: c.Memory}
@@ -60,7 +60,7 @@ func Plan(c *Client, now Moment) Result {
 	return Result{step, p.look, p.m}
 }
 
-// isUpToDate reports whether there is nothing to plan, as for most clients after most changes.
+// isUpToDate reports whether there is no step to plan, as for most clients after most changes.
 func (c *Client) isUpToDate() bool {
 	if c.Memory.removal != nil || c.Clusters != nil && c.Clusters.Resumed && c.Memory.returned.IsZero() {
 		return false
@@ -122,7 +122,7 @@ func (p *planner) isPast(at time.Time) bool { return !at.After(p.now.Time) }
 
 func (p *planner) isOverdue(o *acks.Response) bool { return p.Overdue(o, p.now.Time) }
 
-// update sends what is new or changed.
+// update sends new or changed resources.
 func (p *planner) update(t *Type) Step {
 	if !t.Open && !p.sendsUnanswered(t) || t.Snapshot() == nil {
 		return Step{}
@@ -165,7 +165,7 @@ func isEqual(a, b *resource.Snapshot) bool {
 	return equal
 }
 
-// remove sends what is gone.
+// remove sends removals.
 func (p *planner) remove(t *Type) Step {
 	if !t.Open {
 		return Step{}
@@ -182,8 +182,8 @@ func (p *planner) remove(t *Type) Step {
 	return Step{To: t, Content: d.Removal, After: d.Removal.After, Last: true, Ends: true}
 }
 
-// updateSome sends those of new or changed resources for which no rule holds, and reports whether one holds for
-// any of them.
+// updateSome sends the new or changed resources that no rule holds back, and reports whether a rule holds any
+// back.
 func (p *planner) updateSome(t *Type, update *difference.Content) (s Step, waits bool) {
 	f := p.factsOf(t, update)
 	if f == nil {
@@ -200,7 +200,7 @@ func (p *planner) updateSome(t *Type, update *difference.Content) (s Step, waits
 	return s, false
 }
 
-// some sends the resources for which no rule holds, and announcements of others.
+// some sends the resources that no rule holds back, and announcements of others.
 func (f *facts) some() Step {
 	t := f.of
 	var list []*resource.State
@@ -252,7 +252,7 @@ func (f *facts) wait(waits bool) {
 		f.m.announced = f.announced
 	}
 	if f.of != f.Routes && f.of != f.Listeners {
-		return // what is left stays as long as it may be used
+		return // clusters that calls leave stay as long as calls may go there
 	}
 	switch {
 	case !waits:
@@ -265,7 +265,8 @@ func (f *facts) wait(waits bool) {
 	}
 }
 
-// part sends some of the new or changed resources, after which the client has everything of an epoch, or 0.
+// part sends some of the new or changed resources. With them the client has applied an epoch completely, or 0 for
+// none.
 func (f *facts) part(list []*resource.State, epoch uint64) Step {
 	t, traits := f.of, f.traits(f.of)
 	if most := t.kind().AtOnce(traits); len(list) > most {
@@ -283,8 +284,8 @@ func (f *facts) part(list []*resource.State, epoch uint64) Step {
 	return Step{To: t, Content: content, After: content.After, Epoch: epoch, Warm: list}
 }
 
-// addHeld adds the resources of a state that was held to a list, if it can be sent now, and returns the epoch of
-// which the client then has everything, or 0. If nothing is held, the present state is held from now on.
+// addHeld adds the resources of a held state to a list, if it can be sent now, and returns the epoch that the client
+// has then applied completely, or 0. Without a held state, the present one is held from now on.
 func (f *facts) addHeld(list []*resource.State, needs []string, waits bool) (out []*resource.State, epoch uint64) {
 	w := f.m.of(f.of)
 	if h := w.held; h != nil {
@@ -351,7 +352,7 @@ func (f *facts) release(h *held, list []*resource.State) (out []*resource.State,
 	return list, epoch
 }
 
-// isExposed reports whether the client has listeners that are less strict than those that routes were held with.
+// isExposed reports whether the client has a listener in a less strict state than when the routes were held.
 func (f *facts) isExposed(h *held, routes *resource.State) bool {
 	if h.listeners == nil {
 		return false

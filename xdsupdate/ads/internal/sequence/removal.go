@@ -13,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// removalRule keeps clusters or assignments that are gone at a phased client: all of them, or each for which
-// it holds.
+// removalRule delays the removal of clusters or assignments at a phased client: of all, or of each name that it
+// holds for.
 type removalRule struct {
 	name string
 	of   slot
@@ -45,8 +45,8 @@ func (p *planner) keeps(of slot, name string) bool {
 
 // removal is the clusters that go when no listener and no route references them any more. It is immutable.
 type removal struct {
-	// target are the clusters that stay: those that go later are not of this removal. seen is the last snapshot of
-	// which target has all clusters.
+	// target are the clusters that stay, because clusters that go later are not of this removal. seen is the last
+	// snapshot whose clusters are all in target.
 	target, seen *resource.Snapshot
 	// epoch is the push that listeners and routes have to be of.
 	epoch uint64
@@ -86,8 +86,8 @@ func (r *removal) keep(t *Type) *removal {
 	return &next
 }
 
-// removeFirst sends removals before what is new, if that was the other way round the last time: clusters that come
-// all the time do not keep those that go.
+// removeFirst sends removals before new clusters, if it was the other way round the last time, so that
+// clusters that come all the time do not delay removals.
 func (p *planner) removeFirst() (s Step) {
 	if p.m.removal == nil || !p.Clusters.Open {
 		return s

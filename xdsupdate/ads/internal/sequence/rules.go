@@ -22,7 +22,7 @@ type rule struct {
 	then  outcome
 }
 
-// clients are those that a rule is about.
+// clients is the kind of the clients that a rule is about.
 type clients uint8
 
 const (
@@ -32,13 +32,13 @@ const (
 	byName
 )
 
-// outcome is what becomes of a resource for which a rule holds.
+// outcome is the consequence of a rule for a resource.
 type outcome uint8
 
 const (
 	// waits: the resource is sent when no rule holds for it.
 	waits outcome = iota
-	// stays: the client keeps the state that it has, and nobody waits for another.
+	// stays: the client keeps its state, and callers of WaitApplied do not wait for the new one.
 	stays
 	// announced: the client is sent the announcement of the resource first.
 	announced
@@ -57,7 +57,7 @@ var rules = [...]rule{
 	{"clusters stay as they are until calls have left them", byName, []slot{clusters, assignments}, (*facts).isLeft, waits},
 }
 
-// facts are what the rules know of one type of a client at a moment.
+// facts are the input of the rules, for one type of a client at a moment.
 type facts struct {
 	*planner
 	of     *Type
@@ -70,9 +70,9 @@ type facts struct {
 	coming  []reference.ClusterNames
 	// changing means that the client is to have listeners that it does not use yet.
 	changing bool
-	// routes are the route configurations that listeners wait for, tightened those whose listeners are to be
-	// stricter, as far as is known, and loosened those whose listeners are only to be less strict and were not sent.
-	// rejected are those of which the client rejects a stricter listener. All are sorted.
+	// The following are names of route configurations, sorted: listeners wait for routes; stricter listeners in
+	// front of tightened are to come; listeners that are only less strict, in front of loosened, were not sent; and the
+	// client rejects stricter listeners in front of rejected.
 	routes, tightened, loosened, rejected []string
 	// announced are the announcements of resources that are not ready, by name.
 	announced map[string]announcedState
@@ -137,7 +137,7 @@ func (f *facts) waitedLongEnough() bool {
 	return !since.IsZero() && f.isPast(since.Add(f.Timeout))
 }
 
-// each visits what is new to the client.
+// each visits the resources that are new to the client, or changed.
 func (f *facts) each(visit func(r *resource.State)) {
 	if f.among == phased {
 		f.of.changed(visit)

@@ -147,7 +147,6 @@ func (s *scene) sent() (out []string) {
 	return out
 }
 
-//nolint:gochecknoglobals // never changed
 var short = map[string]string{
 	envoy.ClusterType: "CDS", envoy.LoadAssignmentType: "EDS", envoy.ListenerType: "LDS", envoy.RouteType: "RDS",
 }
@@ -176,8 +175,6 @@ func (s *scene) settle() {
 func (s *scene) pass(d time.Duration) { s.now.Time = s.now.Add(d) }
 
 // made has the resources of tests, which are made once.
-//
-//nolint:gochecknoglobals // a cache of immutable values
 var made sync.Map
 
 func makeOnce(url, name, key string, message func() proto.Message) *resource.State {
