@@ -92,23 +92,26 @@ func (f *facts) rule(r *resource.State) *rule {
 
 // factsOf returns the facts that decide about an update of a type, or nil if no rule is about it.
 func (p *planner) factsOf(t *Type, update *difference.Content) *facts {
-	f := &facts{planner: p, of: t, update: update}
+	named := t == p.Clusters || t == p.Assignments || t == p.Routes && t.Scope() != Everything
+	among := phased
 	switch {
-	case t.slot == others:
-		return nil
 	case p.Phased() && (t == p.Listeners || t == p.Routes):
-		f.phase()
-	case !p.asksByName() || t == p.Listeners || t.slot == routes && t.Scope() == Everything:
-		return nil
-	case t == p.Routes:
-		f.among = byName
-		if f.waitedLongEnough() {
-			f.reportLate()
-			return nil
-		}
-		f.announced = make(map[string]announcedState)
+	case p.asksByName() && named:
+		among = byName
 	default:
-		f.among, f.leaving = byName, f.left()
+		return nil
+	}
+	f := &facts{planner: p, of: t, update: update, among: among}
+	switch {
+	case among == phased:
+		f.phase()
+	case t != p.Routes:
+		f.leaving = f.left()
+	case f.waitedLongEnough():
+		f.reportLate()
+		return nil
+	default:
+		f.announced = make(map[string]announcedState)
 	}
 	return f
 }
