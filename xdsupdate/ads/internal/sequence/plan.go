@@ -60,13 +60,14 @@ func Plan(c *Client, now Moment) Result {
 	return Result{step, p.look, p.m}
 }
 
-// isUpToDate reports whether there is no step to plan, as for most clients after most changes.
+// isUpToDate reports whether there is no step to plan, as for most clients after most changes: they have everything, or
+// have not answered. Clusters are planned ahead of the answer.
 func (c *Client) isUpToDate() bool {
 	if c.Memory.removal != nil || c.Clusters != nil && c.Clusters.Resumed && c.Memory.returned.IsZero() {
 		return false
 	}
 	return !slices.ContainsFunc(c.Types, func(t *Type) bool {
-		return t.MustAnswer || len(t.Apart) > 0 || t.Difference() != nil
+		return (t.Open || t == c.Clusters) && (t.MustAnswer || len(t.Apart) > 0 || t.Difference() != nil)
 	})
 }
 

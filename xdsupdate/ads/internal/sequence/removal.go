@@ -210,8 +210,11 @@ func (p *planner) drains(name string) bool {
 // removeAssignments sends the removal of assignments, with their clusters.
 func (p *planner) removeAssignments() Step {
 	t := p.Assignments
+	if !t.Open {
+		return Step{}
+	}
 	d := t.Difference()
-	if !t.Open || d == nil || d.Update != nil || d.Removal == nil {
+	if d == nil || d.Update != nil || d.Removal == nil {
 		return Step{}
 	}
 	part := p.content(t, nil, nil)
