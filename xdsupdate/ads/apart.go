@@ -20,15 +20,12 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// One resource that a client refuses must not keep others from it. Envoy applies what is
-// good of a response with clusters or listeners, and names what it refuses; of any other
-// type it applies nothing that stands behind the resource that it refuses, and does not
-// say which that is. So secrets, routes and few load assignments come in responses of
-// their own, and what a refused response with several had is sent again in parts, until
-// each resource that is refused was refused alone.
+// A rejected resource must not keep others from a client. Envoy applies the valid clusters or listeners of a response,
+// and names those that it rejects. Of any other type it applies no resource behind the rejected one, and does not
+// name it. So secrets, routes and few load assignments come in responses of their own, and the resources of a
+// rejected response are sent again in parts, until each rejected resource was rejected alone.
 
-// stopsAtRefused reports whether Envoy applies nothing that stands behind a resource of
-// a type that it refuses.
+// stopsAtRefused reports whether Envoy skips the resources of a type behind one that it rejects.
 func stopsAtRefused(typeURL string) bool {
 	return typeURL != envoy.ClusterType && typeURL != envoy.ListenerType
 }
@@ -53,8 +50,8 @@ func (s *subscription) namedBy(o *acks.Response, text string) []*resource.State 
 	return out
 }
 
-// divide has the resources of a refused response sent again: those that the text names
-// alone, the others in two halves, unless it accepts them.
+// divide has the resources of a rejected response sent again: each that the text names alone, the others in two
+// halves, unless the client accepts them.
 func (s *subscription) divide(o *acks.Response, named []*resource.State, text string) {
 	if s.saysAll(named, text) {
 		s.accept(o, named...)
@@ -106,8 +103,8 @@ func (s *subscription) takeApart() *difference.Content {
 	return all
 }
 
-// What a client refuses it may accept later, when the cause is not in the resource: a
-// file that it lacks, a port that is taken.
+// A client may accept a rejected resource later, when the cause is not in the resource: a missing file, a port in
+// use.
 
 const firstRetry, lastRetry = time.Second, 64 * time.Second
 
@@ -117,8 +114,7 @@ func backOff(times int) time.Duration {
 	return delay + rand.N(delay/4) //nolint:gosec // no secret
 }
 
-// schedule sees to it that there is an attempt at a time, or soon after: those of many
-// resources come together. It is called with the cache's mutex held.
+// schedule has an attempt made at a time, or soon after, because attempts of many resources come together. It is called with the cache's mutex held.
 func (s *subscription) schedule(next time.Time) {
 	r := s.refusals
 	r.retry.set(s.conn, next, func() func() {
@@ -134,7 +130,7 @@ func (r *refusals) stop(c *connection) {
 	}
 }
 
-// tryAgain sends what was refused and has waited.
+// tryAgain sends the rejected resources that are due.
 func (s *subscription) tryAgain(r *refusals) {
 	if s.conn.closed || s.refusals != r {
 		return
@@ -145,7 +141,7 @@ func (s *subscription) tryAgain(r *refusals) {
 	for name, f := range r.byName {
 		switch {
 		case s.quarantined(name) != nil:
-			// It is sent again when what is refused of it has changed.
+			// It is sent again when a rejected contribution has changed.
 		case f.next.After(now):
 			if f.next.Before(next) {
 				next = f.next
@@ -170,7 +166,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// again has the client sent a resource that it refused; "": whatever it was.
+// again has a rejected resource sent again. An empty name means that the resource is not known.
 func (s *subscription) again(name string) {
 	switch full := !s.conn.Delta && s.selection != nil && s.selection.state().FullState(); {
 	case name == "":

@@ -16,16 +16,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
 
-// Clients are the judges of what they are sent, and no validation knows all that they
-// refuse. When a client refuses a resource that several objects make, the server finds
-// out by trials which of them it is, and sends that client, and no other, the resource
-// without their contributions.
+// Validation does not know every reason for which a client rejects a resource. When a client rejects a resource
+// that several objects contribute to, the server finds the objects by trials, and sends that client, and no other, the
+// resource without their contributions.
 
-// Contribution is what one object makes of a resource that several make together.
+// Contribution is the part of one object in a resource that several objects make together.
 type Contribution struct {
 	Object configstore.ConfigKey
-	// State must be comparable, and is another one when the object, or what it is made
-	// of, has changed.
+	// State must be comparable, and differs when the object, or an object that it is made of, has changed.
 	State any
 }
 
@@ -36,7 +34,7 @@ type QuarantineError struct {
 	Proxy             string
 	TypeURL, Resource string
 	Object            configstore.ConfigKey
-	// Text is what the proxy said.
+	// Text is the text of the NACK.
 	Text string
 }
 
@@ -48,13 +46,13 @@ func (e *QuarantineError) Error() string {
 // Unwrap returns ErrRejected.
 func (e *QuarantineError) Unwrap() error { return ErrRejected }
 
-// quarantines are those of a subscription. Nil has none.
+// quarantines are the quarantines of a subscription. Nil is an empty set.
 type quarantines struct {
 	byName map[string]*quarantine
-	// version counts what changes the target.
+	// version counts the changes of the target.
 	version int
-	// target is what the client is to have instead of base, the snapshot of the
-	// selection; if sent is set, while it has that.
+	// target replaces base, the snapshot of the selection, for the client; if sent is set, as long as the client has
+	// that snapshot.
 	target, base, sent *resource.Snapshot
 	targetVersion      int
 	// difference is the one to target, of differenceKey.
@@ -65,16 +63,16 @@ type quarantines struct {
 // quarantine is one resource that a client refuses. It is guarded by the cache's mutex.
 type quarantine struct {
 	name string
-	// left are the contributions that are left out, with what the client said, and good
-	// those of the state that it accepted last; nil: they are not known.
+	// left are the contributions that are left out, with the NACKs. good are the contributions to the state that the
+	// client accepted last, or nil if it is not known.
 	left map[Contribution]*Refusal
 	good []Contribution
 	// accepted are the objects that the state that the client accepted last is without.
 	accepted []LeftOut
-	// search is under way; nil: it is not.
+	// search is the search for the rejected contributions, or nil if none is under way.
 	search *trial.Search[Contribution]
-	// made takes the place of a state of the selection: of, which has parts. Nil: it has
-	// to be made, and until then the client keeps what it has.
+	// made replaces a state of the selection: of, which has parts. If it is nil it has to be made, and until then the
+	// client keeps its state.
 	made, of *resource.State
 	parts    []Contribution
 	// last is the answer to the last state that the client was sent.
@@ -89,8 +87,7 @@ type quarantine struct {
 	refusal  Refusal // the last one
 }
 
-// isolate begins to find out what of a resource a client refuses, if several objects
-// make it.
+// isolate begins a quarantine of a rejected resource, if several objects make it.
 func (s *subscription) isolate(res *resource.State, o *acks.Response, text string) {
 	if _, without := s.conn.cache.resolver(s.conn.view).without(s.URL, res.Name); without == nil {
 		return
@@ -105,8 +102,7 @@ func (s *subscription) isolate(res *resource.State, o *acks.Response, text strin
 	s.quarantines.version++
 }
 
-// quarantined returns the quarantine of a resource that is not hopeless; nil: there is
-// none.
+// quarantined returns the quarantine of a resource, or nil if there is none with hope.
 func (s *subscription) quarantined(name string) *quarantine {
 	if s.quarantines == nil {
 		return nil
@@ -117,7 +113,7 @@ func (s *subscription) quarantined(name string) *quarantine {
 	return nil
 }
 
-// acceptStates takes that a client accepts what a response has, but for some resources.
+// acceptStates records an ACK for the resources of a response, except those in but.
 func (s *subscription) acceptStates(o *acks.Response, but ...*resource.State) {
 	if s.quarantines == nil {
 		return
@@ -132,8 +128,7 @@ func (s *subscription) acceptStates(o *acks.Response, but ...*resource.State) {
 	}
 }
 
-// refuseState takes that a client refuses a state of a resource. It reports whether that
-// was a trial.
+// refuseState records a NACK of a state of a resource, and reports whether the state was a trial.
 func (s *subscription) refuseState(res *resource.State, o *acks.Response, text string) (trial bool) {
 	if q := s.quarantined(res.Name); q != nil {
 		q.refusal = Refusal{Name: res.Name, Version: o.Version, Error: text, Since: time.Now()}
@@ -146,7 +141,7 @@ func (s *subscription) refuseState(res *resource.State, o *acks.Response, text s
 	return false
 }
 
-// judged takes the client's answer to a state of a resource that is in quarantine.
+// judged records the answer to a state of a resource in quarantine.
 func (s *subscription) judged(q *quarantine, res *resource.State, accepted bool) {
 	q.last.hash, q.last.accepted = res.Hash, accepted
 	s.quarantines.version++
@@ -180,9 +175,8 @@ func (s *subscription) release(q *quarantine) {
 	}
 }
 
-// start begins a search among the parts that are not left out. Those that were not in
-// the state that the client accepted last are the likely ones; if that is not known,
-// those of objects that have changed.
+// start begins a search among the parts that are not left out. Likely parts are those that the state which the client
+// accepted last did not have; if it is not known, the parts of changed objects.
 func (q *quarantine) start(changed map[configstore.ConfigKey]struct{}) {
 	left := trial.SetOf(slices.Collect(maps.Keys(q.left)))
 	suspects := left.Others(q.parts)
@@ -196,7 +190,7 @@ func (q *quarantine) start(changed map[configstore.ConfigKey]struct{}) {
 	q.search = trial.NewSearch(suspects, likely)
 }
 
-// progressed takes what a search has found.
+// progressed records the result of a search.
 func (q *quarantine) progressed(s *subscription, done, hopeless bool) {
 	switch {
 	case hopeless:
@@ -212,7 +206,7 @@ func (q *quarantine) progressed(s *subscription, done, hopeless bool) {
 	}
 }
 
-// without returns the contributions that are not in what is to be made.
+// without returns the contributions to leave out of the next state.
 func (q *quarantine) without() trial.Set[Contribution] {
 	out := trial.SetOf(slices.Collect(maps.Keys(q.left)))
 	if q.search != nil {
@@ -221,7 +215,7 @@ func (q *quarantine) without() trial.Set[Contribution] {
 	return out
 }
 
-// settle takes that the client has accepted the state without what is left out.
+// settle records that the client has accepted the state without the contributions in left.
 func (q *quarantine) settle() { q.accepted = q.leftOut() }
 
 // leftOut are the objects that are left out, sorted.
@@ -233,7 +227,7 @@ func (q *quarantine) leftOut() (out []LeftOut) {
 	return out
 }
 
-// refusals are those of what is left out: one that names all objects.
+// refusals returns one Refusal that names all objects in left, or none.
 func (q *quarantine) refusals() []Refusal {
 	if len(q.left) == 0 {
 		return nil
@@ -287,7 +281,7 @@ func (s *subscription) ownDifference() *difference.Difference {
 	return list.difference
 }
 
-// toMake returns a quarantine of which a state has to be made for the client; nil: none.
+// toMake returns a quarantine that needs a new state, or nil.
 func (s *subscription) toMake() *quarantine {
 	if s.quarantines == nil || s.selection == nil || s.selection.snapshot == nil {
 		return nil

@@ -36,8 +36,8 @@ type Refusal struct {
 	Times int       `json:"times,omitempty"`
 }
 
-// refusals are what a client refuses of a subscription, and what is done about it. Nil
-// has none: a client that refuses nothing costs nothing.
+// refusals are the rejected resources of a subscription, and the attempts to send them again. Clients without
+// rejections have nil.
 type refusals struct {
 	byName map[string]*refusal
 	// retry is set to the next attempt.
@@ -53,8 +53,7 @@ type refusal struct {
 	varied bool
 }
 
-// took notes what the client says to a response: what of it is accepted, or refused. New
-// are the refusals that were not known. It is called with the cache's mutex held.
+// took records the ACK or NACK of a response, and returns the refusals that were not known. It is called with the cache's mutex held.
 func (s *subscription) took(o *acks.Response, r *received) (fresh []Refusal) {
 	refused := r.Refused && !o.TellsAbsence()
 	switch {
@@ -102,8 +101,7 @@ func (s *subscription) saysAll(named []*resource.State, text string) bool {
 	return len(named) > 0 && !stopsAtRefused(s.URL) && len(text) < wire.MaxRefusal
 }
 
-// refuse finds out what of a response the client refuses, or has it sent apart until
-// that is known.
+// refuse records the rejected resources of a response, or has the resources sent apart until they are known.
 func (s *subscription) refuse(o *acks.Response, text string) (fresh []Refusal) {
 	named := s.namedBy(o, text)
 	if s.saysAll(named, text) {

@@ -14,8 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
 
-// substitution makes what a client is sent in place of a resource that it refuses,
-// without the lock.
+// substitution makes the state that replaces a rejected resource for a client, without the lock.
 type substitution struct {
 	sub   *subscription
 	q     *quarantine
@@ -58,7 +57,7 @@ func (c *connection) substitutes() bool {
 	return slices.ContainsFunc(c.Types, func(t *sequence.Type) bool { return t.Target.(*subscription).toMake() != nil })
 }
 
-// substitution returns the next one; nil: there is nothing to be made.
+// substitution returns the next one, or nil.
 func (c *connection) substitution() *substitution {
 	if c.closed {
 		return nil
@@ -96,7 +95,7 @@ func (j *substitution) make() {
 	}
 }
 
-// install has the client sent what was made, unless it is to have something else now.
+// install has the new state sent, unless the client is to have another one now.
 func (j *substitution) install() {
 	s, q := j.sub, j.q
 	if s.quarantines == nil || s.quarantines.byName[q.name] != q || s.selection == nil || s.selection.snapshot == nil {
@@ -131,8 +130,7 @@ func (j *substitution) install() {
 	}
 }
 
-// without returns what makes a resource without some contributions, and of which layer
-// it is; nil: nothing does.
+// without returns the function that makes a resource without some contributions, and its layer, or nil.
 func (s resolver) without(typeURL, name string) (*layer, func(out func(Contribution) bool) (proto.Message, []Contribution, error)) {
 	if _, set := s.overlay.get(typeURL, name); set {
 		return nil, nil
