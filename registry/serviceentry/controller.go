@@ -59,6 +59,7 @@ var (
 	_ registry.ServiceSnapshotter = (*Controller)(nil)
 	_ registry.Subscriber         = (*Controller)(nil)
 	_ registry.WorkloadReceiver   = (*Controller)(nil)
+	_ xdsupdate.RootReader        = (*Controller)(nil)
 	_ configstore.Drainer         = (*Controller)(nil)
 	_ configstore.Flusher         = (*Controller)(nil)
 )
@@ -93,6 +94,7 @@ func newController(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUp
 		Updater: updater, Logger: o.Logger, Handle: c.handle, Inline: true,
 		Commit:   func(prev, next *state) { c.batch.commit(prev, next) },
 		Initial:  &state{tables: c.tables, settings: c.settings, services: services, allocated: c.allocation(services)},
+		Set:      c.setOf,
 		Services: func(s *state) []*registry.Service { return s.services.List() }, Workloads: c.ownWorkloads,
 	})
 	c.batch = newBatch(c)

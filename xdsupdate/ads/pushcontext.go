@@ -100,20 +100,19 @@ type moment struct {
 	whole bool
 }
 
-// prepareCapture is the Pusher's Prepare.
-func (s *Server) prepareCapture() { s.services.Ahead() }
-
 // capture is the Pusher's Capture.
-func (s *Server) capture(req *xdsupdate.PushRequest) {
-	m := &moment{endpoints: s.EndpointIndex().Snapshot(), configs: s.readConfigs(), own: s.own.capture()}
+func (s *Server) capture(req *xdsupdate.PushRequest, root *xdsupdate.Root) (exact bool) {
+	m := &moment{endpoints: root.Endpoints(), configs: s.readConfigs(), own: s.own.capture()}
 	full := req.Full || req.Everything() || !s.built
+	exact = true
 	if full || s.services.HasSnapshots() {
-		m.services = s.services.Read()
+		m.services, exact = s.services.Read(root)
 	}
 	// A push of endpoints waits for nothing: what providers have configs of comes with the
 	// full one that they ask for.
 	m.whole = !full || s.captureProviders()
 	s.moment = m
+	return exact
 }
 
 // captureProviders has providers fix what they read, and reports whether that is of the

@@ -107,7 +107,7 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	if pusher.Logger == nil {
 		pusher.Logger = s.logger
 	}
-	pusher.ProxyUpdate, pusher.Prepare, pusher.Capture = s.proxyUpdate, s.prepareCapture, s.capture
+	pusher.ProxyUpdate, pusher.Capture = s.proxyUpdate, s.capture
 	pusher.Whole = func() bool { return s.moment.whole }
 	s.pusher = xdsupdate.NewPusher(s.push, pusher)
 	s.services = newServicesProvider(services, o.Services, s.cache.failures, s.pusher.Index(), s.logger)
@@ -208,10 +208,10 @@ func (s *Server) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname,
 func (s *Server) ConfigUpdate(req *xdsupdate.PushRequest) { s.pusher.ConfigUpdate(req) }
 
 // UpdateBatch implements xdsupdate.BatchUpdater.
-func (s *Server) UpdateBatch(publish func()) { s.pusher.UpdateBatch(publish) }
+func (s *Server) UpdateBatch(publish func(xdsupdate.XDSUpdater)) { s.pusher.UpdateBatch(publish) }
 
-// Unwrap returns the Pusher of the server, for xdsupdate.As: an xdsupdate.Owner of the
-// server calls it.
+// Unwrap returns the Pusher of the server, for xdsupdate.As: updates of writers and of registries
+// go to it.
 func (s *Server) Unwrap() xdsupdate.XDSUpdater { return s.pusher }
 
 // RemoveShard implements xdsupdate.XDSUpdater.

@@ -52,16 +52,18 @@ func (x *proxies) of(v ads.View) *proxy {
 
 // Capture implements ads.Capturer: a cache hands each commit to registries and to
 // policies, one after the other, and a push in between would have the routes of one moment
-// and the services of another.
+// and the services of another. What has come since the last call may be newer than the
+// services.
 func (p *Policies) Capture() (whole bool) {
 	p.captures = true
 	changed := p.configs.Take()
+	whole = len(changed) == 0 && !p.configs.Delivering()
 	if p.taken == nil {
 		p.taken = changed
 	} else {
 		maps.Copy(p.taken, changed)
 	}
-	return !p.configs.Delivering()
+	return whole
 }
 
 // take returns the configs that have changed until the last Capture, in their last

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Update is what one source says at once: calls of an XDSUpdater, in their order, as a
+// value. It is applied as a whole: no push has a part of it. The zero value is empty. Its
+// methods note calls, and call nobody; it is for one goroutine at a time.
+type Update struct{ calls []call }
+
+// callKind is a method of XDSUpdater or EndpointDeltaUpdater, or one of those of writers.
+type callKind uint8
+
+const (
+	callEDSUpdate callKind = iota
+	callEDSDeltaUpdate
+	callEDSCacheUpdate
+	callSvcUpdate
+	callRemoveShard
+	// callTake claims a shard.
+	callTake
+	callConfigUpdate
+	callProxyUpdate
+	// callServices replaces the services of a source.
+	callServices
+	// callComplete removes what predecessors of a writer have left.
+	callComplete
+)
+
+// call is a call of an updater as a value.
+type call struct {
+	kind    callKind
+	shard   ShardKey // only the cluster for callProxyUpdate
+	name    serviceName
+	list    []*registry.Endpoint // of callEDSUpdate and callEDSCacheUpdate
+	changes []EndpointChange     // of callEDSDeltaUpdate
+	event   registry.Event       // of callSvcUpdate
+	request *PushRequest         // of callConfigUpdate
+	ip      string               // of callProxyUpdate
+	source  *Source              // of callServices
+	set     *registry.ServiceSet // of callServices
+	writer  *shardWriter         // of callComplete
+}
+
+// maxSpare is how many calls there is room for that is used again.
+const maxSpare = 64
+
+// Reset makes the update empty. It keeps its room, unless there is much of it.
+func (u *Update) Reset() {
+	if cap(u.calls) > maxSpare {
+		u.calls = nil
+	}
+	clear(u.calls)
+	u.calls = u.calls[:0]
+}
+
+// EDSUpdate notes a call.
+func (u *Update) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
+	u.calls = append(u.calls, call{kind: callEDSUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
+}
+
+// EDSDeltaUpdate notes a call.
+func (u *Update) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
+	u.calls = append(u.calls, call{kind: callEDSDeltaUpdate, shard: shard, name: serviceName{hostname, namespace}, changes: changes})
+}
+
+// EDSCacheUpdate notes a call.
+func (u *Update) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
+	u.calls = append(u.calls, call{kind: callEDSCacheUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
+}
+
+// SvcUpdate notes a call.
+func (u *Update) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
+	u.calls = append(u.calls, call{kind: callSvcUpdate, shard: shard, name: serviceName{hostname, namespace}, event: event})
+}
+
+// ConfigUpdate notes a call; nil asks for nothing.
+func (u *Update) ConfigUpdate(req *PushRequest) {
+	if req != nil {
+		u.calls = append(u.calls, call{kind: callConfigUpdate, request: req})
+	}
+}
+
+// ProxyUpdate notes a call, which is made when the update has been applied.
+func (u *Update) ProxyUpdate(cluster registry.ClusterID, ip string) {
+	u.calls = append(u.calls, call{kind: callProxyUpdate, shard: ShardKey{Cluster: cluster}, ip: ip})
+}
+
+// RemoveShard notes a call.
+func (u *Update) RemoveShard(shard ShardKey) {
+	u.calls = append(u.calls, call{kind: callRemoveShard, shard: shard})
+}
+
+// SetServices notes all services of a source; nil: the source has none any more, and is
+// forgotten.
+func (u *Update) SetServices(source *Source, services *registry.ServiceSet) {
+	u.calls = append(u.calls, call{kind: callServices, source: source, set: services})
+}
+
+// callOn makes a call of a method of XDSUpdater.
+func (c *call) callOn(u XDSUpdater) {
+	host, namespace := c.name.hostname, c.name.namespace
+	switch c.kind {
+	case callEDSUpdate:
+		u.EDSUpdate(c.shard, host, namespace, c.list)
+	case callEDSCacheUpdate:
+		u.EDSCacheUpdate(c.shard, host, namespace, c.list)
+	case callSvcUpdate:
+		u.SvcUpdate(c.shard, host, namespace, c.event)
+	case callRemoveShard:
+		u.RemoveShard(c.shard)
+	case callConfigUpdate:
+		u.ConfigUpdate(c.request)
+	case callProxyUpdate:
+		u.ProxyUpdate(c.shard.Cluster, c.ip)
+	case callEDSDeltaUpdate, callTake, callServices, callComplete: // not of all updaters
+	}
+}
+
+// complete returns the list that the changes of a first delta are.
+func (c *call) complete() []*registry.Endpoint {
+	return changeSome(sequence{}, c.changes).after.Slice()
+}
+
+// withoutNil returns a list, which is the caller's, without nil.
+func withoutNil(list []*registry.Endpoint) []*registry.Endpoint {
+	if slices.Contains(list, nil) {
+		list = slices.DeleteFunc(slices.Clone(list), func(e *registry.Endpoint) bool { return e == nil })
+	}
+	return list
+}
