@@ -232,33 +232,3 @@ func TestFullPushTakesAll(t *testing.T) {
 		run.Wait()
 	})
 }
-
-// TestCaptureUntilWhole: what does not belong together is captured again, but not for ever.
-func TestCaptureUntilWhole(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		captures, wholeFrom := 0, 3
-		var pushed []string
-		begun := time.Now()
-		p := xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) {
-			pushed = append(pushed, fmt.Sprintf("%d keys after %d captures, %v", len(r.ConfigsUpdated), captures, time.Since(begun).Round(time.Millisecond)))
-		}, xdsupdate.PusherOptions{
-			Capture: func(*xdsupdate.PushRequest, *xdsupdate.Root) bool { captures++; return true },
-			Whole:   func() bool { return captures >= wholeFrom },
-		})
-		p.ConfigUpdate(fullPush("a"))
-		if err := p.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if want := []string{"1 keys after 3 captures, 0s"}; !slices.Equal(pushed, want) {
-			t.Errorf("pushes: %q, want %q", pushed, want)
-		}
-		pushed, wholeFrom, begun = nil, 1_000_000, time.Now()
-		p.ConfigUpdate(fullPush("a"))
-		if err := p.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if len(pushed) != 1 || time.Since(begun).Round(time.Millisecond) != 100*time.Millisecond {
-			t.Errorf("pushes: %q after %v, want one after 100 ms", pushed, time.Since(begun))
-		}
-	})
-}

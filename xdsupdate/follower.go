@@ -68,7 +68,7 @@ func (f *follower) shardsOf(w *shardWriter) []ShardKey {
 }
 
 func (f *follower) commit(u *Update, by *stack) {
-	if len(u.calls) == 1 && u.calls[0].kind == callServices {
+	if !slices.ContainsFunc(u.calls, func(c call) bool { return c.kind != callServices && c.kind != callConfigs }) && len(u.calls) > 0 {
 		return
 	}
 	f.mu.Lock()
@@ -86,7 +86,7 @@ func (f *follower) commit(u *Update, by *stack) {
 // appendLocked appends the calls that one is to the updater.
 func (f *follower) appendLocked(made []call, c call, by *stack) []call {
 	switch c.kind {
-	case callServices:
+	case callServices, callConfigs:
 		return made
 	case callConfigUpdate, callProxyUpdate:
 		if by.open() {

@@ -33,10 +33,27 @@ func Multi(updaters ...XDSUpdater) XDSUpdater {
 	for _, u := range updaters {
 		m.targets = append(m.targets, targetOf(u))
 	}
+	shareSources(pushersOf(m))
 	if m.takesDeltas() {
 		return deltaMulti{m}
 	}
 	return m
+}
+
+// shareSources has Pushers share the chains of caches, so that a commit of one is an update of all.
+// Those of a Pusher for which caches are followed already stay its own.
+func shareSources(pushers []*Pusher) {
+	for i, p := range pushers {
+		if i > 0 && p.sourcesNow().unused() {
+			p.share(pushers[0].sourcesNow())
+		}
+	}
+}
+
+func (p *Pusher) share(s *sources) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sources = s
 }
 
 // multi is many updaters.

@@ -52,11 +52,6 @@ type PusherOptions struct {
 	// request of then, a few times at most; the last call counts. If it panics there is no
 	// push, and Retry makes up for it. Default: nothing is read, and that is exact.
 	Capture func(*PushRequest, *Root) (exact bool)
-	// Whole reports, after Capture, whether what it has read belongs together: where changes
-	// are handed to several readers, one after the other, some may have them and others
-	// not. If it does not, a push captures again soon, for 100 ms at most. It is called
-	// like Capture. Default: it always does.
-	Whole func() bool
 	// ProxyUpdate is called for each ProxyUpdate when its update has been applied, by the
 	// goroutine that brings it, or by one that is at another such call. Default: nothing
 	// happens; a Pusher does not know proxies.
@@ -98,6 +93,9 @@ type Pusher struct {
 	// root.
 	mu     sync.Mutex
 	claims claims
+	// sources has the chains of the caches that are followed; it is set before there are any.
+	sources *sources
+	configs *pmap.Live[configKey, *configstore.Config]
 	// services are those that sources have set. ended counts the updates that were applied.
 	services *pmap.Live[*Source, sourceServices]
 	ended    uint64
@@ -143,7 +141,9 @@ func NewPusher(push func(*PushRequest), opts ...PusherOptions) *Pusher {
 	}
 	p := &Pusher{
 		push: push, opts: o, index: NewEndpointIndex(), epoch: time.Now(), wake: make(chan struct{}, 1),
-		claims: newClaims(), services: pmap.Map[*Source, sourceServices]{}.Live(),
+		claims: newClaims(), sources: &sources{chains: map[configstore.ConfigStoreCache]*chain{}},
+		configs:   pmap.Map[configKey, *configstore.Config]{}.Live(),
+		services:  pmap.Map[*Source, sourceServices]{}.Live(),
 		lanes:     newLanes(o),
 		redefined: map[ConfigKey]struct{}{},
 	}
@@ -294,23 +294,13 @@ const maxReads = 4
 
 // capture takes what is due, and has what it is about read, at one moment.
 func (p *Pusher) capture(t *taken) {
-	late := p.now() + maxCapture
 	for reads := 1; ; reads++ {
 		p.takeDue(t)
-		exact := p.opts.Capture == nil || p.opts.Capture(t.request, t.root) || t.quiet && p.begun.Load() == t.begun
-		whole := p.opts.Whole == nil || p.opts.Whole()
-		switch {
-		case whole && (exact || reads >= maxReads), p.now() >= late:
+		if p.opts.Capture == nil || p.opts.Capture(t.request, t.root) || t.quiet && p.begun.Load() == t.begun || reads == maxReads {
 			return
-		case !whole && reads > 1:
-			<-time.After(captureAgain)
 		}
 	}
 }
-
-// maxCapture is how long a push waits for a moment that is whole, captureAgain how long
-// until it looks again: handlers that are slower than that belong to hosts.
-const maxCapture, captureAgain = 100 * time.Millisecond, 200 * time.Microsecond
 
 // takeDue adds what is due to what was taken for the same push before, and takes the root.
 func (p *Pusher) takeDue(t *taken) {
@@ -324,7 +314,7 @@ func (p *Pusher) takeDue(t *taken) {
 		p.completeLocked(t.request)
 	}
 	p.makeUpLocked(t.request)
-	t.root = &Root{endpoints: EndpointSnapshot{p.index.snapshot()}, services: p.services.Snapshot()}
+	t.root = &Root{endpoints: EndpointSnapshot{p.index.snapshot()}, services: p.services.Snapshot(), configs: p.configs.Snapshot()}
 	t.begun = p.begun.Load()
 	t.quiet = t.begun == p.ended
 }

@@ -3,6 +3,7 @@
 package xdsupdate
 
 import (
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -13,6 +14,7 @@ import (
 type Root struct {
 	endpoints EndpointSnapshot
 	services  pmap.Map[*Source, sourceServices]
+	configs   pmap.Map[configKey, *configstore.Config]
 }
 
 // Endpoints returns the endpoints of all services.

@@ -28,6 +28,8 @@ const (
 	callProxyUpdate
 	// callServices replaces the services of a source.
 	callServices
+	// callConfigs takes a commit of a cache.
+	callConfigs
 	// callComplete removes what predecessors of a writer have left.
 	callComplete
 )
@@ -45,6 +47,8 @@ type call struct {
 	source  *Source              // of callServices
 	set     *registry.ServiceSet // of callServices
 	writer  *shardWriter         // of callComplete
+	configs *Configs             // of callConfigs
+	commit  *commit              // of callConfigs
 }
 
 // maxSpare is how many calls there is room for that is used again.
@@ -96,6 +100,12 @@ func (u *Update) RemoveShard(shard ShardKey) {
 	u.calls = append(u.calls, call{kind: callRemoveShard, shard: shard})
 }
 
+// Add adds the calls of another update.
+func (u *Update) Add(other *Update) { u.calls = append(u.calls, other.calls...) }
+
+// Empty reports whether there are no calls.
+func (u *Update) Empty() bool { return len(u.calls) == 0 }
+
 // SetServices notes all services of a source; nil: the source has none any more, and is
 // forgotten.
 func (u *Update) SetServices(source *Source, services *registry.ServiceSet) {
@@ -118,7 +128,7 @@ func (c *call) callOn(u XDSUpdater) {
 		u.ConfigUpdate(c.request)
 	case callProxyUpdate:
 		u.ProxyUpdate(c.shard.Cluster, c.ip)
-	case callEDSDeltaUpdate, callTake, callServices, callComplete: // not of all updaters
+	case callEDSDeltaUpdate, callTake, callServices, callConfigs, callComplete: // not of all updaters
 	}
 }
 

@@ -62,6 +62,9 @@ func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier boo
 			setServices(p.services, c, by)
 		}
 		return false
+	case callConfigs: // whichever registry brings them
+		req := p.configsLocked(c)
+		return req != nil && p.askLocked(req, now)
 	case callComplete:
 		return p.completeShardsLocked(c.writer, by, now)
 	}

@@ -73,7 +73,10 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 	for _, n := range c.options.Namespaces {
 		c.settings.namespaces[n.Name] = n
 	}
-	c.cancel = configfeed.Subscribe(configs, c.kinds(), c.configsChanged)
+	var joined bool
+	if c.cancel, joined = c.publisher.Inbox().Join(configs, c.kinds(), c.configsChanged); !joined {
+		c.cancel = configfeed.Subscribe(configs, c.kinds(), func(changes []configstore.Change) { c.configsChanged(changes, nil) })
+	}
 	return c
 }
 
@@ -124,9 +127,9 @@ func (c *Controller) Run(stop <-chan struct{}) {
 		panic("serviceentry: Run called twice")
 	}
 	<-stop
+	c.cancel() // first, because configs of others may come with those of the registry
 	// Until here the goroutine that brought an event handled it. Running the queue now ends it.
 	c.publisher.Run(stop)
-	c.cancel()
 }
 
 // Drain handles what is waiting on the caller's goroutine, unless another one is

@@ -108,15 +108,14 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 		pusher.Logger = s.logger
 	}
 	pusher.ProxyUpdate, pusher.Capture = s.proxyUpdate, s.capture
-	pusher.Whole = func() bool { return s.moment.whole }
 	s.pusher = xdsupdate.NewPusher(s.push, pusher)
 	s.services = newServicesProvider(services, o.Services, s.cache.failures, s.pusher.Index(), s.logger)
 	s.providers = newProviders(&s.own, s.grouping, s.services)
-	for _, p := range s.grouping {
-		p.Attach(s)
-	}
 	if registries, ok := registry.As[attacher](s.services.discovery); ok {
 		registries.AttachUpdater(s)
+	}
+	for _, p := range s.grouping {
+		p.Attach(s)
 	}
 	return s
 }

@@ -39,7 +39,7 @@ func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
 			d.services = append(d.services, lower(changed.Hostname))
 		}
 	}
-	changed, otherKeys := p.takeAll(old)
+	changed, otherKeys := p.takeAll(push, old)
 	for _, key := range slices.SortedFunc(maps.Keys(changed), compareKeys) {
 		before, _ := old.objects.Get(key)
 		now := changed[key]
@@ -55,8 +55,8 @@ func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
 }
 
 // takeAll returns the configs that have changed, and those that stand for other keys than before, which are among them.
-func (p *Policies) takeAll(old *state) (changed map[configstore.ConfigKey]*configstore.Config, otherKeys map[configstore.ConfigKey]struct{}) {
-	changed, otherKeys = p.take(), p.settings.keys.take()
+func (p *Policies) takeAll(push *ads.PushContext, old *state) (changed map[configstore.ConfigKey]*configstore.Config, otherKeys map[configstore.ConfigKey]struct{}) {
+	changed, otherKeys = p.take(push), p.settings.keys.take()
 	if changed == nil {
 		changed = make(map[configstore.ConfigKey]*configstore.Config)
 	}

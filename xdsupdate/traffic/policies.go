@@ -9,7 +9,6 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/configfeed"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -25,12 +24,11 @@ import (
 // Policies belong to one server.
 type Policies struct {
 	settings *settings
-	store    configstore.ConfigStore
-	configs  *configfeed.Feed
-	// taken are the configs that have changed until the last Capture; nil: none. captures:
-	// the server calls it; else Provide takes them. Only pushes use both.
-	taken    map[configstore.ConfigKey]*configstore.Config
-	captures bool
+	store    configstore.ConfigStoreCache
+	// configs are those in the roots of the server; nil until Attach. root is that of the last
+	// push that was provided; only pushes use it.
+	configs *xdsupdate.Configs
+	root    *xdsupdate.Root
 	// proxies returns what the server knows of proxies; nil: it does not say. It is set by
 	// Attach.
 	proxies func() []ads.ProxyStatus
@@ -48,25 +46,18 @@ type Policies struct {
 
 var _ ads.Provider = (*Policies)(nil)
 
-// New returns the policies of a store, which may still be empty. It subscribes to it:
-// policies are what there is now, and what the store delivers from then on. Registries of
-// the same store see it in the same way, so that no push has the one without the other.
-//
-// What a push has depends on what the cache can do:
-//
-//   - configstore.ListSubscriber, as the caches of memory, aggregate and kube: what was
-//     committed as one (configstore.BatchWriter) comes as one, whatever other handlers
-//     do. Through an aggregate that holds for the batches of each of its stores.
-//   - configstore.BatchSubscriber alone: the same for batches that are committed after
-//     New has returned. New lists one kind after the other, and the next
-//     pushes may have what was before it until the events that were due are delivered.
-//   - Neither: events count one by one.
+// New returns the policies of a store, which may still be empty. The server that they are given to
+// subscribes to it: policies are what there is then, and what the store delivers from then on. A
+// push has each commit as a whole (configstore.BatchWriter), with what a registry of
+// ServiceEntries of the same store and the same server makes of it, if the store is a
+// configstore.ListSubscriber, as the caches of memory, aggregate and kube; whatever other
+// handlers do. Of other caches events, or batches, count one by one
+// (xdsupdate.FollowConfigs).
 func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 	o := options.One("traffic.New", opts)
 	p := &Policies{settings: newSettings(o), store: configs}
 	p.settings.keys = newTokenKeys(o, p.settings.limits.KeyBytes, p.requestPush)
 	p.keys.Store(&map[string]struct{}{})
-	p.configs = newConfigFeed(configs, p.requestPush)
 	p.servers.last = p.last.Load
 	return p
 }
@@ -76,15 +67,20 @@ func (p *Policies) Name() string { return "traffic" }
 
 // Attach implements ads.Provider. It panics if there is a server already.
 func (p *Policies) Attach(updater xdsupdate.XDSUpdater) {
+	p.attach(updater)
+	p.configs = xdsupdate.FollowConfigs(updater, p.store, kinds(), sameConfig)
+	if server, ok := updater.(interface{ Proxies() []ads.ProxyStatus }); ok {
+		p.proxies = server.Proxies
+	}
+}
+
+func (p *Policies) attach(updater xdsupdate.XDSUpdater) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.updater != nil {
 		panic("traffic: Policies belong to one server")
 	}
 	p.updater = updater
-	if server, ok := updater.(interface{ Proxies() []ads.ProxyStatus }); ok {
-		p.proxies = server.Proxies
-	}
 }
 
 // requestPush asks the server for a push of what has changed.

@@ -5,7 +5,6 @@ package traffic
 import (
 	"errors"
 	"iter"
-	"maps"
 	"slices"
 	"sync"
 
@@ -50,38 +49,33 @@ func (x *proxies) of(v ads.View) *proxy {
 	return p
 }
 
-// Capture implements ads.Capturer: a cache hands each commit to registries and to
-// policies, one after the other, and a push in between would have the routes of one moment
-// and the services of another. What has come since the last call may be newer than the
-// services.
-func (p *Policies) Capture() (whole bool) {
-	p.captures = true
-	changed := p.configs.Take()
-	whole = len(changed) == 0 && !p.configs.Delivering()
-	if p.taken == nil {
-		p.taken = changed
-	} else {
-		maps.Copy(p.taken, changed)
+// take returns the configs that are not the same in the root of a push and in the last one that was
+// provided, in their last state; nil: deleted.
+func (p *Policies) take(push *ads.PushContext) map[configstore.ConfigKey]*configstore.Config {
+	if p.configs == nil || !takesConfigs(push) {
+		return nil
 	}
-	return whole
+	return push.Root().ConfigsSince(p.root, p.configs)
 }
 
-// take returns the configs that have changed until the last Capture, in their last
-// state; nil: deleted. If the server never calls Capture they are those until now.
-func (p *Policies) take() map[configstore.ConfigKey]*configstore.Config {
-	changed := p.taken
-	if p.taken = nil; !p.captures {
-		changed = p.configs.Take()
-	}
-	return changed
-}
+// takesConfigs reports whether a push is not of endpoints only: those are of services as they were
+// in the last full push, and so are policies.
+func takesConfigs(push *ads.PushContext) bool { return push.Request.Full || push.Request.Everything() }
 
 // Provide implements ads.Provider.
 func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
+	next, changes := p.provide(push)
+	if takesConfigs(push) {
+		p.root = push.Root() // last: what has failed is made again of the last one that has not
+	}
+	return next, changes
+}
+
+func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	last := p.last.Load()
 	if last == nil {
 		w := newPushWorld(nil, push)
-		configs := p.take()
+		configs := p.take(push)
 		for key, c := range configs {
 			p.settings.keys.follow(key, nil, c)
 		}

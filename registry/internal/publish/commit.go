@@ -88,6 +88,13 @@ func (p *Publisher[E, S]) SetUpdater(updater xdsupdate.XDSUpdater) {
 	}
 }
 
+// Inbox returns where updates go at present.
+func (p *Publisher[E, S]) Inbox() xdsupdate.Inbox {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.target.inbox
+}
+
 // ServicesAt implements xdsupdate.RootReader for a registry.
 func (p *Publisher[E, S]) ServicesAt(root *xdsupdate.Root) (*registry.ServiceSet, bool) {
 	return root.Services(&p.source)

@@ -49,6 +49,9 @@ func (t *target) tell(source *xdsupdate.Source, services *registry.ServiceSet) {
 
 // note notes a change, but for its proxies.
 func (t *target) note(shard xdsupdate.ShardKey, c *Change) {
+	if c.Configs != nil {
+		t.update.Add(c.Configs)
+	}
 	for i := range c.Services {
 		s := &c.Services[i]
 		t.update.SvcUpdate(shard, s.Hostname, s.Namespace, s.Event)

@@ -5,7 +5,6 @@ package traffic
 import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/internal/configfeed"
 )
 
 // kinds returns those that take effect here.
@@ -14,16 +13,6 @@ func kinds() []configstore.GroupVersionKind {
 		istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar, istio.AuthorizationPolicy,
 		istio.PeerAuthentication, istio.RequestAuthentication,
 	}
-}
-
-// newConfigFeed subscribes to a cache: the feed has what there is, and what is delivered from then on.
-func newConfigFeed(cache configstore.ConfigStoreCache, notify func(map[configstore.ConfigKey]struct{})) *configfeed.Feed {
-	f := configfeed.New(cache, kinds())
-	f.Notify, f.Same = notify, sameConfig
-	if !f.Subscribe() {
-		f.List()
-	}
-	return f
 }
 
 // sameConfig reports whether two states of a config, each of which may be nil, are the
