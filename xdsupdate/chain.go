@@ -11,7 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/configfeed"
 )
 
-// sources has the chains of caches. The Pushers of a Multi share one.
+// sources holds the chains of caches. The Pushers of a Multi share it.
 type sources struct {
 	mu     sync.Mutex
 	chains map[configstore.ConfigStoreCache]*chain
@@ -29,11 +29,11 @@ func (s *sources) unused() bool {
 	return len(s.chains) == 0
 }
 
-// chain returns the chain of a cache; nil if there is none, and it is not to be made.
+// chain returns the chain of a cache. If there is none, it creates one or returns nil.
 func (s *sources) chain(cache configstore.ConfigStoreCache, make bool) *chain {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	known := reflect.ValueOf(cache).Comparable() // else it cannot be found
+	known := reflect.ValueOf(cache).Comparable() // otherwise it cannot be a key
 	var c *chain
 	if known {
 		c = s.chains[cache]
@@ -46,19 +46,19 @@ func (s *sources) chain(cache configstore.ConfigStoreCache, make bool) *chain {
 	return c
 }
 
-// chain hands the commits of a cache to the registries that are made of it, and commits the configs
-// that are followed with what a registry has made of them.
+// chain delivers the commits of a cache to the registries that read it, and commits the followed configs
+// together with the resulting services.
 type chain struct {
 	cache configstore.ConfigStoreCache
-	lists configstore.ListSubscriber // nil: the cache is none, and registries do not join
+	lists configstore.ListSubscriber // nil if the cache is no ListSubscriber; then registries do not join
 	work  calls[commit]
 
-	// mu makes what is listed and the commits after it one order.
+	// mu keeps a listing and the later commits in order.
 	mu        sync.Mutex
 	followers []*Configs
 	stages    []*stage
 	cancel    func()
-	// listing counts how often the cache was listed: of an earlier time nothing is taken.
+	// listing counts the listings of the cache. Commits of earlier subscriptions are ignored.
 	listing int
 }
 
@@ -69,13 +69,13 @@ type stage struct {
 	handle  func(changes []configstore.Change, configs *Update)
 }
 
-// commit is a commit of the cache, or all that there is.
+// commit is a commit of the cache, or its complete content.
 type commit struct {
 	changes []configstore.Change
-	// listing is that of the chain; listed: the changes are all there is.
+	// listing is the listing of the subscription. listed is true if the changes are the complete content.
 	listing int
 	listed  bool
-	// stages and followers are those of then.
+	// stages and followers are the receivers at the time of the commit.
 	stages    []*stage
 	followers []*Configs
 }
@@ -86,10 +86,10 @@ func newChain(cache configstore.ConfigStoreCache) *chain {
 	return c
 }
 
-// Join has handle called with the commits of a cache that concern a registry, after what there
-// is. handle takes an update too, nil or one of configs, which the registry commits with what it makes
-// of the changes. It reports false if the registry has to subscribe to the cache by itself: nobody
-// follows configs of it. leave may be called many times.
+// Join subscribes a registry to a cache whose configs are followed (FollowConfigs). handle gets the existing
+// configs first, and then the commits. If its second argument is not nil, the registry adds it to the
+// update with the resulting services. Join returns false if no configs of the cache are followed; then
+// the registry subscribes by itself. leave may be called many times.
 func (i Inbox) Join(
 	cache configstore.ConfigStoreCache, kinds []configstore.GroupVersionKind, handle func(changes []configstore.Change, configs *Update),
 ) (leave func(), joined bool) {
@@ -108,7 +108,7 @@ func (i Inbox) Join(
 	}), true
 }
 
-// follow adds who follows.
+// follow adds a follower.
 func (c *chain) follow(f *Configs) {
 	if c.lists != nil {
 		c.relist(func() { c.followers = append(c.followers, f) })
@@ -126,8 +126,8 @@ func (c *chain) follow(f *Configs) {
 	}
 }
 
-// relist changes who gets the commits, lists what there is at one moment, and takes the commits
-// after it.
+// relist changes the receivers and replaces the subscription: the receivers get the complete content of one
+// moment, and then the commits after it.
 func (c *chain) relist(change func()) {
 	c.mu.Lock()
 	c.cancel()
@@ -155,7 +155,7 @@ func hasKind(kinds []configstore.GroupVersionKind, kind configstore.GroupVersion
 	return slices.ContainsFunc(kinds, func(k configstore.GroupVersionKind) bool { return k.Group == kind.Group && k.Kind == kind.Kind })
 }
 
-// adds returns objects as they come first.
+// adds returns objects as Add events.
 func adds(objects []*configstore.Config) []configstore.Change {
 	out := make([]configstore.Change, len(objects))
 	for i, o := range objects {
@@ -183,7 +183,7 @@ func (c *chain) deliver() {
 	}
 }
 
-// handOver hands a commit to the registries. The last one, which is the youngest, takes the configs.
+// handOver delivers a commit to the registries. The last registry, which is the youngest, gets the configs.
 func (c *commit) handOver() {
 	var u, rest Update
 	var carrier *stage

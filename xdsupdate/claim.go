@@ -4,19 +4,18 @@ package xdsupdate
 
 import "slices"
 
-// A shard belongs to the youngest of the writers of a group that have called for it and are
-// not closed. That is decided where updates are applied, in their order, so that an
-// update of a replaced writer has no effect, however late it comes, and nobody waits for
-// another's call.
+// A shard belongs to the youngest open writer of a group that has called for it. Ownership is checked
+// when an update is applied, under the lock that orders updates. A late update of a replaced writer
+// therefore has no effect, and no writer waits for another.
 
-// stack is the writers through which an update has come, the outermost first: one for each
-// aggregate. Nil is an update without a writer.
+// stack lists the writers that an update has passed, the outermost first: one for each level of nested
+// aggregates. A nil stack is an update without a writer.
 type stack struct {
 	writer *shardWriter
 	inner  *stack
 }
 
-// open reports whether none of the writers is closed.
+// open reports whether all writers are open.
 func (s *stack) open() bool {
 	for ; s != nil; s = s.inner {
 		if s.writer.closed.Load() {
@@ -26,23 +25,23 @@ func (s *stack) open() bool {
 	return true
 }
 
-// claim is the time in which a shard belongs to a writer.
+// claim is one period of ownership of a shard by a writer.
 type claim struct {
 	writer *shardWriter
-	// heir: the shard has belonged to another one before.
+	// heir is true if another writer owned the shard before.
 	heir bool
-	// last is the last right with this claim, which most updates come by.
+	// last caches the last right with this claim, because most updates have the same one.
 	last *right
 }
 
-// right is what something of a shard was written by: the claims of a stack. Nil is an
-// update without a writer, of which nobody is the successor.
+// right is the list of claims with which an update wrote to a shard, one for each writer of its stack.
+// A nil right belongs to an update without a writer, which has no successor.
 type right struct {
 	claim *claim
 	inner *right
 }
 
-// succeeds reports whether a predecessor has written what was written by another right.
+// succeeds reports whether r took the shard over from the writer with the right by.
 func (r *right) succeeds(by *right) bool {
 	for ; r != nil; r = r.inner {
 		for at := by; at != nil; at = at.inner {
@@ -62,14 +61,13 @@ type claimKey struct {
 	shard ShardKey
 }
 
-// claims has the last claim of each group to each shard. Whoever applies updates has one,
-// and guards it.
+// claims holds the last claim of each group to each shard. Its users guard it with a lock.
 type claims struct{ last map[claimKey]*claim }
 
 func newClaims() claims { return claims{last: map[claimKey]*claim{}} }
 
-// right returns the right to write to a shard; false if there is none. A writer claims a
-// shard that it calls for.
+// right returns the right to write to a shard, or false if a younger writer owns it or a writer is
+// closed. The first call of a writer for a shard claims it.
 func (t *claims) right(by *stack, shard ShardKey) (*right, bool) {
 	if by == nil {
 		return nil, true

@@ -9,25 +9,23 @@ import (
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
-// Configs are the configs of some kinds of a cache in the roots of an updater: as they were
-// handed over, each commit as a whole. Where a registry of the same updater is made of the same
-// cache (Join), a commit and what the registry makes of it are one update, so that each
-// root has both or neither.
+// Configs are the configs of some kinds of a cache in the roots of an updater. Each commit of the cache is
+// in a root as a whole. If a registry of the same updater reads the same cache (Inbox.Join), a commit and
+// the resulting services are one update, so that each root has both or neither.
 type Configs struct {
 	pusher *Pusher
 	kinds  []configstore.GroupVersionKind
 	same   func(old, curr *configstore.Config) bool
-	// listing is that of the last commit. It is guarded by the lock of the Pusher.
+	// listing is the listing of the last applied commit, guarded by the lock of the Pusher.
 	listing int
 }
 
-// FollowConfigs has the roots of an updater have the configs of a cache: what there is, and what the
-// cache hands over from then on. A push is asked for when configs have changed; same reports
-// whether an update is no change. It returns nil if there is no Pusher behind the updater (As).
+// FollowConfigs adds the configs of a cache to the roots of an updater: the existing configs, and later
+// commits when the cache delivers them. It requests a push for changed configs. same reports whether
+// an update can be ignored. FollowConfigs returns nil if the updater is not backed by a Pusher (As).
 //
-// What is one update depends on what the cache can do. A configstore.ListSubscriber hands over
-// whole commits, and there is no moment between what it lists and what it hands over. Of any
-// other cache each event, or batch, is an update of its own.
+// A configstore.ListSubscriber delivers commits as a whole, without a gap after the existing configs. For
+// other caches, each batch or event is an update of its own, and registries do not join them.
 func FollowConfigs(
 	updater XDSUpdater, cache configstore.ConfigStoreCache, kinds []configstore.GroupVersionKind,
 	same func(old, curr *configstore.Config) bool,
@@ -63,13 +61,13 @@ func pushersOf(t target) []*Pusher {
 	}
 }
 
-// configKey is a config of one that follows.
+// configKey identifies a config in a root.
 type configKey struct {
 	of  *Configs
 	key configstore.ConfigKey
 }
 
-// note notes the changes of a commit that concern who follows.
+// note records the changes of a commit in the kinds of f.
 func (f *Configs) note(u *Update, c *commit) {
 	own := *c
 	own.changes = slices.DeleteFunc(slices.Clone(c.changes), func(c configstore.Change) bool {
@@ -80,11 +78,10 @@ func (f *Configs) note(u *Update, c *commit) {
 	}
 }
 
-// configsLocked applies the changes of a commit, and returns the request for what they change; nil:
-// nothing.
+// configsLocked applies the changes of a commit and returns the push request for them, or nil.
 func (p *Pusher) configsLocked(c *call) *PushRequest {
 	if c.configs.pusher != p || c.commit.listing < c.configs.listing {
-		return nil // one that was on its way when the cache was listed anew
+		return nil // a commit from before the cache was listed again
 	}
 	c.configs.listing = c.commit.listing
 	keys := map[ConfigKey]struct{}{}
@@ -125,8 +122,8 @@ func (p *Pusher) configsLocked(c *call) *PushRequest {
 	return &PushRequest{Full: true, ConfigsUpdated: keys, Reason: map[TriggerReason]int{ReasonConfig: 1}}
 }
 
-// ConfigsSince returns the configs that are not the same as in an older root, nil for an empty one;
-// nil in the result is a config that is there no more.
+// ConfigsSince returns the configs that differ from an older root. A nil root is empty. Deleted configs are
+// nil in the result.
 func (r *Root) ConfigsSince(old *Root, of *Configs) map[configstore.ConfigKey]*configstore.Config {
 	out := map[configstore.ConfigKey]*configstore.Config{}
 	r.allConfigs().Changes(old.allConfigs(), func(before, after *pmap.Entry[configKey, *configstore.Config]) bool {

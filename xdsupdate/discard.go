@@ -37,8 +37,8 @@ func (Discard) ProxyUpdate(registry.ClusterID, string) {}
 // RemoveShard does nothing.
 func (Discard) RemoveShard(ShardKey) {}
 
-// nothing is the target that Discard is. Discard itself is none, nor a BatchUpdater: a type that embeds
-// it and has methods of its own would be passed by.
+// nothing is the target for Discard. Discard itself is neither a target nor a BatchUpdater, because the
+// methods of a type that embeds Discard would be bypassed.
 type nothing struct{}
 
 func (nothing) begin()                           {}

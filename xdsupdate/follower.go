@@ -12,18 +12,17 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// follower is the target for an updater that is the program's own. It decides in the order
-// of the commits which calls count, and makes these afterwards, one at a time and in that
-// order, with no lock held.
+// follower is the target for an updater of the host. It checks at each commit which calls are valid, and
+// makes these calls afterwards, one at a time, in the order of the commits, with no lock held.
 type follower struct {
 	updater XDSUpdater
-	batches BatchUpdater // nil if it has none of its own
+	batches BatchUpdater // nil if the updater has no UpdateBatch method of its own
 	deltas  bool
 
 	mu     sync.Mutex
 	claims claims
-	// written are the rights by which services of shards with writers were written to last. It
-	// may have some of which nothing is there.
+	// written has the right of the last write to each service, for shards with writers. Services without
+	// endpoints may be in it.
 	written map[ShardKey]map[serviceName]*right
 
 	spare []call
@@ -51,7 +50,7 @@ func (f *follower) deliver(panicked func(*guard.PanicError)) {
 	}
 }
 
-// recycle keeps the room of a list for the next update, unless there is much of it.
+// recycle keeps the memory of a small list for the next update.
 func (f *follower) recycle(list []call) {
 	clear(list)
 	f.mu.Lock()
@@ -123,7 +122,7 @@ func (f *follower) appendLocked(made []call, c call, by *stack) []call {
 	return append(made, c)
 }
 
-// appendLeftLocked appends calls that empty what predecessors of a writer have left.
+// appendLeftLocked appends calls that remove the remaining endpoints of predecessors of a writer.
 func (f *follower) appendLeftLocked(made []call, c call, by *stack) []call {
 	for shard, heir := range f.claims.inherited(c.writer) {
 		if _, ok := f.claims.right(by, shard); !ok {
@@ -157,7 +156,7 @@ func (f *follower) makeAll(list []call, panicked func(*guard.PanicError)) {
 			panicked(p)
 		}
 	}
-	f.makeEach(list, f.updater, panicked) // what is left: all of it, if UpdateBatch has panicked before
+	f.makeEach(list, f.updater, panicked) // the complete list if UpdateBatch panicked before it called publish, else empty
 }
 
 func (f *follower) makeEach(list []call, on XDSUpdater, panicked func(*guard.PanicError)) {
@@ -183,14 +182,14 @@ func (f *follower) makeOne(c *call, on XDSUpdater, panicked func(*guard.PanicErr
 	c.callOn(on)
 }
 
-// calls are calls of the program's code that are made one at a time, in order, with no lock held:
-// one that is added while another one is made is made after it, by the goroutine that
-// makes that one. So it does not matter what is called back.
+// calls is a queue of calls of the host's code, which are made one at a time, in order, with no lock held.
+// A call that is added during another call is made after it, by the same goroutine, so that the
+// host may call back.
 type calls[T any] struct {
 	mu      sync.Mutex
 	making  bool
 	waiting []T
-	// made is how many of waiting were made.
+	// made is the number of calls in waiting that were made.
 	made int
 }
 
@@ -200,8 +199,8 @@ func (c *calls[T]) add(call T) {
 	c.waiting = append(c.waiting, call)
 }
 
-// first returns the first call that waits, which the caller makes, and then those that next
-// returns; false if there is none, or another goroutine is at it.
+// first returns the first queued call. The caller makes it, and then the calls that next returns. It
+// returns false if the queue is empty or another goroutine is making calls.
 func (c *calls[T]) first() (call T, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

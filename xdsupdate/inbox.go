@@ -9,16 +9,15 @@ import (
 
 // target takes updates, in one order.
 type target interface {
-	// begin is called before a registry shows what an update is about; commit follows.
+	// begin is called before a registry publishes its new state. A commit follows.
 	begin()
-	// commit applies an update that has come through writers. It calls nobody's code, waits for
-	// nobody's, and keeps nothing of the update but what its calls refer to.
+	// commit applies an update that has passed a stack of writers. It calls no code of the host and
+	// retains the arguments of the calls, but not the update.
 	commit(u *Update, by *stack)
-	// deliver makes the calls of the program that follow from what was committed, unless
-	// another goroutine, or an outer call, is at it: then that one makes them. No lock may
-	// be held.
+	// deliver calls updaters and functions of the host for committed updates. If another goroutine or an
+	// outer call is delivering, that one makes the calls. The caller must not hold a lock.
 	deliver(panicked func(*guard.PanicError))
-	// follows reports whether deliver may call an updater of the program's.
+	// follows reports whether deliver may call an updater of the host.
 	follows() bool
 	// takesDeltas reports whether updates may have deltas.
 	takesDeltas() bool
@@ -26,9 +25,8 @@ type target interface {
 	shardsOf(w *shardWriter) []ShardKey
 }
 
-// targetOf returns the target for an updater: itself if it is one, also one that it wraps (As),
-// and otherwise one that calls the updater afterwards. A type that embeds a target is none: its own
-// methods count.
+// targetOf returns an updater of this package as a target, also if it is wrapped (As). Any other updater
+// gets a follower, including a type that embeds a target, because its own methods must be called.
 func targetOf(updater XDSUpdater) target {
 	if _, ok := updater.(Discard); ok {
 		return nothing{}
@@ -42,24 +40,23 @@ func targetOf(updater XDSUpdater) target {
 	}
 }
 
-// Inbox is where the updates of a registry go: whatever is behind an XDSUpdater. Create it
-// with NewInbox.
+// Inbox accepts the updates of a registry for an XDSUpdater. Create it with NewInbox.
 type Inbox struct{ to target }
 
 // NewInbox returns the inbox of an updater. A nil updater is Discard.
 func NewInbox(updater XDSUpdater) Inbox { return Inbox{targetOf(Multi(updater))} }
 
-// Begin is called before the registry shows what the next Commit is about.
+// Begin is called before the registry publishes the state that the next Commit reports.
 func (i Inbox) Begin() { i.to.begin() }
 
-// Commit applies an update, as a whole. It calls nobody's code, so that it may be called with
-// locks held: updates are applied in the order of the calls. The update is the caller's
-// again when Commit returns, but what its calls refer to is not.
+// Commit applies an update as a whole. It calls no code of the host, so that a registry may call it under
+// its own lock to keep its updates in order. The caller may reuse the update afterwards, but must not
+// modify the arguments of its calls.
 func (i Inbox) Commit(u *Update) { i.to.commit(u, nil) }
 
-// Deliver calls those updaters for what was committed that are the program's own, in the order
-// of the commits, unless another goroutine, or an outer call, is at it: then that one does.
-// It is called without a lock. panicked gets each panic of such a call.
+// Deliver calls the host's own updaters for committed updates, in the order of the commits. If another
+// goroutine or an outer call is delivering, that one makes the calls. The caller must not hold a
+// lock. panicked receives each panic of an updater.
 func (i Inbox) Deliver(panicked func(*guard.PanicError)) { i.to.deliver(panicked) }
 
 // Follows reports whether Deliver may call an updater.
@@ -83,7 +80,7 @@ func (f facade) one(c call) {
 	f.deliver()
 }
 
-// deliver panics in the end if a call did.
+// deliver panics after all calls if one of them panicked.
 func (f facade) deliver() {
 	if !f.to.follows() {
 		f.to.deliver(nil)
@@ -128,7 +125,7 @@ func (f facade) ProxyUpdate(cluster registry.ClusterID, ip string) {
 // RemoveShard is an update of one call.
 func (f facade) RemoveShard(shard ShardKey) { f.one(call{kind: callRemoveShard, shard: shard}) }
 
-// UpdateBatch implements BatchUpdater. What publish has called before it panics counts.
+// UpdateBatch implements BatchUpdater. If publish panics, its calls until then are applied.
 func (f facade) UpdateBatch(publish func(XDSUpdater)) {
 	var u Update
 	f.to.begin()

@@ -12,9 +12,9 @@ import (
 // Multi returns an updater that makes each call on all of the updaters, one
 // after the other. Nil ones are left out: one that is left is returned as it is, and
 // if there is none, Discard. If one of them panics the others are called
-// all the same; then the call panics as the first of them did. Those that are the program's
-// own are called one call at a time: one that comes while another one is made is made
-// after it, by the goroutine that makes that one.
+// all the same; then the call panics as the first of them did. Updaters of the host are called
+// one call at a time. A call that comes during another call is made after it, by the same
+// goroutine.
 //
 // It is an EndpointDeltaUpdater if, and only if, all of them are: a registry
 // then sends complete lists if one of them needs them. The alternative, to keep
@@ -40,8 +40,8 @@ func Multi(updaters ...XDSUpdater) XDSUpdater {
 	return m
 }
 
-// shareSources has Pushers share the chains of caches, so that a commit of one is an update of all.
-// Those of a Pusher for which caches are followed already stay its own.
+// shareSources makes Pushers share the chains of caches, so that a commit of a cache is one update for each
+// of them. A Pusher that follows caches already keeps its own chains.
 func shareSources(pushers []*Pusher) {
 	for i, p := range pushers {
 		if i > 0 && p.sourcesNow().unused() {

@@ -8,9 +8,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Root is what a push is made of: what the sources have said, of each of them up to one of its
-// updates. It is immutable; holding one keeps the state of that moment in memory. Nil is
-// an empty one.
+// Root is the input of a push: for each source, the state after one of its updates. It is immutable.
+// A reference to a root keeps the state of that moment in memory. A nil root is empty.
 type Root struct {
 	endpoints EndpointSnapshot
 	services  pmap.Map[*Source, sourceServices]
@@ -25,7 +24,7 @@ func (r *Root) Endpoints() *EndpointSnapshot {
 	return &r.endpoints
 }
 
-// Services returns the services of a source; false if it has set none (Update.SetServices).
+// Services returns the services of a source, or false if the source has set none (Update.SetServices).
 func (r *Root) Services(source *Source) (*registry.ServiceSet, bool) {
 	if r == nil {
 		return nil, false
@@ -34,7 +33,7 @@ func (r *Root) Services(source *Source) (*registry.ServiceSet, bool) {
 	return s.set, ok
 }
 
-// Source is the identity of who sets services.
+// Source identifies a registry that sets services.
 type Source struct{ _ byte }
 
 // sourceServices are the services of a source.
@@ -43,18 +42,15 @@ type sourceServices struct {
 	by  *stack
 }
 
-// RootReader is a discovery of which a root has the services: one of the registries of this
-// module, or an aggregate of them.
+// RootReader is a discovery that finds its services in a root: a registry of this module, or an aggregate.
 type RootReader interface {
-	// ServicesAt returns the services as a root has them, and whether all of them are the
-	// root's: those of registries that set none are read. It is asked with the discovery that
-	// the caller has; for one that wraps the reader, and may show other services, it
-	// returns nil and false.
+	// ServicesAt returns the services of a root. exact is false if services of a registry are not in the
+	// root and were read from the registry instead. The argument discovery is the caller's discovery: if
+	// it wraps the reader, it may show other services, and ServicesAt returns nil and false.
 	ServicesAt(discovery registry.ServiceSnapshotter, root *Root) (services *registry.ServiceSet, exact bool)
 }
 
-// setServices replaces the services of a source. When a new one comes those of closed writers
-// are forgotten.
+// setServices replaces the services of a source. A new source also removes the sources of closed writers.
 func setServices(all *pmap.Live[*Source, sourceServices], c *call, by *stack) {
 	if c.set == nil {
 		all.Delete(c.source)

@@ -8,12 +8,12 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Update is what one source says at once: calls of an XDSUpdater, in their order, as a
-// value. It is applied as a whole: no push has a part of it. The zero value is empty. Its
-// methods note calls, and call nobody; it is for one goroutine at a time.
+// Update is a batch of calls of an XDSUpdater as a value, in the order of the calls. A Pusher applies an
+// update as a whole, so that no push sees a part of it. The zero value is empty. The methods only
+// record calls. An Update must not be used by several goroutines at a time.
 type Update struct{ calls []call }
 
-// callKind is a method of XDSUpdater or EndpointDeltaUpdater, or one of those of writers.
+// callKind is a method of XDSUpdater or EndpointDeltaUpdater, or an internal operation.
 type callKind uint8
 
 const (
@@ -51,10 +51,10 @@ type call struct {
 	commit  *commit              // of callConfigs
 }
 
-// maxSpare is how many calls there is room for that is used again.
+// maxSpare is the capacity, in calls, up to which memory is used again.
 const maxSpare = 64
 
-// Reset makes the update empty. It keeps its room, unless there is much of it.
+// Reset empties the update. The memory of a small update is used again.
 func (u *Update) Reset() {
 	if cap(u.calls) > maxSpare {
 		u.calls = nil
@@ -63,39 +63,39 @@ func (u *Update) Reset() {
 	u.calls = u.calls[:0]
 }
 
-// EDSUpdate notes a call.
+// EDSUpdate records a call.
 func (u *Update) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	u.calls = append(u.calls, call{kind: callEDSUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
 }
 
-// EDSDeltaUpdate notes a call.
+// EDSDeltaUpdate records a call.
 func (u *Update) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
 	u.calls = append(u.calls, call{kind: callEDSDeltaUpdate, shard: shard, name: serviceName{hostname, namespace}, changes: changes})
 }
 
-// EDSCacheUpdate notes a call.
+// EDSCacheUpdate records a call.
 func (u *Update) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	u.calls = append(u.calls, call{kind: callEDSCacheUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
 }
 
-// SvcUpdate notes a call.
+// SvcUpdate records a call.
 func (u *Update) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
 	u.calls = append(u.calls, call{kind: callSvcUpdate, shard: shard, name: serviceName{hostname, namespace}, event: event})
 }
 
-// ConfigUpdate notes a call; nil asks for nothing.
+// ConfigUpdate records a call. A nil request is ignored.
 func (u *Update) ConfigUpdate(req *PushRequest) {
 	if req != nil {
 		u.calls = append(u.calls, call{kind: callConfigUpdate, request: req})
 	}
 }
 
-// ProxyUpdate notes a call, which is made when the update has been applied.
+// ProxyUpdate records a call. It is made after the update has been applied.
 func (u *Update) ProxyUpdate(cluster registry.ClusterID, ip string) {
 	u.calls = append(u.calls, call{kind: callProxyUpdate, shard: ShardKey{Cluster: cluster}, ip: ip})
 }
 
-// RemoveShard notes a call.
+// RemoveShard records a call.
 func (u *Update) RemoveShard(shard ShardKey) {
 	u.calls = append(u.calls, call{kind: callRemoveShard, shard: shard})
 }
@@ -106,8 +106,7 @@ func (u *Update) Add(other *Update) { u.calls = append(u.calls, other.calls...) 
 // Empty reports whether there are no calls.
 func (u *Update) Empty() bool { return len(u.calls) == 0 }
 
-// SetServices notes all services of a source; nil: the source has none any more, and is
-// forgotten.
+// SetServices records the complete services of a source. Nil removes the source.
 func (u *Update) SetServices(source *Source, services *registry.ServiceSet) {
 	u.calls = append(u.calls, call{kind: callServices, source: source, set: services})
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
-// begin is that of target: it notes that a discovery may be ahead of the root.
+// begin implements target. From now on a discovery may be ahead of the root.
 func (p *Pusher) begin() { p.begun.Inc() }
 
 func (p *Pusher) follows() bool     { return false }
 func (p *Pusher) takesDeltas() bool { return true }
 
-// deliver calls the functions of PusherOptions that follow from updates. Their panics are logged.
+// deliver calls the functions of PusherOptions for committed updates. Their panics are logged.
 func (p *Pusher) deliver(func(*guard.PanicError)) {
 	for call, ok := p.after.first(); ok; call, ok = p.after.next() {
 		call()
@@ -62,7 +62,7 @@ func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier boo
 			setServices(p.services, c, by)
 		}
 		return false
-	case callConfigs: // whichever registry brings them
+	case callConfigs: // valid from any registry
 		req := p.configsLocked(c)
 		return req != nil && p.askLocked(req, now)
 	case callComplete:
@@ -92,12 +92,12 @@ func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier boo
 	return earlier
 }
 
-// call has a function of the program's called when the update has been applied.
+// call queues a call of a function of the host.
 func (p *Pusher) call(what string, f func(), attrs ...slog.Attr) {
 	p.after.add(func() { p.guarded(what, f, attrs...) })
 }
 
-// askLocked merges a request with those that wait.
+// askLocked merges a request with the pending requests.
 func (p *Pusher) askLocked(req *PushRequest, now time.Duration) (earlier bool) {
 	l := p.lane(!req.Full && !req.Forced)
 	l.add(req)
@@ -122,8 +122,8 @@ func (p *Pusher) writeLocked(c *call, by *right, u update, now time.Duration) (e
 	return l.ask(now, p.epoch)
 }
 
-// completeShardsLocked removes what predecessors of a writer have left, one request for each
-// service.
+// completeShardsLocked removes the remaining endpoints of predecessors of a writer, with one request for
+// each service.
 func (p *Pusher) completeShardsLocked(w *shardWriter, by *stack, now time.Duration) (earlier bool) {
 	for shard, heir := range p.claims.inherited(w) {
 		if _, ok := p.claims.right(by, shard); !ok {

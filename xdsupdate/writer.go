@@ -19,19 +19,18 @@ import (
 //	first := writers.New()   // the updater of an instance
 //	second := writers.New()  // that of its successor, which takes the shard over by writing
 //	first.Close()            // the predecessor can write no more; its endpoints stay
-//	second.Complete()        // the successor has synced: what it has not written goes
+//	second.Complete()        // the successor has synced: the remaining endpoints of the predecessor are removed
 //
-// A shard belongs to the youngest of the writers that have called for it, and are not
-// closed. What another one calls for the shard has no effect. That is checked where the
-// update is applied: its effect precedes all that the new writer does, or there is none.
-// Nobody waits for another's call. The updater may be, or wrap (As), a writer of other
-// Writers, because aggregates nest: an update counts if it has the right of both.
+// A shard belongs to the youngest open writer that has called for it. Calls of other writers for the
+// shard have no effect. Ownership is checked when an update is applied: an update of the former
+// writer precedes all updates of the new one, or has no effect. No writer waits for another. The
+// updater may be, or wrap (As), a writer of other Writers, because aggregates nest. An update is
+// then valid if both writers own the shard.
 //
-// An updater that is the program's own is called afterwards, in the order of the updates, one
-// call at a time, for what counts: by the goroutine that brings an update, or by the one
-// that is calling the updater then.
+// An updater of the host is called after the commit, for valid calls only, one call at a time, in the
+// order of the updates. The goroutine that commits makes the calls, unless another one is making calls.
 //
-// What is written without a writer is never refused, and no successor removes it.
+// Updates without a writer are always valid, and no successor removes their endpoints.
 type Writers struct {
 	target target
 
@@ -59,13 +58,13 @@ type ShardWriter interface {
 	// Shards returns the shards that belong to the writer now, sorted.
 	Shards() []ShardKey
 
-	// Close gives the shards up, and whatever is called later has no effect. The
-	// endpoints stay. It may be called many times.
+	// Close gives the shards up. Later calls of the writer have no effect. The endpoints stay.
+	// Close may be called many times.
 	Close()
 }
 
-// NewWriters returns the writers of an updater. A nil updater is Discard. One is made for
-// each updater: two know nothing of each other.
+// NewWriters returns the writers of an updater. A nil updater is Discard. Create one for each updater,
+// because two Writers of one updater are independent.
 func NewWriters(updater XDSUpdater) *Writers { return &Writers{target: targetOf(Multi(updater))} }
 
 // New returns a new writer, the youngest. It takes a shard over when it first calls for
