@@ -62,6 +62,7 @@ var (
 	_ registry.Subscriber         = (*Controller)(nil)
 	_ registry.GatewaySubscriber  = (*Controller)(nil)
 	_ registry.ServiceSnapshotter = (*Controller)(nil)
+	_ xdsupdate.RootReader        = (*Controller)(nil)
 	_ configstore.Drainer         = (*Controller)(nil)
 	_ configstore.Flusher         = (*Controller)(nil)
 )

@@ -83,7 +83,7 @@
 //		return serviceentry.New(configs, updater)
 //	})
 //
-// The updater that AddRegistry hands out is an [xdsupdate.Owner]. It is closed when the
+// The updater that AddRegistry hands out is an [xdsupdate.ShardWriter]. It is closed when the
 // registry is deleted or replaced, and loses a shard to another registry that is made
 // for it: what the registry writes later is dropped. A deleted registry leaves nothing
 // behind:

@@ -12,7 +12,7 @@ import (
 
 // AddRegistry adds a registry and returns it: a Kubernetes registry after the last of
 // its kind, another one at the end. Run runs it: when Run is called, or at once if it was.
-// In Istio 1.30 a registry that is added after Run never runs. create makes it with an updater of its own, an xdsupdate.Owner: what it writes
+// In Istio 1.30 a registry that is added after Run never runs. create makes it with an updater of its own, an xdsupdate.ShardWriter: what it writes
 // goes to the Controller's updaters, and is dropped once the registry is deleted or
 // replaced, or another one is made for its shard, however late it comes.
 //
@@ -61,8 +61,8 @@ func (c *Controller) DeleteRegistryIfCurrent(r registry.Instance) bool {
 func (c *Controller) newRegistration(
 	create func(updater xdsupdate.XDSUpdater) registry.Instance, own <-chan struct{},
 ) *registration {
-	owner := c.updaters.own()
-	return newRegistration(create(owner), owner, own)
+	writer := c.updaters.writer()
+	return newRegistration(create(writer), writer, own)
 }
 
 func (c *Controller) add(reg *registration) *registration {
@@ -157,12 +157,12 @@ func (r *registration) retireLocked() (cancels []func()) {
 // removeShards takes the shards of a registry that has left from it, and removes them
 // but for those of a present one.
 func (c *Controller) removeShards(left *registration) {
-	shards := left.owner.Shards()
-	left.owner.Close()
+	shards := left.writer.Shards()
+	left.writer.Close()
 	if !slices.Contains(shards, left.shard) {
-		shards = append(shards, left.shard) // which it may have written to without an owner
+		shards = append(shards, left.shard) // which it may have written to without a writer
 	}
-	remover := c.updaters.own()
+	remover := c.updaters.writer()
 	defer remover.Close()
 	for _, shard := range shards {
 		if !c.hasShard(shard) {
@@ -174,7 +174,7 @@ func (c *Controller) removeShards(left *registration) {
 // hasShard reports whether a shard is that of a present registry, or belongs to one.
 func (c *Controller) hasShard(shard xdsupdate.ShardKey) bool {
 	return c.merged.Load().find(func(r *registration) bool {
-		return r.shard == shard || slices.Contains(r.owner.Shards(), shard)
+		return r.shard == shard || slices.Contains(r.writer.Shards(), shard)
 	}) != nil
 }
 

@@ -14,7 +14,7 @@ const pruneInterval = time.Second
 
 // pruneAfter prunes after a registry has taken over, now or when it has synced.
 func (c *Controller) pruneAfter(reg *registration) {
-	reg.owner.Take(reg.shard)
+	reg.writer.Take(reg.shard)
 	c.mu.Lock()
 	c.unpruned = append(c.unpruned, reg)
 	c.mu.Unlock()
@@ -39,7 +39,7 @@ func (c *Controller) prune() (done bool) {
 		synced := false
 		c.guarded("HasSynced of a registry", reg.shard, func() { synced = reg.instance.HasSynced() })
 		if synced {
-			c.updating(reg.shard, reg.owner.Prune)
+			c.updating(reg.shard, reg.writer.Complete)
 		} else {
 			left = append(left, reg)
 		}

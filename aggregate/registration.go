@@ -17,8 +17,8 @@ import (
 type registration struct {
 	instance registry.Instance
 	shard    xdsupdate.ShardKey
-	// owner is the updater that the registry was made with.
-	owner xdsupdate.Owner
+	// writer is the updater that the registry was made with.
+	writer xdsupdate.ShardWriter
 	// events has the registry's Subscribe methods, or does without.
 	events registry.Simple
 	// snapshotter is nil if the registry is none; then listed is its last list.
@@ -47,9 +47,9 @@ type registration struct {
 	left map[registry.WorkloadKey]*registry.WorkloadInstance
 }
 
-func newRegistration(r registry.Instance, owner xdsupdate.Owner, own <-chan struct{}) *registration {
+func newRegistration(r registry.Instance, writer xdsupdate.ShardWriter, own <-chan struct{}) *registration {
 	reg := &registration{
-		instance: r, shard: xdsupdate.ShardKeyOf(r), owner: owner, own: own, gone: make(chan struct{}),
+		instance: r, shard: xdsupdate.ShardKeyOf(r), writer: writer, own: own, gone: make(chan struct{}),
 		events:    registry.Simple{Controller: r, ServiceDiscovery: r},
 		services:  known[serviceKey, *registry.Service]{},
 		workloads: known[registry.WorkloadKey, *registry.WorkloadInstance]{},

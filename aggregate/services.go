@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // merged is what the services of the registries make together. It is immutable.
@@ -46,11 +47,41 @@ func (c *Controller) current() *merged {
 	}
 }
 
+// ServicesAt implements xdsupdate.RootReader.
+func (c *Controller) ServicesAt(discovery registry.ServiceSnapshotter, root *xdsupdate.Root) (*registry.ServiceSet, bool) {
+	if discovery != c {
+		return nil, false
+	}
+	m, exact := c.current(), true
+	sets := m.readWith(func(reg *registration) *registry.ServiceSet {
+		set, ok := reg.servicesAt(root)
+		exact = exact && ok
+		return set
+	})
+	if sets != nil { // some registries are ahead of the root
+		m = m.with(m.registrations, sets)
+	}
+	return m.services, exact
+}
+
+// servicesAt returns the services of a registry as a root has them, or, of one that sets none,
+// those of now.
+func (r *registration) servicesAt(root *xdsupdate.Root) (set *registry.ServiceSet, exact bool) {
+	if at, ok := r.snapshotter.(xdsupdate.RootReader); ok {
+		if set, exact = at.ServicesAt(r.snapshotter, root); set != nil {
+			return set, exact
+		}
+	}
+	return r.snapshot(), false
+}
+
 // read returns the present services of each registry, or nil if they are those
 // from which m was made.
-func (m *merged) read() (sets []*registry.ServiceSet) {
+func (m *merged) read() []*registry.ServiceSet { return m.readWith((*registration).snapshot) }
+
+func (m *merged) readWith(of func(*registration) *registry.ServiceSet) (sets []*registry.ServiceSet) {
 	for i, reg := range m.registrations {
-		now := reg.snapshot()
+		now := of(reg)
 		if now == m.sets[i] {
 			continue
 		}

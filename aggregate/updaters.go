@@ -8,34 +8,34 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// updaters is what the registries write to, each as an owner.
+// updaters is what the registries write to, each by a writer of its own.
 type updaters struct {
 	mu sync.Mutex
 	// all is what registries write to, readers those of it that read the services.
 	// Both are nil if there are none.
 	all, readers xdsupdate.XDSUpdater
-	// owners is nil until a registry is made; then nothing is attached any more.
-	owners *xdsupdate.Owners
+	// writers is nil until a registry is made; then nothing is attached any more.
+	writers *xdsupdate.Writers
 }
 
 // attach adds an updater that reads the services.
 func (u *updaters) attach(updater xdsupdate.XDSUpdater) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.owners != nil {
+	if u.writers != nil {
 		panic("aggregate: an updater is attached after a registry was made without it")
 	}
 	u.all, u.readers = xdsupdate.Multi(u.all, updater), xdsupdate.Multi(u.readers, updater)
 }
 
-// own returns the updater of a registry, or of what acts as one.
-func (u *updaters) own() xdsupdate.Owner {
+// writer returns the updater of a registry, or of what acts as one.
+func (u *updaters) writer() xdsupdate.ShardWriter {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if u.owners == nil {
-		u.owners = xdsupdate.NewOwners(u.all)
+	if u.writers == nil {
+		u.writers = xdsupdate.NewWriters(u.all)
 	}
-	return u.owners.Own()
+	return u.writers.New()
 }
 
 // attached returns the readers; nil if there are none.

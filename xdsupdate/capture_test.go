@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -20,78 +19,61 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// TestPushIsOfTheMomentOfItsRequest: registries publish without a pause; what is
-// captured for a push has the state of everything that its request names, and all of
-// the batches that it has a part of.
+// TestPushIsOfTheMomentOfItsRequest: registries that set no services show states without a
+// pause, and say so in batches; what is captured for a push has the state of everything that
+// its request names, and all of the batches that it has a part of.
 func TestPushIsOfTheMomentOfItsRequest(t *testing.T) {
-	if runtime.GOMAXPROCS(0) < 2 {
-		t.Skip("needs two processors: on one, registries that publish without a pause leave a push 30 to 50 ms apart")
-	}
-	var versions [2]atomic.Uint32
-	var p *xdsupdate.Pusher
-	var pushes atomic.Int64
-	var captured struct{ a, b uint32 }
-	keys := xdsupdate.KeySet(fullPush("a").Keys()[0], fullPush("b").Keys()[0])
-	p = xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) {
-		pushes.Inc()
-		if captured.a != captured.b {
-			t.Errorf("versions %d and %d of one batch", captured.a, captured.b)
-		}
-		if len(r.ConfigsUpdated) != len(keys) {
-			t.Errorf("a part of a batch was taken: %s", r)
-		}
-	}, xdsupdate.PusherOptions{
-		DebounceAfter: -1,
-		Capture:       func(*xdsupdate.PushRequest) { captured.a, captured.b = versions[0].Load(), versions[1].Load() },
-	})
-	stop := make(chan struct{})
-	var run, publishers sync.WaitGroup
-	run.Go(func() { p.Run(stop) })
-	var one sync.Mutex
-	for range 3 {
-		publishers.Go(func() {
-			for i := 0; pushes.Load() < 200 && i < 200_000; i++ {
-				p.UpdateBatch(func() {
-					one.Lock() // the versions are of one registry
-					defer one.Unlock()
-					versions[0].Inc()
-					p.ConfigUpdate(fullPush("a"))
-					p.ConfigUpdate(fullPush("b"))
-					versions[1].Inc()
-				})
-			}
-		})
-	}
-	publishers.Wait()
-	if n := pushes.Load(); n < 200 {
-		t.Errorf("%d pushes while registries published", n)
-	}
-	close(stop)
-	run.Wait()
-}
-
-// TestPrepareKeepsNoBatchWaiting, and is called before Capture of the same push.
-func TestPrepareKeepsNoBatchWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var shown, captured uint32
 		var p *xdsupdate.Pusher
-		var calls []string
-		p = xdsupdate.NewPusher(func(*xdsupdate.PushRequest) { calls = append(calls, "push") }, xdsupdate.PusherOptions{
-			Prepare: func() {
-				begun := time.Now()
-				p.UpdateBatch(func() { calls = append(calls, "batch") })
-				if waited := time.Since(begun); waited > 0 {
-					t.Errorf("a batch waited for %v", waited)
+		captures, pushes := 0, 0
+		keys := xdsupdate.KeySet(fullPush("a").Keys()[0], fullPush("b").Keys()[0])
+		p = xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) {
+			pushes++
+			if len(r.ConfigsUpdated) != len(keys) {
+				t.Errorf("a part of a batch was taken: %s", r)
+			}
+		}, xdsupdate.PusherOptions{
+			Capture: func(*xdsupdate.PushRequest, *xdsupdate.Root) bool {
+				captured = shown
+				if captures++; captures < 3 { // as another goroutine would
+					p.UpdateBatch(func(w xdsupdate.XDSUpdater) {
+						shown++
+						w.ConfigUpdate(fullPush("b"))
+					})
 				}
+				return false
 			},
-			Capture: func(r *xdsupdate.PushRequest) { calls = append(calls, "capture of "+r.String()) },
 		})
 		p.ConfigUpdate(fullPush("a"))
 		if err := p.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		want := []string{"batch", "capture of full push of VirtualService/default/a (config 1)", "push"}
-		if !slices.Equal(calls, want) {
-			t.Errorf("%q, want %q", calls, want)
+		if captures != 3 || captured != shown || pushes != 1 {
+			t.Errorf("%d pushes after %d captures, the last of state %d, want 1, 3 and %d", pushes, captures, captured, shown)
+		}
+	})
+}
+
+// TestCaptureInABatch: it captures a state that a registry shows while its batch goes on a few
+// times, and no more.
+func TestCaptureInABatch(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		captures := 0
+		p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{
+			Capture: func(*xdsupdate.PushRequest, *xdsupdate.Root) bool {
+				captures++
+				return false
+			},
+		})
+		p.ConfigUpdate(fullPush("a"))
+		p.UpdateBatch(func(xdsupdate.XDSUpdater) {
+			if err := p.Flush(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		if captures < 2 || captures > 5 {
+			t.Errorf("%d captures", captures)
 		}
 	})
 }
@@ -99,60 +81,37 @@ func TestPrepareKeepsNoBatchWaiting(t *testing.T) {
 // TestCaptureThatPanics: there is no push, that is logged, and a push of everything makes
 // up for it. A Prepare that panics is logged.
 func TestCaptureThatPanics(t *testing.T) {
-	for _, which := range []string{"capture", "prepare"} {
-		t.Run(which, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var mended atomic.Bool
-				fail := func(here string) {
-					if !mended.Load() && here == which {
-						panic("broken " + here)
-					}
-				}
-				var got []string
-				var log strings.Builder
-				p := xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) { got = append(got, r.String()) }, xdsupdate.PusherOptions{
-					Logger:  slog.New(slog.NewTextHandler(&log, nil)),
-					Prepare: func() { fail("prepare") },
-					Capture: func(*xdsupdate.PushRequest) { fail("capture") },
-				})
-				stop := make(chan struct{})
-				var wg sync.WaitGroup
-				wg.Go(func() { p.Run(stop) })
-				synctest.Wait()
-				p.ConfigUpdate(fullPush("a"))
-				time.Sleep(200 * time.Millisecond)
-				synctest.Wait()
-				if len(got) > 0 != (which == "prepare") || !strings.Contains(log.String(), "broken "+which) {
-					t.Errorf("pushes %q, log %s", got, log.String())
-				}
-				mended.Store(true)
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				if which == "capture" && (len(got) == 0 || !strings.Contains(got[0], "everything")) {
-					t.Errorf("pushes %q, want one of everything", got)
-				}
-				close(stop)
-				wg.Wait()
-			})
-		})
-	}
-}
-
-// TestSlowCaptureEnds: one that batches do not wait for is repeated a few times, and no
-// more.
-func TestSlowCaptureEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := newQuietPusher()
-		reads := 0
-		p.Capture(func() {
-			reads++
-			var wg sync.WaitGroup
-			wg.Go(func() { p.UpdateBatch(func() {}) }) // always another one
-			wg.Wait()
+		var mended atomic.Bool
+		var got []string
+		var log strings.Builder
+		p := xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) { got = append(got, r.String()) }, xdsupdate.PusherOptions{
+			Logger: slog.New(slog.NewTextHandler(&log, nil)),
+			Capture: func(*xdsupdate.PushRequest, *xdsupdate.Root) bool {
+				if !mended.Load() {
+					panic("broken capture")
+				}
+				return true
+			},
 		})
-		if reads > 5 {
-			t.Errorf("%d reads", reads)
+		stop := make(chan struct{})
+		var wg sync.WaitGroup
+		wg.Go(func() { p.Run(stop) })
+		synctest.Wait()
+		p.ConfigUpdate(fullPush("a"))
+		time.Sleep(200 * time.Millisecond)
+		synctest.Wait()
+		if len(got) > 0 || !strings.Contains(log.String(), "broken capture") {
+			t.Errorf("pushes %q, log %s", got, log.String())
 		}
+		mended.Store(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(got) == 0 || !strings.Contains(got[0], "everything") {
+			t.Errorf("pushes %q, want one of everything", got)
+		}
+		close(stop)
+		wg.Wait()
 	})
 }
 
@@ -254,10 +213,10 @@ func TestFullPushTakesAll(t *testing.T) {
 		synctest.Wait()
 		pushed = nil
 		p.EDSUpdate(shard, "a", "ns", endpoint("10.0.0.3")) // after the interval
-		p.UpdateBatch(func() {
-			p.SvcUpdate(shard, "a", "ns", registry.EventUpdate)
-			p.ConfigUpdate(fullPush("b"))
-			p.ConfigUpdate(fullPush("c"))
+		p.UpdateBatch(func(w xdsupdate.XDSUpdater) {
+			w.SvcUpdate(shard, "a", "ns", registry.EventUpdate)
+			w.ConfigUpdate(fullPush("b"))
+			w.ConfigUpdate(fullPush("c"))
 		})
 		time.Sleep(10 * time.Millisecond)
 		synctest.Wait()
@@ -271,35 +230,5 @@ func TestFullPushTakesAll(t *testing.T) {
 		}
 		close(stop)
 		run.Wait()
-	})
-}
-
-// TestCaptureUntilWhole: what does not belong together is captured again, but not for ever.
-func TestCaptureUntilWhole(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		captures, wholeFrom := 0, 3
-		var pushed []string
-		begun := time.Now()
-		p := xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) {
-			pushed = append(pushed, fmt.Sprintf("%d keys after %d captures, %v", len(r.ConfigsUpdated), captures, time.Since(begun).Round(time.Millisecond)))
-		}, xdsupdate.PusherOptions{
-			Capture: func(*xdsupdate.PushRequest) { captures++ },
-			Whole:   func() bool { return captures >= wholeFrom },
-		})
-		p.ConfigUpdate(fullPush("a"))
-		if err := p.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if want := []string{"1 keys after 3 captures, 0s"}; !slices.Equal(pushed, want) {
-			t.Errorf("pushes: %q, want %q", pushed, want)
-		}
-		pushed, wholeFrom, begun = nil, 1_000_000, time.Now()
-		p.ConfigUpdate(fullPush("a"))
-		if err := p.Flush(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if len(pushed) != 1 || time.Since(begun).Round(time.Millisecond) != 100*time.Millisecond {
-			t.Errorf("pushes: %q after %v, want one after 100 ms", pushed, time.Since(begun))
-		}
 	})
 }

@@ -76,9 +76,9 @@ func (w *window) due() (time.Duration, bool) {
 	return max(min(w.last+w.quiet, w.first+w.max, w.by), w.pushed+w.interval), w.open
 }
 
-// commit fixes that what is due at a time is pushed next: requests that come
+// fix decides that what is due at a time is pushed next: requests that come
 // before it is taken do not delay it.
-func (w *window) commit(until time.Duration) {
+func (w *window) fix(until time.Duration) {
 	if due, ok := w.due(); ok && due <= until {
 		w.atOnce = true
 	}

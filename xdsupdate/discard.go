@@ -2,7 +2,10 @@
 
 package xdsupdate
 
-import "github.com/pilotkit/pilotkit/registry"
+import (
+	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/registry"
+)
 
 // Discard is an XDSUpdater that does nothing, for registries whose changes
 // are not pushed.
@@ -11,7 +14,6 @@ type Discard struct{}
 var (
 	_ XDSUpdater           = Discard{}
 	_ EndpointDeltaUpdater = Discard{}
-	_ BatchUpdater         = Discard{}
 )
 
 // EDSUpdate does nothing.
@@ -35,5 +37,13 @@ func (Discard) ProxyUpdate(registry.ClusterID, string) {}
 // RemoveShard does nothing.
 func (Discard) RemoveShard(ShardKey) {}
 
-// UpdateBatch calls publish.
-func (Discard) UpdateBatch(publish func()) { publish() }
+// nothing is the target for Discard. Discard itself is neither a target nor a BatchUpdater, because the
+// methods of a type that embeds Discard would be bypassed.
+type nothing struct{}
+
+func (nothing) begin()                           {}
+func (nothing) commit(*Update, *stack)           {}
+func (nothing) deliver(func(*guard.PanicError))  {}
+func (nothing) follows() bool                    { return false }
+func (nothing) takesDeltas() bool                { return true }
+func (nothing) shardsOf(*shardWriter) []ShardKey { return nil }

@@ -10,7 +10,7 @@
 // ConfigHandler and ServiceHandler for what no registry pushes. A nil updater is Discard,
 // wherever one is taken. A registry that
 // may be replaced while the program runs gets an updater of its own from
-// Owners.
+// Writers.
 //
 // # Concurrency
 //
@@ -25,9 +25,13 @@
 // after that: what it reads is at least as fresh as what it was asked for.
 //
 // A registry publishes its state and makes these calls, but for ProxyUpdate, in a
-// batch (BatchUpdater). A push captures the services and the endpoints that it
-// works on between batches (Pusher.Capture), so that it never has the new
-// definition of a service with the old endpoints.
+// batch (BatchUpdater), which is one Update: a value that a Pusher applies as a whole,
+// in the order of the updates, without calling anybody. A push takes the request that
+// is due together with the Root, which is all that was applied until then: the endpoints, and the
+// services that registries have set. So it never has the new definition of a service
+// with the old endpoints, and nobody waits for it. A discovery that sets no services is
+// read after the root was taken, and again, a few times, if a registry was in a
+// batch meanwhile.
 //
 // # Debounce
 //
@@ -37,8 +41,8 @@
 //	-------------------------------|---------------------------------------|---------
 //	endpoints only                 | 10 ms have passed since the last push | 10 ms
 //	                               | of endpoints                          |
-//	full                           | no full request has come for 100 ms   | 10 s
-//	endpoints after a SvcUpdate of | as full: they go with the definition  | 10 s
+//	full                           | no full request has come for 100 ms   | 500 ms
+//	endpoints after a SvcUpdate of | as full: they go with the definition  | 500 ms
 //	the service                    | that they belong to                   |
 //	any, before Run                | nothing but Run                       | -
 //	any, in Flush                  | nothing                               | 0
@@ -47,6 +51,6 @@
 // neither full requests nor other changes of endpoints hold one up: changes that
 // come within the interval are merged. A full push takes with it the endpoints that
 // wait. Besides, each push waits for the push before it, which may take as long as
-// the program's function does, and for batches that are running. ProxyUpdate is no
+// the program's function does. ProxyUpdate is no
 // push and waits for nothing.
 package xdsupdate

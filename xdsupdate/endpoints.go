@@ -16,7 +16,7 @@ import (
 // moment. It is immutable: the index makes a new one for each change, so that
 // equal pointers mean equal content. Nil is a service without anything.
 type ServiceEndpoints struct {
-	// entry is that of the directory: Key is the name, Value the view itself.
+	// entry is that of the index: Key is the name, Value the view itself.
 	entry   pmap.Entry[serviceName, *ServiceEndpoints]
 	service *service
 	// shards are sorted by compareShards. Those without endpoints are kept
@@ -33,8 +33,8 @@ type ServiceEndpoints struct {
 type shardEndpoints struct {
 	shard     *shard
 	endpoints sequence
-	// by is the right of the last write. It is for writers, with the service's lock held.
-	by right
+	// by is the right of the last write. It is guarded by the lock of the index.
+	by *right
 }
 
 // newView returns a view without shards.
@@ -42,15 +42,6 @@ func newView(name serviceName, s *service) *ServiceEndpoints {
 	v := &ServiceEndpoints{service: s}
 	v.entry = pmap.Entry[serviceName, *ServiceEndpoints]{Key: name, Value: v}
 	return v
-}
-
-// known returns the view, or nil for one without shards: that of a service of which
-// the first write is not over.
-func (e *ServiceEndpoints) known() *ServiceEndpoints {
-	if e == nil || len(e.shards) == 0 {
-		return nil
-	}
-	return e
 }
 
 // Hostname returns the service's host name.

@@ -42,20 +42,20 @@ func ExamplePusher() {
 
 // A registry is replaced while it runs: it gets an updater of its own, and so
 // does its successor.
-func ExampleOwners() {
+func ExampleWriters() {
 	p := xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) { fmt.Println(r) }, xdsupdate.PusherOptions{})
 	shard := xdsupdate.ShardKey{Cluster: "cluster-1", Provider: registry.Memory}
 	endpoints := []*registry.Endpoint{{Addresses: []string{"10.0.0.1"}, EndpointPort: 80}}
 
-	owners := xdsupdate.NewOwners(p)
-	was := owners.Own()
+	writers := xdsupdate.NewWriters(p)
+	was := writers.New()
 	was.EDSUpdate(shard, "kept.example.com", "default", endpoints)
 	was.EDSUpdate(shard, "gone.example.com", "default", endpoints)
 
-	now := owners.Own()
+	now := writers.New()
 	now.EDSUpdate(shard, "kept.example.com", "default", endpoints)
 	was.EDSUpdate(shard, "kept.example.com", "default", nil) // has no effect any more
-	now.Prune()                                              // the successor has synced
+	now.Complete()                                           // the successor has synced
 
 	for view := range p.Index().All() {
 		fmt.Println(view.Hostname(), view.Len())

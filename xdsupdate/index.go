@@ -5,6 +5,7 @@ package xdsupdate
 import (
 	"iter"
 	"slices"
+	"sync"
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
@@ -13,9 +14,8 @@ import (
 // EndpointIndex keeps the endpoints of all services, by host name, namespace and
 // shard, and decides what a change of them means for proxies.
 //
-// Writers of different services do not wait for one another, and readers wait
-// for none. Updates are atomic per service, and none is lost, whatever else
-// happens at the same time.
+// Updates come one after the other, and none is lost. Readers wait for none, and take no
+// lock: of each service they see one update after the other.
 //
 // What an update returns, in the terms of Istio 1.30:
 //
@@ -32,13 +32,22 @@ import (
 // crashes again and again causes no full pushes. They go with
 // DeleteServiceShard and RemoveShard when no shard has endpoints.
 type EndpointIndex struct {
-	services *directory
-	shards   *shardTable
+	views *pmap.Live[serviceName, *ServiceEndpoints]
+
+	// mu guards what follows and is held by whoever changes views.
+	mu     sync.Mutex
+	shards map[ShardKey]*shard
+}
+
+// serviceName is how services are found.
+type serviceName struct {
+	hostname  registry.Hostname
+	namespace string
 }
 
 // NewEndpointIndex returns an empty index.
 func NewEndpointIndex() *EndpointIndex {
-	return &EndpointIndex{services: newDirectory(), shards: newShardTable()}
+	return &EndpointIndex{views: pmap.Map[serviceName, *ServiceEndpoints]{}.Live(), shards: map[ShardKey]*shard{}}
 }
 
 // UpdateServiceEndpoints replaces a shard's endpoints for a service. The list is
@@ -49,7 +58,7 @@ func NewEndpointIndex() *EndpointIndex {
 func (x *EndpointIndex) UpdateServiceEndpoints(
 	shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint,
 ) PushType {
-	return x.write(x.writer(shard, right{}), serviceName{hostname, namespace}, update{list: endpoints})
+	return x.write(shard, nil, serviceName{hostname, namespace}, update{list: endpoints})
 }
 
 // UpdateEndpoints changes some of a shard's endpoints for a service. It returns
@@ -63,40 +72,40 @@ func (x *EndpointIndex) UpdateServiceEndpoints(
 func (x *EndpointIndex) UpdateEndpoints(
 	shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange,
 ) PushType {
-	return x.write(x.writer(shard, right{}), serviceName{hostname, namespace}, update{changes: changes, delta: true})
+	return x.write(shard, nil, serviceName{hostname, namespace}, update{changes: changes, delta: true})
 }
 
 // DeleteServiceShard removes a shard's endpoints for a service and all that is
 // remembered of them. The service itself goes if no shard has endpoints. The
 // accounts become those of the endpoints that are left.
 func (x *EndpointIndex) DeleteServiceShard(shard ShardKey, hostname registry.Hostname, namespace string) {
-	x.delete(x.writer(shard, right{}), serviceName{hostname, namespace})
+	x.define(shard, serviceName{hostname, namespace}, registry.EventDelete)
 }
 
 // RemoveShard does DeleteServiceShard for every service that the shard has or
 // had endpoints of. It returns the keys of those that lost endpoints, sorted.
 func (x *EndpointIndex) RemoveShard(shard ShardKey) []ConfigKey {
-	return x.removeAll(x.writer(shard, right{}), byAnyone)
+	return x.removeAll(shard, func(*right) bool { return true })
 }
 
 // Service returns the endpoints of a service; nil, which is a valid view, if the
 // index does not know it. It takes no lock.
 func (x *EndpointIndex) Service(hostname registry.Hostname, namespace string) *ServiceEndpoints {
-	return x.services.find(serviceName{hostname, namespace}).known()
+	return x.find(serviceName{hostname, namespace})
 }
 
 // All returns the services, in no order. Each is shown as it is when it is
 // yielded; those that come or go meanwhile may be shown or not.
 func (x *EndpointIndex) All() iter.Seq[*ServiceEndpoints] {
 	return func(yield func(*ServiceEndpoints) bool) {
-		x.services.views.Entries(knownOnly(yield))
+		x.views.Entries(func(e *pmap.Entry[serviceName, *ServiceEndpoints]) bool { return yield(e.Value) })
 	}
 }
 
 // Snapshot returns the endpoints of all services as they are now. It costs the same
 // whatever their number, and holds up updates for no longer than one of them does.
 func (x *EndpointIndex) Snapshot() *EndpointSnapshot {
-	return &EndpointSnapshot{views: x.services.snapshot()}
+	return &EndpointSnapshot{views: x.snapshot()}
 }
 
 // EndpointSnapshot is an EndpointIndex at one moment. It is immutable; nil is an empty
@@ -111,14 +120,14 @@ func (x *EndpointSnapshot) Service(hostname registry.Hostname, namespace string)
 		return nil
 	}
 	v, _ := x.views.Get(serviceName{hostname, namespace})
-	return v.known()
+	return v
 }
 
 // All returns the services, in no order.
 func (x *EndpointSnapshot) All() iter.Seq[*ServiceEndpoints] {
 	return func(yield func(*ServiceEndpoints) bool) {
 		if x != nil {
-			x.views.Entries(knownOnly(yield))
+			x.views.Entries(func(e *pmap.Entry[serviceName, *ServiceEndpoints]) bool { return yield(e.Value) })
 		}
 	}
 }
@@ -144,60 +153,47 @@ func (x *EndpointSnapshot) all() (none pmap.Map[serviceName, *ServiceEndpoints])
 	return x.views
 }
 
-func knownOnly(yield func(*ServiceEndpoints) bool) func(*pmap.Entry[serviceName, *ServiceEndpoints]) bool {
-	return func(e *pmap.Entry[serviceName, *ServiceEndpoints]) bool {
-		v := e.Value.known()
-		return v == nil || yield(v)
-	}
+func (x *EndpointIndex) snapshot() pmap.Map[serviceName, *ServiceEndpoints] {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.views.Snapshot()
 }
 
-func (x *EndpointIndex) write(w writer, name serviceName, u update) PushType {
-	if u.delta && len(u.changes) == 0 {
-		return NoPush
-	}
-	if slices.Contains(u.list, nil) {
-		u.list = slices.DeleteFunc(slices.Clone(u.list), func(e *registry.Endpoint) bool { return e == nil })
-	}
-	for {
-		var s *service
-		if view := x.services.find(name); view != nil {
-			s = view.service
-		} else {
-			if !w.valid() {
-				return NoPush
-			}
-			if u.empty() {
-				return IncrementalPush
-			}
-			s = x.services.findOrAdd(name)
-		}
-		if push, ok := s.write(x.services, name, w, u); ok {
-			return push
-		}
-	}
+// find returns the last view of a service, or nil.
+func (x *EndpointIndex) find(name serviceName) *ServiceEndpoints {
+	v, _ := x.views.Get(name)
+	return v
 }
 
-func (x *EndpointIndex) delete(w writer, name serviceName) {
-	if view := x.services.find(name); view != nil {
-		view.service.removeShard(x.services, name, w, nil)
+func (x *EndpointIndex) write(shard ShardKey, by *right, name serviceName, u update) PushType {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.writeLocked(shard, by, name, u)
+}
+
+// define takes that a shard defines a service, or does no more.
+func (x *EndpointIndex) define(shard ShardKey, name serviceName, event registry.Event) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.shardLocked(shard)
+	if view := x.find(name); view != nil && event == registry.EventDelete {
+		x.removeLocked(view, shard)
 	}
 }
 
 // removeAll removes a shard's endpoints for the services of which they were last written
 // by such a right, with all that is remembered of them, and returns the keys of those
-// that lost endpoints. It visits every service with its lock: a writer that still has the
-// right to write when it holds the lock has ended before, or comes after.
-func (x *EndpointIndex) removeAll(w writer, written func(by right) bool) []ConfigKey {
+// that lost endpoints.
+func (x *EndpointIndex) removeAll(shard ShardKey, written func(by *right) bool) []ConfigKey {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.shardLocked(shard)
 	var out []ConfigKey
-	x.services.views.Entries(func(e *pmap.Entry[serviceName, *ServiceEndpoints]) bool {
-		if e.Value.service.removeShard(x.services, e.Key, w, written) {
-			out = append(out, e.Value.Key())
+	for _, e := range x.views.Snapshot().All() {
+		if i, found := e.find(shard); found && written(e.shards[i].by) && x.removeLocked(e, shard) {
+			out = append(out, e.Key())
 		}
-		return true
-	})
+	}
 	slices.SortFunc(out, ConfigKey.Compare)
 	return out
 }
-
-// byAnyone has removeAll remove the shard from all services.
-func byAnyone(right) bool { return true }

@@ -61,16 +61,16 @@ func (l *lanes) due() (time.Duration, bool) {
 	}
 }
 
-// commit fixes that what is due at a time is taken next.
-func (l *lanes) commit(until time.Duration) {
-	l.all.commit(until)
-	l.endpoints.commit(until)
+// fix decides that what is due at a time is taken next.
+func (l *lanes) fix(until time.Duration) {
+	l.all.fix(until)
+	l.endpoints.fix(until)
 }
 
 // some reports whether take would take a request.
 func (l *lanes) some() bool { return l.endpoints.requests > 0 || l.all.atOnce && l.all.requests > 0 }
 
-// take takes out what is due, after commit. It returns how many requests of each
+// take takes out what is due, after fix. It returns how many requests of each
 // lane will have been pushed with it.
 func (l *lanes) take(now time.Duration) (request *PushRequest, all, endpoints uint64) {
 	if !l.all.atOnce {

@@ -12,12 +12,14 @@ import (
 // Multi returns an updater that makes each call on all of the updaters, one
 // after the other. Nil ones are left out: one that is left is returned as it is, and
 // if there is none, Discard. If one of them panics the others are called
-// all the same; then the call panics as the first of them did.
+// all the same; then the call panics as the first of them did. Updaters of the host are called
+// one call at a time. A call that comes during another call is made after it, by the same
+// goroutine.
 //
 // It is an EndpointDeltaUpdater if, and only if, all of them are: a registry
 // then sends complete lists if one of them needs them. The alternative, to keep
 // all endpoints here and to make complete lists of them, would cost the same
-// work and the memory besides. It is a BatchUpdater for those that are.
+// work and the memory besides. It is a BatchUpdater.
 func Multi(updaters ...XDSUpdater) XDSUpdater {
 	updaters = slices.DeleteFunc(slices.Clone(updaters), func(u XDSUpdater) bool { return u == nil })
 	switch len(updaters) {
@@ -26,107 +28,77 @@ func Multi(updaters ...XDSUpdater) XDSUpdater {
 	case 1:
 		return updaters[0]
 	}
-	m := multi{updaters: updaters}
-	var deltas []EndpointDeltaUpdater
+	m := &multi{}
+	m.to = m
 	for _, u := range updaters {
 		m.targets = append(m.targets, targetOf(u))
-		if d, ok := As[EndpointDeltaUpdater](u); ok {
-			deltas = append(deltas, d)
+	}
+	shareSources(pushersOf(m))
+	if m.takesDeltas() {
+		return deltaMulti{m}
+	}
+	return m
+}
+
+// shareSources makes Pushers share the chains of caches, so that a commit of a cache is one update for each
+// of them. A Pusher that follows caches already keeps its own chains.
+func shareSources(pushers []*Pusher) {
+	for i, p := range pushers {
+		if i > 0 && p.sourcesNow().unused() {
+			p.share(pushers[0].sourcesNow())
 		}
 	}
-	if len(deltas) < len(updaters) {
-		return m
-	}
-	return deltaMulti{m, deltas}
+}
+
+func (p *Pusher) share(s *sources) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.sources = s
 }
 
 // multi is many updaters.
 type multi struct {
-	updaters []XDSUpdater
-	targets  []shardTarget // of calls of owners
+	facade
+	targets []target
 }
 
-// callShard makes a call of an owner on all.
-func (m multi) callShard(c shardCall) {
-	each(m.targets, func(t shardTarget) { t.callShard(c) })
-}
-
-// each calls f for all, and panics in the end if a call did.
-func each[U any](list []U, f func(U)) {
-	var first *guard.PanicError
-	for _, u := range list {
-		if p := guard.Call(func() { f(u) }); first == nil {
-			first = p
-		}
+func (m *multi) begin() {
+	for _, t := range m.targets {
+		t.begin()
 	}
-	first.Again()
 }
 
-// EDSUpdate calls all.
-func (m multi) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	each(m.updaters, func(u XDSUpdater) { u.EDSUpdate(shard, hostname, namespace, endpoints) })
-}
-
-// EDSCacheUpdate calls all.
-func (m multi) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	each(m.updaters, func(u XDSUpdater) { u.EDSCacheUpdate(shard, hostname, namespace, endpoints) })
-}
-
-// SvcUpdate calls all.
-func (m multi) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	each(m.updaters, func(u XDSUpdater) { u.SvcUpdate(shard, hostname, namespace, event) })
-}
-
-// ConfigUpdate calls all.
-func (m multi) ConfigUpdate(req *PushRequest) {
-	each(m.updaters, func(u XDSUpdater) { u.ConfigUpdate(req) })
-}
-
-// ProxyUpdate calls all.
-func (m multi) ProxyUpdate(cluster registry.ClusterID, ip string) {
-	each(m.updaters, func(u XDSUpdater) { u.ProxyUpdate(cluster, ip) })
-}
-
-// RemoveShard calls all.
-func (m multi) RemoveShard(shard ShardKey) {
-	each(m.updaters, func(u XDSUpdater) { u.RemoveShard(shard) })
-}
-
-// UpdateBatch calls publish as a batch of all that are BatchUpdaters: once, also if one
-// of them panics before it has.
-func (m multi) UpdateBatch(publish func()) {
-	var first *guard.PanicError
-	var within func(rest []XDSUpdater)
-	within = func(rest []XDSUpdater) {
-		if len(rest) == 0 {
-			publish()
-			return
-		}
-		begun := false
-		p := guard.Call(func() {
-			UpdateBatch(rest[0], func() {
-				begun = true
-				within(rest[1:])
-			})
-		})
-		if first == nil {
-			first = p
-		}
-		if !begun {
-			within(rest[1:])
-		}
+func (m *multi) commit(u *Update, by *stack) {
+	for _, t := range m.targets {
+		t.commit(u, by)
 	}
-	within(m.updaters)
-	first.Again()
+}
+
+func (m *multi) deliver(panicked func(*guard.PanicError)) {
+	for _, t := range m.targets {
+		t.deliver(panicked)
+	}
+}
+
+func (m *multi) follows() bool { return slices.ContainsFunc(m.targets, target.follows) }
+
+func (m *multi) takesDeltas() bool {
+	return !slices.ContainsFunc(m.targets, func(t target) bool { return !t.takesDeltas() })
+}
+
+func (m *multi) shardsOf(w *shardWriter) []ShardKey {
+	var out []ShardKey
+	for _, t := range m.targets {
+		out = append(out, t.shardsOf(w)...)
+	}
+	slices.SortFunc(out, compareShards)
+	return slices.Compact(out)
 }
 
 // deltaMulti is a multi whose updaters all take deltas.
-type deltaMulti struct {
-	multi
-	deltas []EndpointDeltaUpdater
-}
+type deltaMulti struct{ *multi }
 
-// EDSDeltaUpdate calls all.
+// EDSDeltaUpdate is an update of one call.
 func (m deltaMulti) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	each(m.deltas, func(u EndpointDeltaUpdater) { u.EDSDeltaUpdate(shard, hostname, namespace, changes) })
+	deltaFacade{m.facade}.EDSDeltaUpdate(shard, hostname, namespace, changes)
 }

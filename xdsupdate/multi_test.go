@@ -3,11 +3,8 @@
 package xdsupdate_test
 
 import (
-	"sync"
 	"testing"
 	"testing/synctest"
-
-	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -70,25 +67,28 @@ func TestDiscard(t *testing.T) {
 	}
 }
 
-// TestMultiBatches: a batch is one of all updaters that have batches.
+// TestMultiBatches: a batch is one of all updaters.
 func TestMultiBatches(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pushers := []*xdsupdate.Pusher{newQuietPusher(), newQuietPusher()}
-		m := xdsupdate.Multi(pushers[0], &xdstest.Recorder{}, pushers[1])
-		var captured atomic.Int32
-		var captures sync.WaitGroup
-		xdsupdate.UpdateBatch(m, func() {
+		var recorder xdstest.Recorder
+		m := xdsupdate.Multi(pushers[0], &recorder, pushers[1])
+		waiting := func(want uint64) {
+			t.Helper()
 			for _, p := range pushers {
-				captures.Go(func() { p.Capture(func() { captured.Inc() }) })
-				synctest.Wait()
+				if n := p.State().Full.Requests; n != want {
+					t.Errorf("%d requests wait, want %d", n, want)
+				}
 			}
-			if n := captured.Load(); n != 0 {
-				t.Errorf("%d captures in the midst of the batch", n)
+			if n := len(recorder.Take()); n != int(want) {
+				t.Errorf("%d calls, want %d", n, want)
 			}
-		})
-		captures.Wait()
-		if n := int(captured.Load()); n != len(pushers) {
-			t.Errorf("%d captures after the batch, want %d", n, len(pushers))
 		}
+		xdsupdate.UpdateBatch(m, func(w xdsupdate.XDSUpdater) {
+			w.ConfigUpdate(fullPush("a"))
+			w.ConfigUpdate(fullPush("b"))
+			waiting(0)
+		})
+		waiting(2)
 	})
 }

@@ -113,9 +113,9 @@ func (exploding) SvcUpdate(xdsupdate.ShardKey, registry.Hostname, string, regist
 func (exploding) ConfigUpdate(*xdsupdate.PushRequest)    { panic("boom") }
 func (exploding) ProxyUpdate(registry.ClusterID, string) { panic("boom") }
 func (exploding) RemoveShard(xdsupdate.ShardKey)         { panic("boom") }
-func (u exploding) UpdateBatch(publish func()) {
+func (u exploding) UpdateBatch(publish func(xdsupdate.XDSUpdater)) {
 	if u.after {
-		publish()
+		publish(u)
 	}
 	panic("boom")
 }
@@ -141,7 +141,11 @@ func (u noting) SvcUpdate(xdsupdate.ShardKey, registry.Hostname, string, registr
 func (u noting) ConfigUpdate(*xdsupdate.PushRequest)    { u.add("config") }
 func (u noting) ProxyUpdate(registry.ClusterID, string) { u.add("proxy") }
 func (u noting) RemoveShard(xdsupdate.ShardKey)         { u.add("remove") }
-func (u noting) UpdateBatch(publish func())             { u.add("begin"); publish(); u.add("end") }
+func (u noting) UpdateBatch(publish func(xdsupdate.XDSUpdater)) {
+	u.add("begin")
+	publish(u)
+	u.add("end")
+}
 
 // TestPanicBehindMulti: an updater that panics does not keep others from the call, and
 // the caller learns of it.
@@ -151,13 +155,18 @@ func TestPanicBehindMulti(t *testing.T) {
 		m := xdsupdate.Multi(exploding{after: after}, noting{calls: &calls}, exploding{after: after})
 		shard := xdsupdate.ShardKey{Cluster: "c1", Provider: "p"}
 		for want, call := range map[string]func(xdsupdate.XDSUpdater){
-			"eds":               func(u xdsupdate.XDSUpdater) { u.EDSUpdate(shard, "a", "ns", nil) },
-			"cache":             func(u xdsupdate.XDSUpdater) { u.EDSCacheUpdate(shard, "a", "ns", nil) },
-			"svc":               func(u xdsupdate.XDSUpdater) { u.SvcUpdate(shard, "a", "ns", registry.EventAdd) },
-			"config":            func(u xdsupdate.XDSUpdater) { u.ConfigUpdate(&xdsupdate.PushRequest{}) },
-			"proxy":             func(u xdsupdate.XDSUpdater) { u.ProxyUpdate("c1", "10.0.0.1") },
-			"remove":            func(u xdsupdate.XDSUpdater) { u.RemoveShard(shard) },
-			"begin publish end": func(u xdsupdate.XDSUpdater) { xdsupdate.UpdateBatch(u, func() { calls = append(calls, "publish") }) },
+			"begin eds end":    func(u xdsupdate.XDSUpdater) { u.EDSUpdate(shard, "a", "ns", nil) },
+			"begin cache end":  func(u xdsupdate.XDSUpdater) { u.EDSCacheUpdate(shard, "a", "ns", nil) },
+			"begin svc end":    func(u xdsupdate.XDSUpdater) { u.SvcUpdate(shard, "a", "ns", registry.EventAdd) },
+			"begin config end": func(u xdsupdate.XDSUpdater) { u.ConfigUpdate(&xdsupdate.PushRequest{}) },
+			"begin proxy end":  func(u xdsupdate.XDSUpdater) { u.ProxyUpdate("c1", "10.0.0.1") },
+			"begin remove end": func(u xdsupdate.XDSUpdater) { u.RemoveShard(shard) },
+			"begin svc config end": func(u xdsupdate.XDSUpdater) {
+				xdsupdate.UpdateBatch(u, func(w xdsupdate.XDSUpdater) {
+					w.SvcUpdate(shard, "a", "ns", registry.EventAdd)
+					w.ConfigUpdate(&xdsupdate.PushRequest{})
+				})
+			},
 		} {
 			calls = nil
 			p := guard.Call(func() { call(m) })
@@ -198,7 +207,7 @@ func TestPanicOfAnUpdaterOfServices(t *testing.T) {
 	if p := guard.Call(func() { handle(nil, &registry.Service{Hostname: "a"}, registry.EventAdd) }); p == nil {
 		t.Error("the panic is lost")
 	}
-	if !slices.Equal(calls, []string{"config"}) {
+	if !slices.Equal(calls, []string{"begin", "config", "end"}) {
 		t.Errorf("calls %q", calls)
 	}
 }

@@ -9,9 +9,12 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/atomic"
+
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
+	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -42,27 +45,19 @@ type PusherOptions struct {
 	// DebounceEndpoints makes requests for endpoints only wait like full ones, as
 	// Istio 1.30 does by default.
 	DebounceEndpoints bool
-	// Capture is called before each push, on the goroutine of the push, and reads what
-	// the push is made of: of the registries, the index and the configs, as they are
-	// at one moment. No batch is running then (BatchUpdater), and the request has all
-	// that was asked for until then. All batches wait meanwhile, so it should do no
-	// more than copy pointers to what is immutable, and it must not wait for a batch.
-	// It may be called more than once for one push; the last call counts. If it
-	// panics there is no push, and Retry makes up for it. Default: nothing is read.
-	Capture func(*PushRequest)
-	// Whole reports, after Capture, whether what it has read belongs together: where changes
-	// are handed to several readers, one after the other, some may have them and others
-	// not. If it does not, a push captures again soon, for 100 ms at most. It is called
-	// like Capture. Default: it always does.
-	Whole func() bool
-	// Prepare is called before Capture, while batches go on: what is made on first
-	// use should be made here. That it panics is logged. Default: nothing is.
-	Prepare func()
-	// ProxyUpdate is called for each ProxyUpdate, on the caller's goroutine.
-	// Default: nothing happens; a Pusher does not know proxies.
+	// Capture is called before each push, on the goroutine of the push, with no lock held, and reads what
+	// the push is made of besides its root, which has all that the request is about. It reports
+	// whether that is exact: of no other moment than the root. If it is not, and a
+	// registry has been at a change since the root was taken, a push captures again, with the root and the
+	// request of then, a few times at most; the last call counts. If it panics there is no
+	// push, and Retry makes up for it. Default: nothing is read, and that is exact.
+	Capture func(*PushRequest, *Root) (exact bool)
+	// ProxyUpdate is called for each ProxyUpdate when its update has been applied, by the
+	// goroutine that brings it, or by one that is at another such call. Default: nothing
+	// happens; a Pusher does not know proxies.
 	ProxyUpdate func(cluster registry.ClusterID, ip string)
-	// ShardRemoved is called for each RemoveShard, on the caller's goroutine,
-	// after the endpoints are gone and a push was asked for. Default: nothing.
+	// ShardRemoved is called for each RemoveShard like ProxyUpdate: the endpoints are gone
+	// then and a push was asked for. Default: nothing.
 	ShardRemoved func(shard ShardKey)
 }
 
@@ -83,14 +78,27 @@ type PusherOptions struct {
 //	                             | reason cluster; none if there are none
 //	ProxyUpdate                  | none, see PusherOptions
 type Pusher struct {
+	deltaFacade
 	push  func(*PushRequest)
 	opts  PusherOptions
 	index *EndpointIndex
 	epoch time.Time
 	wake  chan struct{} // capacity 1: something new waits
-	gate  gate
+	// begun counts the updates that registries have begun.
+	begun atomic.Uint64
+	// after are the calls of ProxyUpdate and ShardRemoved.
+	after calls[func()]
 
-	mu sync.Mutex
+	// mu is held by whoever applies an update, and by a push while it takes the request with the
+	// root.
+	mu     sync.Mutex
+	claims claims
+	// sources has the chains of the caches that are followed; it is set before there are any.
+	sources *sources
+	configs *pmap.Live[configKey, *configstore.Config]
+	// services are those that sources have set. ended counts the updates that were applied.
+	services *pmap.Live[*Source, sourceServices]
+	ended    uint64
 	lanes
 	// redefined are the services of which SvcUpdate was called, and no full push yet.
 	redefined map[ConfigKey]struct{}
@@ -109,6 +117,7 @@ var (
 	_ EndpointDeltaUpdater = (*Pusher)(nil)
 	_ BatchUpdater         = (*Pusher)(nil)
 	_ configstore.Flusher  = (*Pusher)(nil)
+	_ target               = (*Pusher)(nil)
 )
 
 // NewPusher returns a Pusher that calls push, one call at a time, with no lock
@@ -130,11 +139,16 @@ func NewPusher(push func(*PushRequest), opts ...PusherOptions) *Pusher {
 	if o.EndpointInterval == 0 {
 		o.EndpointInterval = min(10*time.Millisecond, o.DebounceAfter)
 	}
-	return &Pusher{
+	p := &Pusher{
 		push: push, opts: o, index: NewEndpointIndex(), epoch: time.Now(), wake: make(chan struct{}, 1),
+		claims: newClaims(), sources: &sources{chains: map[configstore.ConfigStoreCache]*chain{}},
+		configs:   pmap.Map[configKey, *configstore.Config]{}.Live(),
+		services:  pmap.Map[*Source, sourceServices]{}.Live(),
 		lanes:     newLanes(o),
 		redefined: map[ConfigKey]struct{}{},
 	}
+	p.to = p
+	return p
 }
 
 // Index returns the index that the updates are kept in.
@@ -144,7 +158,7 @@ func (p *Pusher) Index() *EndpointIndex { return p.index }
 // state, is pushed at once. Run finishes the push that is running and leaves what
 // waits. A second call panics.
 func (p *Pusher) Run(stop <-chan struct{}) {
-	p.begin()
+	p.start()
 	defer p.end()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -187,7 +201,7 @@ func (p *Pusher) flushLocked(ctx context.Context) error {
 		case p.all.pushed >= all && p.endpoints.pushed >= endpoints:
 			return nil
 		}
-		p.commit(forever)
+		p.fix(forever)
 		if !p.running && !p.pushing {
 			p.pushLocked()
 			continue
@@ -231,12 +245,11 @@ func (p *Pusher) pushDue(stop <-chan struct{}) (wait time.Duration, changed <-ch
 	}
 }
 
-// pushLocked takes what is due and calls push, with the lock released. It waits
-// for the batches that are running, so that what they ask for goes together.
+// pushLocked takes what is due and calls push, with the lock released.
 func (p *Pusher) pushLocked() {
 	p.pushing, p.finished.began = true, p.now()
 	p.retryLocked(p.now())
-	p.commit(p.now())
+	p.fix(p.now())
 	all, endpoints := p.all.pushed, p.endpoints.pushed
 	p.mu.Unlock()
 	var t taken
@@ -263,40 +276,33 @@ func (p *Pusher) pushLocked() {
 	}
 }
 
-// taken is what one push takes: a request, and how many requests of each lane will
-// have been pushed with it.
+// taken is what one push takes: a request with the root that has what it is about, and how many
+// requests of each lane will have been pushed with it.
 type taken struct {
 	request        *PushRequest
+	root           *Root
 	all, endpoints uint64
 	// full: it is not for endpoints only.
 	full bool
+	// quiet: no registry was at a change. begun is how many were begun.
+	quiet bool
+	begun uint64
 }
+
+// maxReads is how often a push captures what registries disturb.
+const maxReads = 4
 
 // capture takes what is due, and has what it is about read, at one moment.
 func (p *Pusher) capture(t *taken) {
-	for late := p.now() + maxCapture; ; <-time.After(captureAgain) {
-		if p.opts.Prepare != nil {
-			p.guarded("prepare", p.opts.Prepare)
-		}
-		whole := true
-		p.gate.capture(func() {
-			p.takeDue(t)
-			if p.opts.Capture != nil {
-				p.opts.Capture(t.request)
-			}
-			whole = p.opts.Whole == nil || p.opts.Whole()
-		})
-		if whole || p.now() >= late {
+	for reads := 1; ; reads++ {
+		p.takeDue(t)
+		if p.opts.Capture == nil || p.opts.Capture(t.request, t.root) || t.quiet && p.begun.Load() == t.begun || reads == maxReads {
 			return
 		}
 	}
 }
 
-// maxCapture is how long a push waits for a moment that is whole, captureAgain how long
-// until it looks again: handlers that are slower than that belong to hosts.
-const maxCapture, captureAgain = 100 * time.Millisecond, 200 * time.Microsecond
-
-// takeDue adds what is due to what was taken for the same push before.
+// takeDue adds what is due to what was taken for the same push before, and takes the root.
 func (p *Pusher) takeDue(t *taken) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -308,6 +314,9 @@ func (p *Pusher) takeDue(t *taken) {
 		p.completeLocked(t.request)
 	}
 	p.makeUpLocked(t.request)
+	t.root = &Root{endpoints: EndpointSnapshot{p.index.snapshot()}, services: p.services.Snapshot(), configs: p.configs.Snapshot()}
+	t.begun = p.begun.Load()
+	t.quiet = t.begun == p.ended
 }
 
 // takeLocked takes what is due. What a full push reads has all that was asked for until
@@ -315,7 +324,7 @@ func (p *Pusher) takeDue(t *taken) {
 // half of a batch, and not what depends on it.
 func (p *Pusher) takeLocked(t *taken) {
 	if t.full {
-		p.all.commit(forever)
+		p.all.fix(forever)
 	}
 	if t.request == nil || p.some() {
 		t.full = t.full || p.all.atOnce
@@ -340,14 +349,14 @@ func (p *Pusher) completeLocked(request *PushRequest) {
 	}
 }
 
-func (p *Pusher) begin() {
+func (p *Pusher) start() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.started {
 		panic("xdsupdate: Pusher.Run was called twice")
 	}
 	p.started, p.running = true, true
-	p.commit(forever)
+	p.fix(forever)
 }
 
 func (p *Pusher) end() {

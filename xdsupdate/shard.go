@@ -2,14 +2,7 @@
 
 package xdsupdate
 
-import (
-	"maps"
-	"sync"
-
-	"go.uber.org/atomic"
-
-	"github.com/pilotkit/pilotkit/registry"
-)
+import "github.com/pilotkit/pilotkit/registry"
 
 // ShardKey names the part of a service's endpoints that one registry
 // contributes. It is comparable.
@@ -29,26 +22,12 @@ func (k ShardKey) String() string { return string(k.Provider) + "/" + string(k.C
 // shard is a ShardKey, once for all services.
 type shard struct{ key ShardKey }
 
-// writer writes to one shard of an index.
-type writer struct {
-	shard *shard
-	// right is asked with a service's lock held, at the moment of each write.
-	right right
-}
-
-// valid reports whether writing is allowed now. What the answer is worth when the
-// service's lock is released is up to the right.
-func (w writer) valid() bool { return w.right.holds() }
-
-// writer returns a writer for whoever has a right.
-func (x *EndpointIndex) writer(key ShardKey, r right) writer {
-	return writer{shard: x.shards.get(key), right: r}
-}
-
 // HasReported reports whether a registry of a provider has ever called an updater of
 // the index for its shard.
 func (x *EndpointIndex) HasReported(provider registry.ProviderID) bool {
-	for key := range *x.shards.shards.Load() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for key := range x.shards {
 		if key.Provider == provider {
 			return true
 		}
@@ -56,30 +35,12 @@ func (x *EndpointIndex) HasReported(provider registry.ProviderID) bool {
 	return false
 }
 
-// shardTable finds shards; they are few and stay. Readers take no lock.
-type shardTable struct {
-	shards atomic.Pointer[map[ShardKey]*shard]
-
-	mu sync.Mutex // held by writers
-}
-
-func newShardTable() *shardTable {
-	t := &shardTable{}
-	t.shards.Store(&map[ShardKey]*shard{})
-	return t
-}
-
-func (t *shardTable) get(key ShardKey) *shard {
-	if s := (*t.shards.Load())[key]; s != nil {
-		return s
+// shardLocked returns a shard; they are few and stay.
+func (x *EndpointIndex) shardLocked(key ShardKey) *shard {
+	s := x.shards[key]
+	if s == nil {
+		s = &shard{key}
+		x.shards[key] = s
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if s := (*t.shards.Load())[key]; s != nil {
-		return s
-	}
-	next, s := maps.Clone(*t.shards.Load()), &shard{key: key}
-	next[key] = s
-	t.shards.Store(&next)
 	return s
 }

@@ -4,131 +4,144 @@ package xdsupdate
 
 import (
 	"log/slog"
+	"time"
 
-	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
-// EDSUpdate updates the index and asks for the push that this needs.
-func (p *Pusher) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	p.update(p.index.writer(shard, right{}), serviceName{hostname, namespace}, update{list: endpoints})
-}
+// begin implements target. From now on a discovery may be ahead of the root.
+func (p *Pusher) begin() { p.begun.Inc() }
 
-// EDSDeltaUpdate updates the index and asks for the push that this needs.
-func (p *Pusher) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	p.update(p.index.writer(shard, right{}), serviceName{hostname, namespace}, update{changes: changes, delta: true})
-}
+func (p *Pusher) follows() bool     { return false }
+func (p *Pusher) takesDeltas() bool { return true }
 
-// EDSCacheUpdate updates the index.
-func (p *Pusher) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	p.index.UpdateServiceEndpoints(shard, hostname, namespace, endpoints)
-}
-
-// SvcUpdate removes the shard's endpoints from the index if the service was
-// deleted. What is then reported of the service's endpoints is pushed in full.
-func (p *Pusher) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	p.redefine(p.index.writer(shard, right{}), serviceName{hostname, namespace}, event)
-}
-
-// ConfigUpdate asks for a push; nil asks for nothing.
-func (p *Pusher) ConfigUpdate(req *PushRequest) {
-	if req == nil {
-		return
+// deliver calls the functions of PusherOptions for committed updates. Their panics are logged.
+func (p *Pusher) deliver(func(*guard.PanicError)) {
+	for call, ok := p.after.first(); ok; call, ok = p.after.next() {
+		call()
 	}
-	now := p.now()
+}
+
+func (p *Pusher) shardsOf(w *shardWriter) []ShardKey {
 	p.mu.Lock()
-	l := p.lane(!req.Full && !req.Forced)
-	l.add(req)
-	earlier := l.ask(now, p.epoch)
-	if p.opts.SecurityMax >= 0 && l == &p.all && req.aboutSecurity() {
-		earlier = l.hurry(now+p.opts.SecurityMax) || earlier
-	}
-	p.mu.Unlock()
-	if earlier {
+	defer p.mu.Unlock()
+	return p.claims.of(w)
+}
+
+// commit applies the calls of an update in their order, and asks for the pushes that they need.
+func (p *Pusher) commit(u *Update, by *stack) {
+	now := p.now()
+	if p.commitAll(u, by, now) {
 		p.poke()
 	}
 }
 
-// ProxyUpdate calls PusherOptions.ProxyUpdate.
-func (p *Pusher) ProxyUpdate(cluster registry.ClusterID, ip string) {
-	if p.opts.ProxyUpdate != nil {
-		p.guarded("ProxyUpdate", func() { p.opts.ProxyUpdate(cluster, ip) }, slog.String("ip", ip))
+// commitAll reports whether a push has become due earlier.
+func (p *Pusher) commitAll(u *Update, by *stack, now time.Duration) (earlier bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for i := range u.calls {
+		earlier = p.applyLocked(&u.calls[i], by, now) || earlier
 	}
+	p.ended++
+	return earlier
 }
 
-// RemoveShard removes the shard from the index, asks for a push of the services
-// that lost endpoints, and calls PusherOptions.ShardRemoved.
-func (p *Pusher) RemoveShard(shard ShardKey) {
-	p.removeShard(p.index.writer(shard, right{}))
-}
-
-// callShard makes a call of an owner. The index asks for the right.
-func (p *Pusher) callShard(c shardCall) {
-	w := p.index.writer(c.shard, c.right)
+func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier bool) {
+	switch c.kind {
+	case callConfigUpdate:
+		return by.open() && p.askLocked(c.request, now)
+	case callProxyUpdate:
+		if by.open() && p.opts.ProxyUpdate != nil {
+			cluster, ip := c.shard.Cluster, c.ip
+			p.call("ProxyUpdate", func() { p.opts.ProxyUpdate(cluster, ip) }, slog.String("ip", ip))
+		}
+		return false
+	case callServices:
+		if by.open() {
+			setServices(p.services, c, by)
+		}
+		return false
+	case callConfigs: // valid from any registry
+		req := p.configsLocked(c)
+		return req != nil && p.askLocked(req, now)
+	case callComplete:
+		return p.completeShardsLocked(c.writer, by, now)
+	}
+	right, ok := p.claims.right(by, c.shard)
+	if !ok {
+		return false
+	}
 	switch c.kind {
 	case callEDSUpdate:
-		p.update(w, c.name, update{list: c.list})
+		return p.writeLocked(c, right, update{list: c.list}, now)
 	case callEDSDeltaUpdate:
-		p.update(w, c.name, update{changes: c.changes, delta: true})
+		return p.writeLocked(c, right, update{changes: c.changes, delta: true}, now)
 	case callEDSCacheUpdate:
-		p.index.write(w, c.name, update{list: c.list})
+		p.index.write(c.shard, right, c.name, update{list: c.list})
 	case callSvcUpdate:
-		p.redefine(w, c.name, c.event)
+		p.redefined[ServiceKey(c.name.hostname, c.name.namespace)] = struct{}{}
+		p.index.define(c.shard, c.name, c.event)
 	case callRemoveShard:
-		p.removeShard(w)
-	case callPrune:
-		for _, key := range p.index.removeAll(w, c.heir.succeeds) {
-			p.askRemoved(key)
+		shard := c.shard
+		earlier = p.askRemovedLocked(p.index.RemoveShard(shard), now)
+		if p.opts.ShardRemoved != nil {
+			p.call("ShardRemoved", func() { p.opts.ShardRemoved(shard) }, slog.String("shard", shard.String()))
 		}
 	}
+	return earlier
 }
 
-// update writes endpoints of a service and asks for the push that this needs.
-func (p *Pusher) update(w writer, name serviceName, u update) {
-	push := p.index.write(w, name, u)
-	if push == NoPush {
-		return
+// call queues a call of a function of the host.
+func (p *Pusher) call(what string, f func(), attrs ...slog.Attr) {
+	p.after.add(func() { p.guarded(what, f, attrs...) })
+}
+
+// askLocked merges a request with the pending requests.
+func (p *Pusher) askLocked(req *PushRequest, now time.Duration) (earlier bool) {
+	l := p.lane(!req.Full && !req.Forced)
+	l.add(req)
+	earlier = l.ask(now, p.epoch)
+	if p.opts.SecurityMax >= 0 && l == &p.all && req.aboutSecurity() {
+		earlier = l.hurry(now+p.opts.SecurityMax) || earlier
 	}
-	now, key := p.now(), ServiceKey(name.hostname, name.namespace)
-	p.mu.Lock()
+	return earlier
+}
+
+// writeLocked writes endpoints of a service and asks for the push that this needs.
+func (p *Pusher) writeLocked(c *call, by *right, u update, now time.Duration) (earlier bool) {
+	push := p.index.write(c.shard, by, c.name, u)
+	if push == NoPush {
+		return false
+	}
+	key := ServiceKey(c.name.hostname, c.name.namespace)
 	_, full := p.redefined[key]
 	full = full || push == FullPush
 	l := p.lane(!full)
 	l.addOne(key, full, ReasonEndpoint)
-	opened := l.ask(now, p.epoch)
-	p.mu.Unlock()
-	if opened {
-		p.poke()
-	}
+	return l.ask(now, p.epoch)
 }
 
-// redefine notes that the definition of a service has changed.
-func (p *Pusher) redefine(w writer, name serviceName, event registry.Event) {
-	if w.valid() {
-		p.mu.Lock()
-		p.redefined[ServiceKey(name.hostname, name.namespace)] = struct{}{}
-		p.mu.Unlock()
+// completeShardsLocked removes the remaining endpoints of predecessors of a writer, with one request for
+// each service.
+func (p *Pusher) completeShardsLocked(w *shardWriter, by *stack, now time.Duration) (earlier bool) {
+	for shard, heir := range p.claims.inherited(w) {
+		if _, ok := p.claims.right(by, shard); !ok {
+			continue
+		}
+		for _, key := range p.index.removeAll(shard, heir.succeeds) {
+			earlier = p.askRemovedLocked([]ConfigKey{key}, now) || earlier
+		}
 	}
-	if event == registry.EventDelete {
-		p.index.delete(w, name)
-	}
+	return earlier
 }
 
-// removeShard removes all endpoints of a writer's shard, if it may still write.
-func (p *Pusher) removeShard(w writer) {
-	if !w.valid() {
-		return
+// askRemovedLocked asks for a push of services that lost a registry.
+func (p *Pusher) askRemovedLocked(keys []ConfigKey, now time.Duration) (earlier bool) {
+	if len(keys) == 0 {
+		return false
 	}
-	p.askRemoved(p.index.removeAll(w, byAnyone)...)
-	if p.opts.ShardRemoved != nil {
-		p.guarded("ShardRemoved", func() { p.opts.ShardRemoved(w.shard.key) }, slog.String("shard", w.shard.key.String()))
-	}
-}
-
-// askRemoved asks for a push of services that lost a registry.
-func (p *Pusher) askRemoved(keys ...ConfigKey) {
-	if len(keys) > 0 {
-		p.ConfigUpdate(&PushRequest{
-			Full: true, ConfigsUpdated: KeySet(keys...), Reason: map[TriggerReason]int{ReasonCluster: 1},
-		})
-	}
+	return p.askLocked(&PushRequest{
+		Full: true, ConfigsUpdated: KeySet(keys...), Reason: map[TriggerReason]int{ReasonCluster: 1},
+	}, now)
 }

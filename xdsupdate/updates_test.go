@@ -72,7 +72,7 @@ func TestEndpointsWaitForTheirService(t *testing.T) {
 	both := "full push of ServiceEntry/default/a.example.com (endpoint 1, service 1)"
 	for name, updater := range map[string]func(*xdsupdate.Pusher) xdsupdate.XDSUpdater{
 		"pusher": func(p *xdsupdate.Pusher) xdsupdate.XDSUpdater { return p },
-		"owner":  func(p *xdsupdate.Pusher) xdsupdate.XDSUpdater { return xdsupdate.NewOwners(p).Own() },
+		"owner":  func(p *xdsupdate.Pusher) xdsupdate.XDSUpdater { return xdsupdate.NewWriters(p).New() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, xdsupdate.PusherOptions{}, func(p *xdsupdate.Pusher, got *pushes) {

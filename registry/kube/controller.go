@@ -33,6 +33,7 @@ var (
 	_ registry.Subscriber         = (*Controller)(nil)
 	_ registry.GatewaySubscriber  = (*Controller)(nil)
 	_ registry.WorkloadReceiver   = (*Controller)(nil)
+	_ xdsupdate.RootReader        = (*Controller)(nil)
 	_ configstore.Drainer         = (*Controller)(nil)
 	_ configstore.Flusher         = (*Controller)(nil)
 )
@@ -47,6 +48,7 @@ func New(client kubernetes.Interface, updater xdsupdate.XDSUpdater, opts ...Opti
 		Name: "kube", Shard: xdsupdate.ShardKey{Cluster: c.options.ClusterID, Provider: registry.Kubernetes},
 		Updater: updater, Logger: c.options.Logger, Handle: c.handle,
 		Initial:  &state{services: registry.NewServiceSet(), mesh: c.engine.mesh},
+		Set:      func(s *state) *registry.ServiceSet { return s.services },
 		Services: func(s *state) []*registry.Service { return s.services.List() }, Workloads: c.ownWorkloads,
 	})
 	if client != nil {

@@ -37,7 +37,7 @@ func (e *explosive) EDSUpdate(_ xdsupdate.ShardKey, h registry.Hostname, _ strin
 }
 func (e *explosive) ConfigUpdate(*xdsupdate.PushRequest)         { e.note("ConfigUpdate") }
 func (e *explosive) ProxyUpdate(_ registry.ClusterID, ip string) { e.note("ProxyUpdate " + ip) }
-func (e *explosive) UpdateBatch(func())                          { e.note("UpdateBatch") }
+func (e *explosive) UpdateBatch(func(xdsupdate.XDSUpdater))      { e.note("UpdateBatch") }
 
 // A panic of the updater or of a handler costs that call.
 func TestPanic(t *testing.T) {

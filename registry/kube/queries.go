@@ -4,6 +4,7 @@ package kube
 
 import (
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // Services implements registry.ServiceDiscovery. The slice is built once after each change.
@@ -11,6 +12,14 @@ func (c *Controller) Services() []*registry.Service { return c.publisher.State()
 
 // ServiceSnapshot implements registry.ServiceSnapshotter.
 func (c *Controller) ServiceSnapshot() *registry.ServiceSet { return c.publisher.State().services }
+
+// ServicesAt implements xdsupdate.RootReader.
+func (c *Controller) ServicesAt(discovery registry.ServiceSnapshotter, root *xdsupdate.Root) (*registry.ServiceSet, bool) {
+	if discovery != c {
+		return nil, false
+	}
+	return c.publisher.ServicesAt(root)
+}
 
 // GetService implements registry.ServiceDiscovery.
 func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {

@@ -42,8 +42,8 @@ type progressing struct {
 	progress chan struct{}
 }
 
-func (p progressing) UpdateBatch(publish func()) {
-	publish()
+func (p progressing) UpdateBatch(publish func(xdsupdate.XDSUpdater)) {
+	publish(p.recorder)
 	select {
 	case p.progress <- struct{}{}:
 	default:

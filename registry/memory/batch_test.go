@@ -14,31 +14,24 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// TestPushReadsARegistryBetweenChanges: while several goroutines change a registry, the snapshots
-// of the registry and of the endpoint index in a push match.
+// TestPushReadsARegistryBetweenChanges: while several goroutines change a registry, the services and
+// the endpoints in a push are of one state.
 func TestPushReadsARegistryBetweenChanges(t *testing.T) {
 	const host, namespace = "a.example.com", "ns"
 	var r *memory.Registry
-	var p *xdsupdate.Pusher
 	var pushes atomic.Int64
-	p = xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {
-		var shown, pushed []string
-		p.Capture(func() {
-			shown, pushed = nil, nil
-			if svc := r.GetService(host); svc != nil {
-				for _, i := range r.InstancesByPort(svc, 0) {
-					shown = append(shown, i.Endpoint.Address())
-				}
-			}
-			for e := range p.Index().Service(host, namespace).All() {
-				pushed = append(pushed, e.Address())
-			}
-		})
-		if !slices.Equal(shown, pushed) {
-			t.Errorf("the registry shows %v, the index has %v", shown, pushed)
+	var root *xdsupdate.Root
+	p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {
+		services, exact := r.ServicesAt(r, root)
+		n := root.Endpoints().Service(host, namespace).Len()
+		if !exact || services.Get(host) == nil && n > 0 {
+			t.Errorf("the registry has the service %v (exact: %t) with %d endpoints", services.Get(host), exact, n)
 		}
 		pushes.Inc()
-	}, xdsupdate.PusherOptions{DebounceAfter: -1})
+	}, xdsupdate.PusherOptions{DebounceAfter: -1, Capture: func(_ *xdsupdate.PushRequest, now *xdsupdate.Root) bool {
+		root = now
+		return true
+	}})
 	r = memory.New(memory.Options{Updater: p})
 	stop := make(chan struct{})
 	var run, writers sync.WaitGroup

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // Services returns all services in the order of registry.CompareServices. It costs nothing if no
@@ -14,6 +15,14 @@ func (r *Registry) Services() []*registry.Service { return r.publisher.State().s
 
 // ServiceSnapshot implements registry.ServiceSnapshotter.
 func (r *Registry) ServiceSnapshot() *registry.ServiceSet { return r.publisher.State().services }
+
+// ServicesAt implements xdsupdate.RootReader.
+func (r *Registry) ServicesAt(discovery registry.ServiceSnapshotter, root *xdsupdate.Root) (*registry.ServiceSet, bool) {
+	if discovery != r {
+		return nil, false
+	}
+	return r.publisher.ServicesAt(root)
+}
 
 // GetService returns the service of a host name, or nil. Of several services, in different
 // namespaces, it returns the first by registry.ComparePrecedence.

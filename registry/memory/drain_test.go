@@ -36,8 +36,8 @@ func (u *interrupted) ConfigUpdate(*xdsupdate.PushRequest) {
 	panic("ConfigUpdate")
 }
 
-func (u *interrupted) UpdateBatch(publish func()) {
-	publish()
+func (u *interrupted) UpdateBatch(publish func(xdsupdate.XDSUpdater)) {
+	publish(u)
 	panic("UpdateBatch")
 }
 

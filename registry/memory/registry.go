@@ -23,6 +23,7 @@ var (
 	_ registry.Subscriber         = (*Registry)(nil)
 	_ registry.GatewaySubscriber  = (*Registry)(nil)
 	_ registry.ServiceSnapshotter = (*Registry)(nil)
+	_ xdsupdate.RootReader        = (*Registry)(nil)
 	_ configstore.Drainer         = (*Registry)(nil)
 	_ configstore.Flusher         = (*Registry)(nil)
 )
@@ -36,6 +37,7 @@ func New(opts ...Options) *Registry {
 	return &Registry{opts: o, publisher: publish.New(publish.Options[struct{}, state]{
 		Name: "registry/memory", Shard: xdsupdate.ShardKey{Cluster: o.Cluster, Provider: o.Provider},
 		Updater: o.Updater, Logger: o.Logger, Initial: &state{services: registry.NewServiceSet()}, Inline: true,
+		Set:       func(s *state) *registry.ServiceSet { return s.services },
 		Services:  func(s *state) []*registry.Service { return s.services.List() },
 		Workloads: (*state).sortedWorkloads,
 	})}

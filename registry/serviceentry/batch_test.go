@@ -23,13 +23,13 @@ type batchRecorder struct {
 	services func() int
 }
 
-func (r *batchRecorder) UpdateBatch(publish func()) {
+func (r *batchRecorder) UpdateBatch(publish func(xdsupdate.XDSUpdater)) {
 	r.record("begin with %d services", r.services())
-	publish()
+	publish(r)
 	r.record("end with %d services", r.services())
 }
 
-// TestBatch: a state becomes visible in the batch that reports it. Handlers and
+// TestBatch: a state is visible before the batch that reports it. Handlers and
 // ProxyUpdate come after it.
 func TestBatch(t *testing.T) {
 	t.Parallel()
@@ -45,7 +45,7 @@ func TestBatch(t *testing.T) {
 	s.recorder.take()
 	s.write(entry("a", selecting, "a.com"), workloadEntry("w", "1.1.1.1", nil))
 	s.cache.Drain()
-	s.expect("an entry and a workload", "begin with 0 services", "service ns/a.com add", "eds ns/a.com [1.1.1.1:80]",
+	s.expect("an entry and a workload", "begin with 1 services", "service ns/a.com add", "eds ns/a.com [1.1.1.1:80]",
 		serviceA, "end with 1 services", "proxy c1 1.1.1.1", "handler add a.com")
 }
 

@@ -59,6 +59,7 @@ var (
 	_ registry.ServiceSnapshotter = (*Controller)(nil)
 	_ registry.Subscriber         = (*Controller)(nil)
 	_ registry.WorkloadReceiver   = (*Controller)(nil)
+	_ xdsupdate.RootReader        = (*Controller)(nil)
 	_ configstore.Drainer         = (*Controller)(nil)
 	_ configstore.Flusher         = (*Controller)(nil)
 )
@@ -72,7 +73,10 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 	for _, n := range c.options.Namespaces {
 		c.settings.namespaces[n.Name] = n
 	}
-	c.cancel = configfeed.Subscribe(configs, c.kinds(), c.configsChanged)
+	var joined bool
+	if c.cancel, joined = c.publisher.Inbox().Join(configs, c.kinds(), c.configsChanged); !joined {
+		c.cancel = configfeed.Subscribe(configs, c.kinds(), func(changes []configstore.Change) { c.configsChanged(changes, nil) })
+	}
 	return c
 }
 
@@ -93,6 +97,7 @@ func newController(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUp
 		Updater: updater, Logger: o.Logger, Handle: c.handle, Inline: true,
 		Commit:   func(prev, next *state) { c.batch.commit(prev, next) },
 		Initial:  &state{tables: c.tables, settings: c.settings, services: services, allocated: c.allocation(services)},
+		Set:      c.setOf,
 		Services: func(s *state) []*registry.Service { return s.services.List() }, Workloads: c.ownWorkloads,
 	})
 	c.batch = newBatch(c)
@@ -122,9 +127,9 @@ func (c *Controller) Run(stop <-chan struct{}) {
 		panic("serviceentry: Run called twice")
 	}
 	<-stop
+	c.cancel() // first, because configs of others may come with those of the registry
 	// Until here the goroutine that brought an event handled it. Running the queue now ends it.
 	c.publisher.Run(stop)
-	c.cancel()
 }
 
 // Drain handles what is waiting on the caller's goroutine, unless another one is

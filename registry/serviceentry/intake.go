@@ -9,6 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // event is something that happens to the registry. Besides deleted exactly one
@@ -24,6 +26,8 @@ type event struct {
 	namespace *Namespace
 	deleted   bool
 	resync    bool
+	// configs are those to commit with what becomes of the other events.
+	configs *xdsupdate.Update
 }
 
 // configsChanged enqueues a batch of the cache, as one. The queue is the second one on
@@ -32,11 +36,16 @@ type event struct {
 // state is made of one batch at a time, of everything that waits, with no lock held
 // while the updater and handlers are called. It costs neither a goroutine nor a wait:
 // the caller handles the batch before Enqueue returns, unless another one is at it.
-func (c *Controller) configsChanged(changes []configstore.Change) {
+//
+// Configs that others follow may come with a batch, and are committed with what becomes of it.
+func (c *Controller) configsChanged(changes []configstore.Change, configs *xdsupdate.Update) {
 	var room [4]event // most batches are small
 	events := room[:0]
 	for i := range changes {
 		events = append(events, event{config: changes[i].Curr, deleted: changes[i].Event == configstore.EventDelete})
+	}
+	if configs != nil && !configs.Empty() {
+		events = append(events, event{configs: configs})
 	}
 	c.publisher.Enqueue(events...)
 }
@@ -124,8 +133,15 @@ func (c *Controller) handle(events []event) {
 	defer b.reset() // also after a panic
 	b.conversion = c.newConversion()
 	b.collect(events)
+	done := false
+	defer func() {
+		if !done && b.change.Configs != nil { // they are not the registry's to lose
+			c.publisher.Publish(c.publisher.State(), &publish.Change{Configs: b.change.Configs})
+		}
+	}()
 	b.apply()
 	b.complete()
+	done = true
 	b.announce()
 }
 
@@ -164,6 +180,11 @@ func (b *batch) collect(events []event) {
 			c.setNamespace(*e.namespace, e.deleted)
 		case e.resync:
 			p.resync = true
+		case e.configs != nil:
+			if b.change.Configs == nil {
+				b.change.Configs = &xdsupdate.Update{}
+			}
+			b.change.Configs.Add(e.configs)
 		}
 	}
 	if p.everything {

@@ -122,11 +122,11 @@ type interrupting struct {
 	before bool
 }
 
-func (u interrupting) UpdateBatch(publish func()) {
+func (u interrupting) UpdateBatch(publish func(xdsupdate.XDSUpdater)) {
 	if u.before {
 		panic("before")
 	}
-	publish()
+	publish(u)
 	panic("after")
 }
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // Services implements registry.ServiceDiscovery. The slice is made once after
@@ -30,11 +31,21 @@ func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
 
 // ServiceSnapshot implements registry.ServiceSnapshotter. It returns nil with
 // AllocateByHash: the addresses of all services may then change with any of them.
-func (c *Controller) ServiceSnapshot() *registry.ServiceSet {
+func (c *Controller) ServiceSnapshot() *registry.ServiceSet { return c.setOf(c.publisher.State()) }
+
+func (c *Controller) setOf(s *state) *registry.ServiceSet {
 	if c.options.AddressAllocation == AllocateByHash {
 		return nil
 	}
-	return c.publisher.State().services
+	return s.services
+}
+
+// ServicesAt implements xdsupdate.RootReader.
+func (c *Controller) ServicesAt(discovery registry.ServiceSnapshotter, root *xdsupdate.Root) (*registry.ServiceSet, bool) {
+	if discovery != c {
+		return nil, false
+	}
+	return c.publisher.ServicesAt(root)
 }
 
 // allocation is services with the addresses that they are given.

@@ -102,10 +102,10 @@ func ExampleServer_SetResource() {
 	running.Go(func() { server.Run(stop) })
 	running.Go(func() { _ = grpcServer.Serve(listener) })
 
-	// What belongs together is set in a batch: no client is sent a part of it.
-	server.UpdateBatch(func() {
+	// What belongs together is set at once: no client is sent a part of it.
+	server.UpdateResources(func(w ads.ResourceWriter) {
 		for _, name := range []string{"blue", "green"} {
-			if err := server.SetResource(name, &clusterv3.Cluster{Name: name}); err != nil {
+			if err := w.SetResource(name, &clusterv3.Cluster{Name: name}); err != nil {
 				log.Fatal(err)
 			}
 		}

@@ -87,6 +87,7 @@ func endpoint(address string, port uint32) *registry.Endpoint {
 // fixture is a running server.
 type fixture struct {
 	*ads.Server
+	writer   ads.ResourceWriter // in together
 	services *services
 	listener net.Listener
 	t        testing.TB

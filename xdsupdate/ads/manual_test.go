@@ -31,12 +31,37 @@ type change func(*fixture)
 // batch makes changes that belong together.
 func (f *fixture) batch(changes ...change) {
 	f.t.Helper()
-	f.UpdateBatch(func() {
+	f.together(func() {
 		for _, c := range changes {
 			c(f)
 		}
 	})
 	f.flush()
+}
+
+// together has own resources that change sets and deletes be set and deleted at once.
+func (f *fixture) together(change func()) {
+	f.t.Helper()
+	f.UpdateResources(func(w ads.ResourceWriter) {
+		f.writer = w
+		defer func() { f.writer = nil }()
+		change()
+	})
+}
+
+func (f *fixture) SetResource(name string, message proto.Message) error {
+	if f.writer != nil {
+		return f.writer.SetResource(name, message)
+	}
+	return f.Server.SetResource(name, message)
+}
+
+func (f *fixture) DeleteResource(typeURL, name string) {
+	if f.writer != nil {
+		f.writer.DeleteResource(typeURL, name)
+		return
+	}
+	f.Server.DeleteResource(typeURL, name)
 }
 
 func without(typeURL string, names ...string) change {

@@ -27,31 +27,56 @@ import (
 // or cannot be encoded the former state stays, and the error says what is wrong.
 //
 // Changes are sent like those of endpoints (xdsupdate.PusherOptions). Those that belong
-// together, such as a cluster and a route to it, are made in UpdateBatch: no push has
-// some of them only.
-func (s *Server) SetResource(name string, message proto.Message) error {
-	state, err := NewResourceState(name, message)
-	if err != nil {
-		return fmt.Errorf("set resource: %w", err)
-	}
-	typeURL := state.resource.TypeURL
-	s.own.set(resource.Name{TypeURL: typeURL, Name: name}, state)
-	s.pushOwn(typeURL, name)
-	return nil
+// together, such as a cluster and a route to it, are made in UpdateResources.
+func (s *Server) SetResource(name string, message proto.Message) (err error) {
+	s.UpdateResources(func(w ResourceWriter) { err = w.SetResource(name, message) })
+	return err
 }
 
 // DeleteResource deletes what SetResource has set under a name: what a provider
 // makes shows again, if there is something. What was not set needs no deletion.
 func (s *Server) DeleteResource(typeURL, name string) {
-	s.own.set(resource.Name{TypeURL: typeURL, Name: name}, nil)
-	s.pushOwn(typeURL, name)
+	s.UpdateResources(func(w ResourceWriter) { w.DeleteResource(typeURL, name) })
 }
 
-func (s *Server) pushOwn(typeURL, name string) {
-	s.ConfigUpdate(&xdsupdate.PushRequest{
-		ConfigsUpdated: xdsupdate.KeySet(configstore.ConfigKey{Kind: configstore.GroupVersionKind{Kind: typeURL}, Name: name}),
-		Reason:         map[xdsupdate.TriggerReason]int{xdsupdate.ReasonConfig: 1},
-	})
+// ResourceWriter sets and deletes resources of the program's own, as the methods of a Server do.
+type ResourceWriter interface {
+	SetResource(name string, message proto.Message) error
+	DeleteResource(typeURL, name string)
+}
+
+// UpdateResources calls change once, with a writer. What change sets and deletes becomes visible
+// at once when it has returned: no push has some of it only.
+func (s *Server) UpdateResources(change func(ResourceWriter)) {
+	w := ownChanges{}
+	change(w)
+	if len(w) == 0 {
+		return
+	}
+	keys := make(map[configstore.ConfigKey]struct{}, len(w))
+	for name := range w {
+		keys[configstore.ConfigKey{Kind: configstore.GroupVersionKind{Kind: name.TypeURL}, Name: name.Name}] = struct{}{}
+	}
+	s.own.set(w)
+	s.ConfigUpdate(&xdsupdate.PushRequest{ConfigsUpdated: keys, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonConfig: 1}})
+}
+
+// ownChanges are resources to set; nil: to delete.
+type ownChanges map[resource.Name]*ResourceState
+
+// SetResource implements ResourceWriter.
+func (w ownChanges) SetResource(name string, message proto.Message) error {
+	state, err := NewResourceState(name, message)
+	if err != nil {
+		return fmt.Errorf("set resource: %w", err)
+	}
+	w[resource.Name{TypeURL: state.resource.TypeURL, Name: name}] = state
+	return nil
+}
+
+// DeleteResource implements ResourceWriter.
+func (w ownChanges) DeleteResource(typeURL, name string) {
+	w[resource.Name{TypeURL: typeURL, Name: name}] = nil
 }
 
 // resourcesByType are resources of the program's own, by type URL and name. It is immutable.
@@ -145,24 +170,31 @@ type ownResources struct {
 	last resourcesByType
 }
 
-// set sets a resource; nil deletes it.
-func (o *ownResources) set(name resource.Name, r *ResourceState) {
+// set makes changes, all at once.
+func (o *ownResources) set(changes ownChanges) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.last = nil
+	for name, r := range changes {
+		o.setLocked(name, r)
+	}
+}
+
+func (o *ownResources) setLocked(name resource.Name, r *ResourceState) {
 	list := o.byType[name.TypeURL]
 	switch {
-	case r != nil && list == nil:
+	case r == nil && list == nil:
+	case r == nil:
+		list.Delete(name.Name) // an empty list stays: changedSince looks at all types
+	case list == nil:
 		list = pmap.Map[string, *ResourceState]{}.Live()
 		if o.byType == nil {
 			o.byType = make(map[string]*pmap.Live[string, *ResourceState])
 		}
 		o.byType[name.TypeURL] = list
 		list.Set(name.Name, r)
-	case r != nil:
+	default:
 		list.Set(name.Name, r)
-	case list != nil:
-		list.Delete(name.Name) // an empty list stays: changedSince looks at all types
 	}
 }
 

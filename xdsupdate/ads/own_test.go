@@ -161,7 +161,7 @@ func TestOwnResourcesOfABatch(t *testing.T) {
 		c := f.client(xdstest.ClientOptions{Delta: true})
 		f.subscribe(c, envoy.ClusterType)
 		synctest.Wait()
-		f.UpdateBatch(func() {
+		f.together(func() {
 			for _, name := range []string{"a", "b", "c"} {
 				f.setResource(name, ownCluster(name, 1))
 				time.Sleep(time.Second)

@@ -108,7 +108,7 @@ func (s *switches) await(c envoysCommand) {
 func (s *switches) move() {
 	from, to := movedHost(s.number), movedHost(s.number+1)
 	s.number++
-	s.UpdateBatch(func() {
+	s.UpdateBatch(func(xdsupdate.XDSUpdater) {
 		s.eds(to, "shop", s.ends[0])
 		s.eds(from, "shop")
 		s.define([]string{from, to}, s.with(s.number)...)

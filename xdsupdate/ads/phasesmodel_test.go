@@ -100,7 +100,7 @@ func modelNames(kind string, n int) []string {
 // and some of the rest.
 func (w *phasesWorld) step() {
 	w.t.Helper()
-	w.UpdateBatch(func() {
+	w.together(func() {
 		for _, name := range modelNames("c", modelClusters) {
 			if w.random.IntN(3) == 0 {
 				w.changeCluster(name)

@@ -131,18 +131,6 @@ type ChangedName struct {
 	In func(View) bool
 }
 
-// Capturer is an optional ability of a Provider that takes configs from elsewhere than
-// PushContext.Configs.
-type Capturer interface {
-	// Capture is called when a push reads services and endpoints, by the goroutine that
-	// calls Provide, and while no batch of a registry is running: it fixes, in no time,
-	// what the next Provide is to read, so that all of it is of one moment. If it is not
-	// known to be, for instance because a cache has handed a commit to the provider and
-	// not to a registry yet, it returns false and is called again soon, with the services
-	// of then; the last call counts.
-	Capture() (whole bool)
-}
-
 // namedProvider is a provider with its name, which it was asked for once.
 type namedProvider struct {
 	Provider

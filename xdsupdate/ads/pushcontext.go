@@ -40,6 +40,9 @@ type ChangedHost struct {
 	EndpointsOnly bool
 }
 
+// Root returns the root that the push is made of.
+func (p *PushContext) Root() *xdsupdate.Root { return p.moment.root }
+
 // ChangedHosts returns the hosts whose services or endpoints differ from those of
 // the push before. It must not be modified.
 func (p *PushContext) ChangedHosts() []ChangedHost { return p.changed }
@@ -96,39 +99,19 @@ type moment struct {
 	endpoints *xdsupdate.EndpointSnapshot
 	configs   ConfigReader
 	own       resourcesByType
-	// whole: all of it belongs together.
-	whole bool
+	root      *xdsupdate.Root
 }
-
-// prepareCapture is the Pusher's Prepare.
-func (s *Server) prepareCapture() { s.services.Ahead() }
 
 // capture is the Pusher's Capture.
-func (s *Server) capture(req *xdsupdate.PushRequest) {
-	m := &moment{endpoints: s.EndpointIndex().Snapshot(), configs: s.readConfigs(), own: s.own.capture()}
+func (s *Server) capture(req *xdsupdate.PushRequest, root *xdsupdate.Root) (exact bool) {
+	m := &moment{root: root, endpoints: root.Endpoints(), configs: s.readConfigs(), own: s.own.capture()}
 	full := req.Full || req.Everything() || !s.built
+	exact = true
 	if full || s.services.HasSnapshots() {
-		m.services = s.services.Read()
+		m.services, exact = s.services.Read(root)
 	}
-	// A push of endpoints waits for nothing: what providers have configs of comes with the
-	// full one that they ask for.
-	m.whole = !full || s.captureProviders()
 	s.moment = m
-}
-
-// captureProviders has providers fix what they read, and reports whether that is of the
-// same moment as all else.
-func (s *Server) captureProviders() bool {
-	whole := true
-	for _, p := range s.providers {
-		if c, ok := p.Provider.(Capturer); ok {
-			s.cache.failures.Undone(p.part.Call(func() error {
-				whole = c.Capture() && whole
-				return nil
-			}))
-		}
-	}
-	return whole
+	return exact
 }
 
 // readConfigs reads the program's configs. If that panics those of the push before stay.

@@ -107,16 +107,15 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	if pusher.Logger == nil {
 		pusher.Logger = s.logger
 	}
-	pusher.ProxyUpdate, pusher.Prepare, pusher.Capture = s.proxyUpdate, s.prepareCapture, s.capture
-	pusher.Whole = func() bool { return s.moment.whole }
+	pusher.ProxyUpdate, pusher.Capture = s.proxyUpdate, s.capture
 	s.pusher = xdsupdate.NewPusher(s.push, pusher)
 	s.services = newServicesProvider(services, o.Services, s.cache.failures, s.pusher.Index(), s.logger)
 	s.providers = newProviders(&s.own, s.grouping, s.services)
-	for _, p := range s.grouping {
-		p.Attach(s)
-	}
 	if registries, ok := registry.As[attacher](s.services.discovery); ok {
 		registries.AttachUpdater(s)
+	}
+	for _, p := range s.grouping {
+		p.Attach(s)
 	}
 	return s
 }
@@ -208,10 +207,10 @@ func (s *Server) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname,
 func (s *Server) ConfigUpdate(req *xdsupdate.PushRequest) { s.pusher.ConfigUpdate(req) }
 
 // UpdateBatch implements xdsupdate.BatchUpdater.
-func (s *Server) UpdateBatch(publish func()) { s.pusher.UpdateBatch(publish) }
+func (s *Server) UpdateBatch(publish func(xdsupdate.XDSUpdater)) { s.pusher.UpdateBatch(publish) }
 
-// Unwrap returns the Pusher of the server, for xdsupdate.As: an xdsupdate.Owner of the
-// server calls it.
+// Unwrap returns the Pusher of the server, for xdsupdate.As: updates of writers and of registries
+// go to it.
 func (s *Server) Unwrap() xdsupdate.XDSUpdater { return s.pusher }
 
 // RemoveShard implements xdsupdate.XDSUpdater.

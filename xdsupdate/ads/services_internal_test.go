@@ -25,14 +25,14 @@ func TestWhatWasNotPublishedIsMadeAgain(t *testing.T) {
 		Hostname: "a", Ports: []*registry.Port{{Name: "http", Number: 80, Protocol: registry.ProtocolHTTP}},
 	})})
 	for attempt := range 2 {
-		s.capture(everything())
+		s.capture(everything(), nil)
 		made, changes := s.services.Provide(&PushContext{Request: everything(), moment: s.moment})
 		if len(changes.Names) == 0 || made.Lookup(View{}, envoy.ClusterType, "outbound|80||a").resource == nil {
 			t.Errorf("attempt %d: there is no host, with the changes %v", attempt, changes.Names)
 		}
 	}
 	s.push(everything())
-	s.capture(everything())
+	s.capture(everything(), nil)
 	if _, changes := s.services.Provide(&PushContext{Request: everything(), moment: s.moment}); len(changes.Names) > 0 {
 		t.Errorf("%v are made again after a push of everything", changes.Names)
 	}

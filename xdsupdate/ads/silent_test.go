@@ -38,7 +38,7 @@ func TestSilentRegistries(t *testing.T) {
 		{name: "EDSDeltaUpdate", call: func(f *fixture) { f.EDSDeltaUpdate(silent, "x", "shop", nil) }},
 		{name: "EDSCacheUpdate", call: func(f *fixture) { f.EDSCacheUpdate(silent, "x", "shop", nil) }},
 		{name: "SvcUpdate", call: func(f *fixture) { f.SvcUpdate(silent, "x", "shop", registry.EventAdd) }},
-		{name: "an owner", call: func(f *fixture) { xdsupdate.NewOwners(f).Own().EDSUpdate(silent, "x", "shop", nil) }},
+		{name: "an owner", call: func(f *fixture) { xdsupdate.NewWriters(f).New().EDSUpdate(silent, "x", "shop", nil) }},
 		{name: "endpoints from another", call: func(f *fixture) { f.EDSUpdate(shard, "a", "shop", endpoints) }},
 		{
 			name: "endpoints of one service from another", call: func(f *fixture) { f.EDSUpdate(shard, "a", "shop", endpoints) },

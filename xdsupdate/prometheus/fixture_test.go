@@ -115,7 +115,7 @@ func (f *fixture) set(host string, addresses ...string) {
 // leads sets a cluster, and a route configuration that leads to it.
 func (f *fixture) leads(name, to string) {
 	f.t.Helper()
-	f.UpdateBatch(func() {
+	f.UpdateResources(func(w ads.ResourceWriter) {
 		for name, resource := range map[string]proto.Message{
 			to: &cluster.Cluster{
 				Name: to, ConnectTimeout: durationpb.New(time.Second), ClusterDiscoveryType: &cluster.Cluster_Type{Type: cluster.Cluster_EDS},
@@ -132,7 +132,7 @@ func (f *fixture) leads(name, to string) {
 				}},
 			}}},
 		} {
-			if err := f.SetResource(name, resource); err != nil {
+			if err := w.SetResource(name, resource); err != nil {
 				f.t.Error(err)
 			}
 		}

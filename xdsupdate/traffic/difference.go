@@ -38,7 +38,7 @@ func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
 			d.services = append(d.services, lower(changed.Hostname))
 		}
 	}
-	changed, otherKeys := p.takeAll(old)
+	changed, otherKeys := p.takeAll(push, old)
 	for _, key := range slices.SortedFunc(maps.Keys(changed), compareKeys) {
 		before, _ := old.objects.Get(key)
 		now := changed[key]
@@ -54,8 +54,8 @@ func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
 }
 
 // takeAll returns the changed configs. They include otherKeys, the configs with changed token keys.
-func (p *Policies) takeAll(old *state) (changed map[configstore.ConfigKey]*configstore.Config, otherKeys map[configstore.ConfigKey]struct{}) {
-	changed, otherKeys = p.take(), p.settings.keys.take()
+func (p *Policies) takeAll(push *ads.PushContext, old *state) (changed map[configstore.ConfigKey]*configstore.Config, otherKeys map[configstore.ConfigKey]struct{}) {
+	changed, otherKeys = p.take(push), p.settings.keys.take()
 	if changed == nil {
 		changed = make(map[configstore.ConfigKey]*configstore.Config)
 	}

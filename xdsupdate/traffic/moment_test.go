@@ -43,6 +43,24 @@ func TestPolicyComesWithItsService(t *testing.T) {
 	})
 }
 
+// TestPolicyComesWithItsServiceAfterAnyTime: the handler of the program takes a minute, in which
+// pushes are made.
+func TestPolicyComesWithItsServiceAfterAnyTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: -1}, time.Minute)
+		m.connect()
+		m.commit()
+		go m.store.Drain()
+		for range 100 {
+			time.Sleep(time.Second)
+			m.server.ConfigUpdate(&xdsupdate.PushRequest{Full: true, Forced: true})
+		}
+		m.must(m.server.Flush(t.Context()))
+		time.Sleep(time.Second)
+		m.check()
+	})
+}
+
 // TestPolicyWaitsForItsService: endpoints of a service that goes have changed just before.
 // The push of these, which comes before the quiet time of the commit has passed, has not
 // only the route of it.

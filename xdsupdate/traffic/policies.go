@@ -9,7 +9,6 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/configfeed"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -25,13 +24,11 @@ import (
 // keys. Policies belong to one server.
 type Policies struct {
 	settings *settings
-	store    configstore.ConfigStore
-	configs  *configfeed.Feed
-	// taken are the configs that have changed until the last Capture, or nil. captures is set if
-	// the server calls Capture. Otherwise Provide takes the configs. Both fields are used only
-	// during pushes.
-	taken    map[configstore.ConfigKey]*configstore.Config
-	captures bool
+	store    configstore.ConfigStoreCache
+	// configs are the configs in the server's roots, and nil until Attach. root is the root of the
+	// last provided push. Only pushes use it.
+	configs *xdsupdate.Configs
+	root    *xdsupdate.Root
 	// proxies returns the status of the server's proxies. Attach sets it, and it is nil if the
 	// server has no such method.
 	proxies func() []ads.ProxyStatus
@@ -49,25 +46,18 @@ type Policies struct {
 
 var _ ads.Provider = (*Policies)(nil)
 
-// New returns the policies of a store, which may still be empty. It subscribes to the store: the
-// policies are the current content and all later changes. Registries of the same store see the same
-// content at the same time, so that no push contains a change in only one of them.
+// New returns the policies of a store, which may still be empty. The server of the policies
+// subscribes to the store: the policies are the content at that moment and all later changes.
 //
-// The consistency of a push depends on the interfaces of the cache:
-//
-//   - configstore.ListSubscriber, as in the caches of memory, aggregate and kube: a batch
-//     (configstore.BatchWriter) is applied as a whole, regardless of other handlers. Through an
-//     aggregate, this holds for the batches of each store.
-//   - configstore.BatchSubscriber alone: the same holds for batches that are committed after New
-//     has returned. New lists the kinds one after the other, and the next pushes may contain older
-//     content until the pending events are delivered.
-//   - Neither: events are applied one by one.
+// If the store is a configstore.ListSubscriber, as the caches of memory, aggregate and kube are, a
+// push has each batch (configstore.BatchWriter) as a whole, together with the services that a
+// registry of ServiceEntries of the same store and server makes of it, regardless of other
+// handlers. Other caches are followed by batch or by event (xdsupdate.FollowConfigs).
 func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 	o := options.One("traffic.New", opts)
 	p := &Policies{settings: newSettings(o), store: configs}
 	p.settings.keys = newTokenKeys(o, p.settings.limits.KeyBytes, p.requestPush)
 	p.keys.Store(&map[string]struct{}{})
-	p.configs = newConfigFeed(configs, p.requestPush)
 	p.servers.last = p.last.Load
 	return p
 }
@@ -77,15 +67,20 @@ func (p *Policies) Name() string { return "traffic" }
 
 // Attach implements ads.Provider. It panics if called twice.
 func (p *Policies) Attach(updater xdsupdate.XDSUpdater) {
+	p.attach(updater)
+	p.configs = xdsupdate.FollowConfigs(updater, p.store, kinds(), sameConfig)
+	if server, ok := updater.(interface{ Proxies() []ads.ProxyStatus }); ok {
+		p.proxies = server.Proxies
+	}
+}
+
+func (p *Policies) attach(updater xdsupdate.XDSUpdater) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.updater != nil {
 		panic("traffic: Policies belong to one server")
 	}
 	p.updater = updater
-	if server, ok := updater.(interface{ Proxies() []ads.ProxyStatus }); ok {
-		p.proxies = server.Proxies
-	}
 }
 
 // requestPush requests a push for changed configs.

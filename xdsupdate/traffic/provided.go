@@ -5,7 +5,6 @@ package traffic
 import (
 	"errors"
 	"iter"
-	"maps"
 	"slices"
 	"sync"
 
@@ -49,36 +48,33 @@ func (x *proxies) of(v ads.View) *proxy {
 	return p
 }
 
-// Capture implements ads.Capturer. It is needed because a cache delivers each commit to registries
-// and to policies one after the other, and a push in between would combine routes and services of
-// different snapshots.
-func (p *Policies) Capture() (whole bool) {
-	p.captures = true
-	changed := p.configs.Take()
-	if p.taken == nil {
-		p.taken = changed
-	} else {
-		maps.Copy(p.taken, changed)
+// take returns the configs that differ between the root of a push and the last provided one, in
+// their latest revision. Nil stands for a deleted config.
+func (p *Policies) take(push *ads.PushContext) map[configstore.ConfigKey]*configstore.Config {
+	if p.configs == nil || !takesConfigs(push) {
+		return nil
 	}
-	return !p.configs.Delivering()
+	return push.Root().ConfigsSince(p.root, p.configs)
 }
 
-// take returns the configs that have changed until the last Capture, in their latest revision. Nil
-// stands for a deleted config. If the server never calls Capture, it returns all changes until now.
-func (p *Policies) take() map[configstore.ConfigKey]*configstore.Config {
-	changed := p.taken
-	if p.taken = nil; !p.captures {
-		changed = p.configs.Take()
-	}
-	return changed
-}
+// takesConfigs reports whether a push takes changed configs. A push of endpoints does not, because
+// it has the services and policies of the last full push.
+func takesConfigs(push *ads.PushContext) bool { return push.Request.Full || push.Request.Everything() }
 
 // Provide implements ads.Provider.
 func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
+	next, changes := p.provide(push)
+	if takesConfigs(push) {
+		p.root = push.Root() // last: what has failed is made again of the last one that has not
+	}
+	return next, changes
+}
+
+func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	last := p.last.Load()
 	if last == nil {
 		w := newPushWorld(nil, push)
-		configs := p.take()
+		configs := p.take(push)
 		for key, c := range configs {
 			p.settings.keys.follow(key, nil, c)
 		}

@@ -14,6 +14,8 @@ import (
 // who learn of it: the updater and the handlers. The zero value says that nothing
 // does. Within each list the order is the registry's, and is that of the calls.
 type Change struct {
+	// Configs are those that are committed with the change; nil: none are.
+	Configs *xdsupdate.Update
 	// Services are the definitions that changed, for SvcUpdate.
 	Services []ServiceUpdate
 	// Endpoints are the lists that changed, for EDSUpdate. Those of a service that is

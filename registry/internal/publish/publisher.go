@@ -34,9 +34,12 @@ type Options[E, S any] struct {
 	// the call returns, unless another goroutine, or an outer call, is at it. Otherwise
 	// Run, Drain and Flush alone deliver. Commit always does.
 	Inline bool
-	// Commit is called within the batch of the updater, before the state becomes visible
-	// there, for a registry of which a state is more than the value; nil: nothing is.
+	// Commit is called before a state becomes visible, with a lock held, for a registry of which
+	// a state is more than the value; nil: nothing is.
 	Commit func(prev, next *S)
+	// Set returns the services of a state, of which updates tell; nil, also as the result: the
+	// services are read by whoever wants them.
+	Set func(*S) *registry.ServiceSet
 	// Services and Workloads return what handlers get first, from the state that was
 	// the last reported one when they were registered. The delivering goroutine calls
 	// them, not within Handle.
@@ -53,41 +56,28 @@ type Options[E, S any] struct {
 // handlers and the updater, unless it says otherwise.
 type Publisher[E, S any] struct {
 	reporter
-	opts Options[E, S]
+	opts   Options[E, S]
+	source xdsupdate.Source
 
 	// queue has the events that were not handled yet, and what handlers were not
 	// notified of yet.
 	queue *notify.Queue[message[E]]
-	// reports are commits that the updater was not called for yet; nil with
-	// Options.Handle. They are not in the queue, as they are reported within the batch
-	// of the updater in which they become visible.
-	reports *notify.Queue[publication[S]]
 	// handlers counts the subscriptions to each kind of announcement.
 	handlers [kinds]atomic.Int64
 
 	// state is what readers see.
 	state atomic.Pointer[S]
 
-	// mu makes these of one moment: a commit and its place in reports; the reported
-	// state and the end of the queue, where its announcements are, and registrations.
+	// mu makes these of one moment: the next state, its place in the order of updates, and that of
+	// its announcements in the queue; the last state and registrations.
 	mu sync.Mutex
-	// reported is the state that the updater was called for last.
-	reported *S
+	// last is the last state that was published. ended: Run is over.
+	last  *S
+	ended bool
 
-	// Only the goroutine that handles a batch uses these.
-
-	// publishing is what it publishes at present, batch is publish.
-	publishing publication[S]
-	batch      *guard.Inner
-	// events is room for what Handle is called with.
+	// events is room for what Handle is called with. Only the goroutine that handles a batch
+	// uses it.
 	events []E
-}
-
-// publication is a state and what differs from the one before; nil: nothing that
-// anybody is to learn of.
-type publication[S any] struct {
-	state  *S
-	change *Change
 }
 
 // message is an event or, if announcement is set, what handlers are to be notified of.
@@ -102,24 +92,21 @@ func (m message[E]) isEvent() bool { return m.announcement == nil }
 func New[E, S any](opts Options[E, S]) *Publisher[E, S] {
 	p := &Publisher[E, S]{
 		reporter: reporter{shard: opts.Shard, logger: opts.Logger},
-		opts:     opts, reported: opts.Initial,
+		opts:     opts, last: opts.Initial,
 	}
 	p.state.Store(opts.Initial)
 	p.opts.Initial = nil // a state may hold on to all that came after it
+	p.ofUpdater = func(err *guard.PanicError) { p.panicked("updater", err) }
 	p.SetUpdater(opts.Updater)
-	p.batch = guard.NewInner(p.publish)
 	p.queue = notify.New(notify.Options[message[E]]{Name: opts.Name, Panicked: p.handlerPanicked})
-	// These subscriptions come first: what happens to the registry, and the updater,
+	// This subscription comes first: what happens to the registry, and the updater,
 	// comes before handlers.
 	if opts.Handle != nil {
 		p.queue.Subscribe(notify.Subscription[message[E]]{Batch: p.handle, Wants: message[E].isEvent})
 	} else {
-		p.reports = notify.New(notify.Options[publication[S]]{Name: opts.Name})
-		p.reports.Subscribe(notify.Subscription[publication[S]]{Handle: p.reportCommit})
-		p.reports.Drain()
 		p.queue.Subscribe(notify.Subscription[message[E]]{
-			Wants:  func(m message[E]) bool { return m.announcement.kind == ofProxies },
-			Handle: func(m message[E]) { p.updateProxies(m.announcement.proxies) },
+			Wants:  func(m message[E]) bool { return m.announcement.kind == ofUpdate },
+			Handle: func(m message[E]) { p.report(m.announcement.proxies) },
 		})
 	}
 	p.deliverInline()
@@ -170,28 +157,18 @@ func (p *Publisher[E, S]) handlerPanicked(err *guard.PanicError, m message[E], _
 // call panics.
 func (p *Publisher[E, S]) Run(stop <-chan struct{}) {
 	p.queue.Run(stop)
-	if p.reports != nil {
-		p.reports.Run(stop) // which is closed: nothing is reported any more
-	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ended = true
 }
 
 // Drain delivers what is waiting on the caller's goroutine, unless another one is at it.
-func (p *Publisher[E, S]) Drain() {
-	if p.reports != nil {
-		p.within(guard.NewInner(p.reports.Drain))
-	}
-	p.queue.Drain()
-}
+func (p *Publisher[E, S]) Drain() { p.queue.Drain() }
 
 // Flush returns when everything that was known before the call has been handled, and
 // the updater and the handlers have been notified of it. Handlers and the updater must
 // not call it. It returns the cause of ctx's end, or an error if Run has ended.
 func (p *Publisher[E, S]) Flush(ctx context.Context) error {
-	if p.reports != nil {
-		if err := p.reports.Flush(ctx); err != nil {
-			return fmt.Errorf("flush registry %s: %w", p.shard, err)
-		}
-	}
 	// Events first, then the changes that they led to.
 	for range 2 {
 		if err := p.queue.Flush(ctx); err != nil {

@@ -7,80 +7,79 @@ import (
 	"slices"
 	"time"
 
-	"go.uber.org/atomic"
-
 	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// reporter calls the updater of a registry.
+// reporter tells the updater of a registry.
 type reporter struct {
 	shard  xdsupdate.ShardKey
 	logger *slog.Logger
-	target atomic.Pointer[target]
+	// ofUpdater logs panics of the updater.
+	ofUpdater func(*guard.PanicError)
+	target    target // guarded by the publisher's mu
 }
 
-// target is an updater with its ability.
+// target is an updater.
 type target struct {
 	xdsupdate.XDSUpdater
-	deltas xdsupdate.EndpointDeltaUpdater // nil if the updater takes complete lists only
+	inbox xdsupdate.Inbox
+	// update is what is being put together; its room is used again.
+	update xdsupdate.Update
+	// services are those that it was told of last.
+	services *registry.ServiceSet
 }
 
-// Updater returns the updater that is called at present.
-func (r *reporter) Updater() xdsupdate.XDSUpdater { return r.target.Load().XDSUpdater }
-
-// SetUpdater makes another updater be called from now on; nil is xdsupdate.Discard. A
-// registry with Options.Handle calls it there.
-func (r *reporter) SetUpdater(updater xdsupdate.XDSUpdater) {
-	t := &target{XDSUpdater: xdsupdate.Multi(updater)}
-	t.deltas, _ = xdsupdate.As[xdsupdate.EndpointDeltaUpdater](t.XDSUpdater)
-	r.target.Store(t)
+// commit tells of what fill notes.
+func (t *target) commit(fill func()) {
+	t.inbox.Begin()
+	fill()
+	t.inbox.Commit(&t.update)
+	t.update.Reset()
 }
 
-// within calls a function within a batch of the updater.
-func (r *reporter) within(f *guard.Inner) { r.panicked("updater", f.Within(r.updateBatch)) }
+// tell notes the services, if they are others than before.
+func (t *target) tell(source *xdsupdate.Source, services *registry.ServiceSet) {
+	if services != t.services {
+		t.services = services
+		t.update.SetServices(source, services)
+	}
+}
 
-func (r *reporter) updateBatch(f func()) { xdsupdate.UpdateBatch(r.Updater(), f) }
-
-// report calls the updater for a change, but for its proxies.
-func (r *reporter) report(c *Change) {
-	t := r.target.Load()
-	if c == nil {
-		return
+// note notes a change, but for its proxies.
+func (t *target) note(shard xdsupdate.ShardKey, c *Change) {
+	if c.Configs != nil {
+		t.update.Add(c.Configs)
 	}
 	for i := range c.Services {
-		r.updateService(t, &c.Services[i])
+		s := &c.Services[i]
+		t.update.SvcUpdate(shard, s.Hostname, s.Namespace, s.Event)
 	}
 	for i := range c.Endpoints {
-		r.updateEndpoints(t, &c.Endpoints[i])
+		t.noteEndpoints(shard, &c.Endpoints[i])
 	}
-	r.requestPushes(t, c.Pushes)
+	t.notePushes(c.Pushes)
 }
 
-func (r *reporter) updateService(t *target, s *ServiceUpdate) {
-	defer r.recovered()
-	t.SvcUpdate(r.shard, s.Hostname, s.Namespace, s.Event)
-}
-
-// updateEndpoints gives the changes if they are shorter than the list. So what comes
+// noteEndpoints gives the changes if they are shorter than the list. So what comes
 // first is complete, and takes the place of what a registry before has left in the
 // shard.
-func (r *reporter) updateEndpoints(t *target, e *EndpointUpdate) {
-	defer r.recovered()
-	if t.deltas == nil || len(e.Changes) == 0 || e.Endpoints.Len() <= len(e.Changes) {
-		t.EDSUpdate(r.shard, e.Hostname, e.Namespace, e.Endpoints.View())
+func (t *target) noteEndpoints(shard xdsupdate.ShardKey, e *EndpointUpdate) {
+	if !t.inbox.TakesDeltas() || len(e.Changes) == 0 || e.Endpoints.Len() <= len(e.Changes) {
+		t.update.EDSUpdate(shard, e.Hostname, e.Namespace, e.Endpoints.View())
 	} else {
-		t.deltas.EDSDeltaUpdate(r.shard, e.Hostname, e.Namespace, e.Changes)
+		t.update.EDSDeltaUpdate(shard, e.Hostname, e.Namespace, e.Changes)
 	}
 }
 
-// requestPushes asks for one push for each reason, of everything and of what keys name.
-func (r *reporter) requestPushes(t *target, pushes []Push) {
+// notePushes asks for one push for each reason, of everything and of what keys name.
+func (t *target) notePushes(pushes []Push) {
 	var requested []request
 	for _, p := range pushes {
 		if q := p.request(); !slices.Contains(requested, q) {
 			requested = append(requested, q)
-			r.requestPush(t, q, pushes)
+			t.update.ConfigUpdate(q.of(pushes))
 		}
 	}
 }
@@ -93,8 +92,8 @@ type request struct {
 
 func (p Push) request() request { return request{p.Reason, p.Key == xdsupdate.ConfigKey{}} }
 
-func (r *reporter) requestPush(t *target, q request, pushes []Push) {
-	defer r.recovered()
+// of returns the request for pushes.
+func (q request) of(pushes []Push) *xdsupdate.PushRequest {
 	var keys map[xdsupdate.ConfigKey]struct{}
 	if !q.everything {
 		keys = map[xdsupdate.ConfigKey]struct{}{}
@@ -104,29 +103,34 @@ func (r *reporter) requestPush(t *target, q request, pushes []Push) {
 			}
 		}
 	}
-	t.ConfigUpdate(&xdsupdate.PushRequest{
+	return &xdsupdate.PushRequest{
 		Full: true, Forced: q.everything, ConfigsUpdated: keys, Start: time.Now(),
 		Reason: map[xdsupdate.TriggerReason]int{q.reason: 1},
-	})
+	}
 }
 
-func (r *reporter) updateProxies(proxies func() []Proxy) {
-	t := r.target.Load()
+// report calls an updater that is the program's own for what it was told of, and any for
+// proxies.
+func (p *Publisher[E, S]) report(proxies func() []Proxy) {
+	p.mu.Lock()
+	updater, inbox, ended := p.target.XDSUpdater, p.target.inbox, p.ended
+	p.mu.Unlock()
+	if ended {
+		return
+	}
+	inbox.Deliver(p.ofUpdater)
 	if proxies == nil {
 		return
 	}
-	for _, p := range proxies() {
-		r.updateProxy(t, p)
+	for _, proxy := range proxies() {
+		p.updateProxy(updater, proxy)
 	}
 }
 
-func (r *reporter) updateProxy(t *target, p Proxy) {
-	defer r.recovered()
-	t.ProxyUpdate(p.Cluster, p.IP)
+func (r *reporter) updateProxy(updater xdsupdate.XDSUpdater, p Proxy) {
+	defer func() { r.ofUpdater(guard.Recovered(recover())) }()
+	updater.ProxyUpdate(p.Cluster, p.IP)
 }
-
-// recovered logs the panic of a call of the updater, for which it is deferred.
-func (r *reporter) recovered() { r.panicked("updater", guard.Recovered(recover())) }
 
 // panicked logs a panic; nil is none.
 func (r *reporter) panicked(what string, p *guard.PanicError) {

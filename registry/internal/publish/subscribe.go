@@ -37,7 +37,7 @@ func (c workloadChange) notify(handler registry.WorkloadHandler) {
 type kind int
 
 const (
-	ofProxies kind = iota
+	ofUpdate kind = iota
 	ofService
 	ofWorkload
 	ofGateways
@@ -47,17 +47,12 @@ const (
 // observed reports whether handlers subscribe to a kind.
 func (p *Publisher[E, S]) observed(k kind) bool { return p.handlers[k].Load() > 0 }
 
-// announce queues what handlers are to be notified of, behind which events may be
+// announceLocked queues what handlers are to be notified of, behind which events may be
 // waiting already. Without handlers nothing is kept.
-func (p *Publisher[E, S]) announce(state *S, c *Change) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.reported = state
+func (p *Publisher[E, S]) announceLocked(state *S, c *Change) {
+	p.last = state
 	if c == nil {
 		return
-	}
-	if p.opts.Handle == nil && c.Proxies != nil {
-		p.push(announcement{kind: ofProxies, proxies: c.Proxies})
 	}
 	if p.observed(ofService) {
 		for _, s := range c.ServiceChanges {
@@ -116,7 +111,7 @@ func (p *Publisher[E, S]) SubscribeNetworkGateways(handler func()) (cancel func(
 }
 
 // subscribe registers a handler of one kind, which first gets what the last
-// reported state has: what is announced from now on is behind it in the queue, and is
+// announced state has: what is announced from now on is behind it in the queue, and is
 // not in that state, however far the registry is ahead when the queue reaches it.
 func (p *Publisher[E, S]) subscribe(
 	k kind, existing func(*S) []announcement, handle func(*announcement),
@@ -137,7 +132,7 @@ func (p *Publisher[E, S]) subscribe(
 func (p *Publisher[E, S]) register(existing func(*S) []announcement, s notify.Subscription[message[E]]) (cancel func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	state := p.reported
+	state := p.last
 	replay := sync.OnceValue(func() []announcement { return existing(state) })
 	s.Replay = func(yield func(message[E]) bool) {
 		for _, a := range replay() {

@@ -19,9 +19,9 @@ type gated struct {
 	batches int
 }
 
-func (g *gated) UpdateBatch(publish func()) {
+func (g *gated) UpdateBatch(publish func(xdsupdate.XDSUpdater)) {
 	<-g.open
-	publish()
+	publish(g)
 	g.batches++
 }
 

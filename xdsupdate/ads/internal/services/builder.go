@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"slices"
 
-	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
@@ -75,18 +74,14 @@ func NewBuilder(
 // HasSnapshots reports whether reading costs next to nothing.
 func (b *Builder) HasSnapshots() bool { return b.snapshotter != nil }
 
-// Ahead reads the discovery ahead: an aggregate merges what has changed when it is
-// read, which is then done but for what changes until the next time.
-func (b *Builder) Ahead() {
-	if b.snapshotter != nil {
-		_ = guard.Call(func() { b.snapshotter.ServiceSnapshot() }) // read reports a panic
-	}
-}
-
-// Read reads the discovery.
-func (b *Builder) Read() (out Reader) {
+// Read returns the services as a root has them, or else as the discovery has them now, and
+// whether all of them are the root's.
+func (b *Builder) Read(root *xdsupdate.Root) (out Reader, exact bool) {
 	err := failure.Part{In: failure.InServices}.Call(func() error {
-		if b.snapshotter != nil {
+		if at, ok := b.snapshotter.(xdsupdate.RootReader); ok {
+			out.set, exact = at.ServicesAt(b.snapshotter, root)
+		}
+		if b.snapshotter != nil && out.set == nil {
 			out.set = b.snapshotter.ServiceSnapshot()
 		}
 		if out.set == nil {
@@ -96,7 +91,7 @@ func (b *Builder) Read() (out Reader) {
 		return nil
 	})
 	b.failures.Undone(err)
-	return out
+	return out, exact
 }
 
 // Renew has the resources of hosts built again. It follows Build.

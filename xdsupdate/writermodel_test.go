@@ -28,7 +28,7 @@ type ownedShard struct {
 }
 
 type modelOwner struct {
-	xdsupdate.Owner
+	xdsupdate.ShardWriter
 	age    int
 	closed bool
 }
@@ -63,19 +63,19 @@ func TestModelOfOwners(t *testing.T) {
 		},
 		"many without deltas": func(p *xdsupdate.Pusher) xdsupdate.XDSUpdater { return xdsupdate.Multi(plain{p}, p) },
 		"owners of owners": func(p *xdsupdate.Pusher) xdsupdate.XDSUpdater {
-			return xdsupdate.NewOwners(p).Own()
+			return xdsupdate.NewWriters(p).New()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, seed := range histories.Seeds(t, 20) {
 				p := newQuietPusher()
-				testModelOfOwners(t, rand.New(rand.NewPCG(seed, 1)), p, xdsupdate.NewOwners(newUpdater(p)))
+				testModelOfOwners(t, rand.New(rand.NewPCG(seed, 1)), p, xdsupdate.NewWriters(newUpdater(p)))
 			}
 		})
 	}
 }
 
-func testModelOfOwners(t *testing.T, random *rand.Rand, p *xdsupdate.Pusher, owners *xdsupdate.Owners) {
+func testModelOfOwners(t *testing.T, random *rand.Rand, p *xdsupdate.Pusher, writers *xdsupdate.Writers) {
 	t.Helper()
 	keys := []xdsupdate.ShardKey{shardOf("a"), shardOf("b")}
 	names := []string{"x", "y", "z"}
@@ -86,7 +86,7 @@ func testModelOfOwners(t *testing.T, random *rand.Rand, p *xdsupdate.Pusher, own
 	var all []*modelOwner
 	for step := range 120 {
 		if len(all) == 0 || random.IntN(12) == 0 {
-			all = append(all, &modelOwner{Owner: owners.Own(), age: len(all)})
+			all = append(all, &modelOwner{ShardWriter: writers.New(), age: len(all)})
 		}
 		o := all[max(0, len(all)-1-random.IntN(3))]
 		i := random.IntN(len(keys))
@@ -104,7 +104,7 @@ func testModelOfOwners(t *testing.T, random *rand.Rand, p *xdsupdate.Pusher, own
 			o.closed = true
 		case 1:
 			what = "prune"
-			o.Prune()
+			o.Complete()
 			for _, s := range shards {
 				if s.owner == o && !o.closed {
 					for name := range s.left {
@@ -130,7 +130,7 @@ func testModelOfOwners(t *testing.T, random *rand.Rand, p *xdsupdate.Pusher, own
 				delete(s.left, service)
 			}
 		case 4, 5:
-			deltas, ok := o.Owner.(xdsupdate.EndpointDeltaUpdater)
+			deltas, ok := o.ShardWriter.(xdsupdate.EndpointDeltaUpdater)
 			if !ok || len(list) == 0 {
 				continue
 			}
@@ -173,8 +173,8 @@ func addressesOf(index *xdsupdate.EndpointIndex, shard xdsupdate.ShardKey, servi
 // changed by a delta nor pruned by the one that stands before it.
 func TestOwnersBehindOwnersHavePredecessors(t *testing.T) {
 	p := newQuietPusher()
-	shard, behind := shardOf("a"), xdsupdate.NewOwners(p)
-	write := func(o xdsupdate.Owner, service, address string) {
+	shard, behind := shardOf("a"), xdsupdate.NewWriters(p)
+	write := func(o xdsupdate.ShardWriter, service, address string) {
 		o.(xdsupdate.EndpointDeltaUpdater).EDSDeltaUpdate(shard, registry.Hostname(service), ns, []xdsupdate.EndpointChange{{New: ep(address)}})
 	}
 	want := func(when, x, y string) {
@@ -184,30 +184,30 @@ func TestOwnersBehindOwnersHavePredecessors(t *testing.T) {
 			t.Errorf("%s there is %s, want %s", when, got, want)
 		}
 	}
-	first := xdsupdate.NewOwners(behind.Own()).Own()
+	first := xdsupdate.NewWriters(behind.New()).New()
 	write(first, "x", "1.1.1.1")
 	write(first, "y", "2.2.2.2")
-	successor := behind.Own()
-	second := xdsupdate.NewOwners(successor).Own()
+	successor := behind.New()
+	second := xdsupdate.NewWriters(successor).New()
 	write(second, "x", "3.3.3.3")
 	want("after the first delta", "[3.3.3.3]", "[2.2.2.2]")
 	write(second, "x", "4.4.4.4")
 	want("after the second delta", "[3.3.3.3 4.4.4.4]", "[2.2.2.2]")
-	second.Prune() // which has no predecessor
+	second.Complete() // which has no predecessor
 	want("after Prune of the owner before", "[3.3.3.3 4.4.4.4]", "[2.2.2.2]")
-	successor.Prune()
+	successor.Complete()
 	want("after Prune of the owner behind", "[3.3.3.3 4.4.4.4]", "[]")
 }
 
 // What was written without an owner is nobody's to prune, also where an owner has written before.
 func TestPruneSparesWritesWithoutOwners(t *testing.T) {
 	p := newQuietPusher()
-	shard, owners := shardOf("a"), xdsupdate.NewOwners(p)
-	owners.Own().EDSUpdate(shard, "x", ns, []*registry.Endpoint{ep("1.1.1.1")})
+	shard, writers := shardOf("a"), xdsupdate.NewWriters(p)
+	writers.New().EDSUpdate(shard, "x", ns, []*registry.Endpoint{ep("1.1.1.1")})
 	p.EDSUpdate(shard, "x", ns, []*registry.Endpoint{ep("2.2.2.2")})
-	successor := owners.Own()
+	successor := writers.New()
 	successor.Take(shard)
-	successor.Prune()
+	successor.Complete()
 	if got := addressesOf(p.Index(), shard, "x"); !slices.Equal(got, []string{"2.2.2.2"}) {
 		t.Errorf("after Prune there is %v", got)
 	}

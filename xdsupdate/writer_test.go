@@ -37,7 +37,7 @@ func sendDelta(u xdsupdate.XDSUpdater, shard xdsupdate.ShardKey, hostname string
 }
 
 // callRefused makes each call about a shard that must have no effect.
-func callRefused(u xdsupdate.Owner, shard xdsupdate.ShardKey, hostname registry.Hostname) {
+func callRefused(u xdsupdate.ShardWriter, shard xdsupdate.ShardKey, hostname registry.Hostname) {
 	u.EDSUpdate(shard, hostname, ns, eps(ep("6.6.6.6")))
 	u.EDSUpdate(shard, hostname, ns, nil)
 	u.EDSUpdate(shard, "new", ns, eps(ep("6.6.6.6")))
@@ -49,7 +49,7 @@ func callRefused(u xdsupdate.Owner, shard xdsupdate.ShardKey, hostname registry.
 	u.SvcUpdate(shard, hostname, ns, registry.EventDelete)
 	u.RemoveShard(shard)
 	u.Take(shard)
-	u.Prune()
+	u.Complete()
 }
 
 // skip drops the pushes until then.
@@ -66,11 +66,11 @@ func (p *pushes) skip(after time.Duration) {
 func TestReplacedOwnerWritesNoMore(t *testing.T) {
 	opts := xdsupdate.PusherOptions{DebounceEndpoints: true}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
-		owners, shard := xdsupdate.NewOwners(p), shardOf("c1")
-		was := owners.Own()
+		writers, shard := xdsupdate.NewWriters(p), shardOf("c1")
+		was := writers.New()
 		was.EDSUpdate(shard, host, ns, eps(ep("1.1.1.1")))
 		got.expect(time.Second, "100ms full push of ServiceEntry/default/a.example.com (endpoint 1)")
-		now := owners.Own()
+		now := writers.New()
 		if diff := cmp.Diff([]xdsupdate.ShardKey{shard}, was.Shards()); diff != "" || now.Shards() != nil {
 			got.t.Errorf("shards of the owner (-want +got):\n%s; of one that has none: %v", diff, now.Shards())
 		}
@@ -95,8 +95,8 @@ func TestReplacedOwnerWritesNoMore(t *testing.T) {
 // TestClosedOwner writes no more, and leaves the shard to any other.
 func TestClosedOwner(t *testing.T) {
 	p, shard := newQuietPusher(), shardOf("c1")
-	owners := xdsupdate.NewOwners(p)
-	older, closed := owners.Own(), owners.Own()
+	writers := xdsupdate.NewWriters(p)
+	older, closed := writers.New(), writers.New()
 	closed.EDSUpdate(shard, host, ns, eps(ep("1.1.1.1")))
 	callRefused(older, shard, host)
 	wantAddresses(t, p.Index(), shard, host, "1.1.1.1")
@@ -113,14 +113,14 @@ func TestClosedOwner(t *testing.T) {
 // TestOwnersOfManyShards: each is taken over by itself.
 func TestOwnersOfManyShards(t *testing.T) {
 	p, a, b := newQuietPusher(), shardOf("a"), shardOf("b")
-	owners := xdsupdate.NewOwners(p)
-	was := owners.Own()
+	writers := xdsupdate.NewWriters(p)
+	was := writers.New()
 	was.EDSUpdate(b, host, ns, eps(ep("1.1.1.1")))
 	was.EDSUpdate(a, host, ns, eps(ep("1.1.1.1")))
 	if diff := cmp.Diff([]xdsupdate.ShardKey{a, b}, was.Shards()); diff != "" {
 		t.Errorf("shards (-want +got):\n%s", diff)
 	}
-	now := owners.Own()
+	now := writers.New()
 	now.SvcUpdate(a, "other", ns, registry.EventAdd)
 	was.EDSUpdate(a, host, ns, nil)
 	was.EDSUpdate(b, host, ns, eps(ep("2.2.2.2")))
@@ -135,14 +135,14 @@ func TestOwnersOfManyShards(t *testing.T) {
 func TestSameContentFromTheNextOwner(t *testing.T) {
 	opts := xdsupdate.PusherOptions{DebounceEndpoints: true}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
-		owners, shard := xdsupdate.NewOwners(p), shardOf("c1")
+		writers, shard := xdsupdate.NewWriters(p), shardOf("c1")
 		list := eps(ep("1.1.1.1", account("a")), ep("2.2.2.2"))
-		owners.Own().EDSUpdate(shard, "a", ns, list)
+		writers.New().EDSUpdate(shard, "a", ns, list)
 		got.expect(time.Second, "100ms full push of ServiceEntry/default/a (endpoint 1)")
-		next := owners.Own()
+		next := writers.New()
 		next.EDSUpdate(shard, "a", ns, list)
-		next.Prune()
-		third, one := owners.Own(), ep("2.2.2.2")
+		next.Complete()
+		third, one := writers.New(), ep("2.2.2.2")
 		sendDelta(third, shard, "a", xdsupdate.EndpointChange{New: one}, xdsupdate.EndpointChange{New: ep("1.1.1.1", account("a"))})
 		got.expect(time.Second)
 		wantAddresses(got.t, p.Index(), shard, "a", "1.1.1.1", "2.2.2.2")
@@ -156,10 +156,10 @@ func TestSameContentFromTheNextOwner(t *testing.T) {
 func TestFirstDeltaIsTheCompleteList(t *testing.T) {
 	p, shard := newQuietPusher(), shardOf("c1")
 	var recorder xdstest.DeltaRecorder
-	owners := xdsupdate.NewOwners(xdsupdate.Multi(p, &recorder))
-	was, first := owners.Own(), ep("1.1.1.1")
+	writers := xdsupdate.NewWriters(xdsupdate.Multi(p, &recorder))
+	was, first := writers.New(), ep("1.1.1.1")
 	sendDelta(was, shard, "a", xdsupdate.EndpointChange{New: first}, xdsupdate.EndpointChange{New: ep("2.2.2.2")})
-	now, third := owners.Own(), ep("3.3.3.3")
+	now, third := writers.New(), ep("3.3.3.3")
 	sendDelta(now, shard, "a")
 	wantAddresses(t, p.Index(), shard, "a", "1.1.1.1", "2.2.2.2")
 	sendDelta(now, shard, "a", xdsupdate.EndpointChange{New: third}, xdsupdate.EndpointChange{Old: first, New: ep("4.4.4.4")})
@@ -177,21 +177,21 @@ func TestPrune(t *testing.T) {
 	opts := xdsupdate.PusherOptions{DebounceEndpoints: true}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		index, shard, other := p.Index(), shardOf("c1"), shardOf("c2")
-		owners := xdsupdate.NewOwners(p)
-		was := owners.Own()
+		writers := xdsupdate.NewWriters(p)
+		was := writers.New()
 		for _, name := range []string{"a", "b", "c", "d", "e", "empty", "gone"} {
 			was.EDSUpdate(shard, registry.Hostname(name), ns, eps(ep("1.1.1.1")))
 		}
 		was.EDSUpdate(shard, "empty", ns, nil)
 		was.SvcUpdate(shard, "gone", ns, registry.EventDelete)
 		index.UpdateServiceEndpoints(other, "b", ns, eps(ep("2.2.2.2")))
-		now := owners.Own()
+		now := writers.New()
 		now.EDSUpdate(shard, "c", ns, eps(ep("1.1.1.1")))
 		sendDelta(now, shard, "d", xdsupdate.EndpointChange{New: ep("1.1.1.1")})
 		now.SvcUpdate(shard, "e", ns, registry.EventAdd) // defines the service, and has no endpoints
 		got.skip(time.Second)
-		now.Prune()
-		now.Prune()
+		now.Complete()
+		now.Complete()
 		got.expect(time.Second,
 			"1.1s full push of ServiceEntry/default/a,ServiceEntry/default/b,ServiceEntry/default/e (cluster 3)")
 		wantAddresses(got.t, index, other, "b", "2.2.2.2")
@@ -215,27 +215,27 @@ func TestPrune(t *testing.T) {
 func TestUnownedWrites(t *testing.T) {
 	p, shard, one := newQuietPusher(), shardOf("c1"), ep("1.1.1.1")
 	p.EDSUpdate(shard, host, ns, eps(one))
-	w := xdsupdate.NewOwners(p).Own()
+	w := xdsupdate.NewWriters(p).New()
 	w.Take(shard)
 	p.EDSDeltaUpdate(shard, host, ns, []xdsupdate.EndpointChange{{Old: one, New: ep("2.2.2.2")}, {New: ep("3.3.3.3")}})
-	w.Prune()
+	w.Complete()
 	wantAddresses(t, p.Index(), shard, host, "2.2.2.2", "3.3.3.3")
 }
 
 // TestOwnersRace: old owners go on writing while new ones take over; when the last
 // one has synced and pruned, everything is as it says: also for an updater that
-// knows nothing of owners.
+// knows nothing of writers.
 func TestOwnersRace(t *testing.T) {
 	const services, last = 40, 7
 	for round := range 30 {
 		behind, p, shard := newQuietPusher(), newQuietPusher(), shardOf("c1")
-		owners := xdsupdate.NewOwners(xdsupdate.Multi(xdsupdate.NewOwners(p).Own(), plain{behind}))
+		writers := xdsupdate.NewWriters(xdsupdate.Multi(xdsupdate.NewWriters(p).New(), plain{behind}))
 		var wg sync.WaitGroup
 		for i := range last + 1 {
-			w, list := owners.Own(), eps(ep(address(i)))
+			w, list := writers.New(), eps(ep(address(i)))
 			w.Take(shard)
 			work := func() {
-				wg.Go(w.Prune) // the updater still sees one call at a time
+				wg.Go(w.Complete) // the updater still sees one call at a time
 				for s := range services {
 					name := registry.Hostname(strconv.Itoa(s))
 					switch {
@@ -248,7 +248,7 @@ func TestOwnersRace(t *testing.T) {
 					}
 				}
 				if i != last {
-					w.Prune()
+					w.Complete()
 					w.RemoveShard(shard)
 				}
 			}
@@ -258,7 +258,7 @@ func TestOwnersRace(t *testing.T) {
 			}
 			work()
 			wg.Wait()
-			w.Prune()
+			w.Complete()
 		}
 		for _, index := range []*xdsupdate.EndpointIndex{p.Index(), behind.Index()} {
 			for s := range services {
@@ -283,7 +283,7 @@ func TestOwnerPassesTheRest(t *testing.T) {
 		ShardRemoved:      func(xdsupdate.ShardKey) { removed++ },
 	}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
-		u := xdsupdate.NewOwners(p).Own()
+		u := xdsupdate.NewWriters(p).New()
 		for range 2 {
 			u.ConfigUpdate(fullPush("v"))
 			u.ProxyUpdate("c1", "1.1.1.1")
@@ -305,7 +305,7 @@ func TestOwnersOfAnyUpdater(t *testing.T) {
 		Take() []xdstest.Call
 	}{"lists": &xdstest.Recorder{}, "deltas": &xdstest.DeltaRecorder{}} {
 		t.Run(name, func(t *testing.T) {
-			owners, shard := xdsupdate.NewOwners(updater), shardOf("c1")
+			writers, shard := xdsupdate.NewWriters(updater), shardOf("c1")
 			calls := func(want ...string) {
 				t.Helper()
 				var got []string
@@ -316,7 +316,7 @@ func TestOwnersOfAnyUpdater(t *testing.T) {
 					t.Errorf("calls (-want +got):\n%s", diff)
 				}
 			}
-			was := owners.Own()
+			was := writers.New()
 			if _, ok := was.(xdsupdate.EndpointDeltaUpdater); ok != (name == "deltas") {
 				t.Errorf("takes deltas: %t", ok)
 			}
@@ -326,25 +326,25 @@ func TestOwnersOfAnyUpdater(t *testing.T) {
 			was.SvcUpdate(shard, "gone", ns, registry.EventDelete)
 			was.Close()
 			updater.Take()
-			now := owners.Own()
+			now := writers.New()
 			now.Take(shard)
 			callRefused(was, shard, "written")
 			calls()
 			now.EDSUpdate(shard, "written", ns, eps(ep("2.2.2.2")))
 			calls("EDSUpdate Kubernetes/c1 default/written [2.2.2.2:8080/http]")
-			now.Prune()
+			now.Complete()
 			calls("EDSUpdate Kubernetes/c1 default/cached []")
-			now.Prune()
+			now.Complete()
 			calls()
 			now.RemoveShard(shard)
 			updater.Take()
-			last := owners.Own()
+			last := writers.New()
 			last.Take(shard)
-			last.Prune()
+			last.Complete()
 			calls() // nothing is left
 		})
 	}
-	nobody := xdsupdate.NewOwners(nil).Own()
+	nobody := xdsupdate.NewWriters(nil).New()
 	callEverything(nobody)
 	nobody.Close()
 }
@@ -367,8 +367,8 @@ func (u *calledBack) EDSUpdate(shard xdsupdate.ShardKey, hostname registry.Hostn
 // those of the new owner, and nobody waits for it, not even the call itself.
 func TestTakenOverInACall(t *testing.T) {
 	var u calledBack
-	owners, shard := xdsupdate.NewOwners(&u), shardOf("c1")
-	was, now := owners.Own(), owners.Own()
+	writers, shard := xdsupdate.NewWriters(&u), shardOf("c1")
+	was, now := writers.New(), writers.New()
 	u.call = func() {
 		now.EDSUpdate(shard, host, ns, eps(ep("2.2.2.2")))
 		now.SvcUpdate(shard, "b", ns, registry.EventDelete)
@@ -387,7 +387,7 @@ func TestTakenOverInACall(t *testing.T) {
 // caller's.
 func TestPanicInACall(t *testing.T) {
 	var u calledBack
-	owner, shard := xdsupdate.NewOwners(&u).Own(), shardOf("c1")
+	owner, shard := xdsupdate.NewWriters(&u).New(), shardOf("c1")
 	u.call = func() {
 		owner.EDSUpdate(shard, "later", ns, nil)
 		panic("updater")

@@ -5,7 +5,6 @@ package traffic
 import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/internal/configfeed"
 )
 
 // kinds returns the kinds of configs that this package implements.
@@ -14,17 +13,6 @@ func kinds() []configstore.GroupVersionKind {
 		istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar, istio.AuthorizationPolicy,
 		istio.PeerAuthentication, istio.RequestAuthentication,
 	}
-}
-
-// newConfigFeed subscribes to a cache. The feed starts with the current content and follows all
-// later changes.
-func newConfigFeed(cache configstore.ConfigStoreCache, notify func(map[configstore.ConfigKey]struct{})) *configfeed.Feed {
-	f := configfeed.New(cache, kinds())
-	f.Notify, f.Same = notify, sameConfig
-	if !f.Subscribe() {
-		f.List()
-	}
-	return f
 }
 
 // sameConfig reports whether two revisions of a config, both possibly nil, are equivalent to

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import (
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/configfeed"
+)
+
+// sources holds the chains of caches. The Pushers of a Multi share it.
+type sources struct {
+	mu     sync.Mutex
+	chains map[configstore.ConfigStoreCache]*chain
+}
+
+func (p *Pusher) sourcesNow() *sources {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.sources
+}
+
+func (s *sources) unused() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.chains) == 0
+}
+
+// chain returns the chain of a cache. If there is none, it creates one or returns nil.
+func (s *sources) chain(cache configstore.ConfigStoreCache, make bool) *chain {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known := reflect.ValueOf(cache).Comparable() // otherwise it cannot be a key
+	var c *chain
+	if known {
+		c = s.chains[cache]
+	}
+	if c == nil && make {
+		if c = newChain(cache); known {
+			s.chains[cache] = c
+		}
+	}
+	return c
+}
+
+// chain delivers the commits of a cache to the registries that read it, and commits the followed configs
+// together with the resulting services.
+type chain struct {
+	cache configstore.ConfigStoreCache
+	lists configstore.ListSubscriber // nil if the cache is no ListSubscriber; then registries do not join
+	work  calls[commit]
+
+	// mu keeps a listing and the later commits in order.
+	mu        sync.Mutex
+	followers []*Configs
+	stages    []*stage
+	cancel    func()
+	// listing counts the listings of the cache. Commits of earlier subscriptions are ignored.
+	listing int
+}
+
+// stage is a registry.
+type stage struct {
+	pushers []*Pusher
+	kinds   []configstore.GroupVersionKind
+	handle  func(changes []configstore.Change, configs *Update)
+}
+
+// commit is a commit of the cache, or its complete content.
+type commit struct {
+	changes []configstore.Change
+	// listing is the listing of the subscription. listed is true if the changes are the complete content.
+	listing int
+	listed  bool
+	// stages and followers are the receivers at the time of the commit.
+	stages    []*stage
+	followers []*Configs
+}
+
+func newChain(cache configstore.ConfigStoreCache) *chain {
+	c := &chain{cache: cache, cancel: func() {}}
+	c.lists, _ = configstore.As[configstore.ListSubscriber](cache)
+	return c
+}
+
+// Join subscribes a registry to a cache whose configs are followed (FollowConfigs). handle gets the existing
+// configs first, and then the commits. If its second argument is not nil, the registry adds it to the
+// update with the resulting services. Join returns false if no configs of the cache are followed; then
+// the registry subscribes by itself. leave may be called many times.
+func (i Inbox) Join(
+	cache configstore.ConfigStoreCache, kinds []configstore.GroupVersionKind, handle func(changes []configstore.Change, configs *Update),
+) (leave func(), joined bool) {
+	pushers := pushersOf(i.to)
+	if len(pushers) == 0 {
+		return nil, false
+	}
+	c := pushers[0].sourcesNow().chain(cache, false)
+	if c == nil || c.lists == nil {
+		return nil, false
+	}
+	s := &stage{pushers: pushers, kinds: kinds, handle: handle}
+	c.relist(func() { c.stages = append(c.stages, s) })
+	return sync.OnceFunc(func() {
+		c.relist(func() { c.stages = slices.DeleteFunc(c.stages, func(other *stage) bool { return other == s }) })
+	}), true
+}
+
+// follow adds a follower.
+func (c *chain) follow(f *Configs) {
+	if c.lists != nil {
+		c.relist(func() { c.followers = append(c.followers, f) })
+		return
+	}
+	take := func(changes []configstore.Change) {
+		c.work.add(commit{changes: slices.Clone(changes), followers: []*Configs{f}})
+		c.deliver()
+	}
+	configfeed.Subscribe(c.cache, f.kinds, take)
+	for _, kind := range f.kinds {
+		if list := adds(c.cache.List(kind, configstore.NamespaceAll)); len(list) > 0 {
+			take(list)
+		}
+	}
+}
+
+// relist changes the receivers and replaces the subscription: the receivers get the complete content of one
+// moment, and then the commits after it.
+func (c *chain) relist(change func()) {
+	c.mu.Lock()
+	c.cancel()
+	change()
+	c.listing++
+	listing := c.listing
+	var kinds []configstore.GroupVersionKind
+	for _, f := range c.followers {
+		kinds = append(kinds, f.kinds...)
+	}
+	for _, s := range c.stages {
+		kinds = append(kinds, s.kinds...)
+	}
+	if c.cancel = func() {}; len(kinds) > 0 {
+		var objects []*configstore.Config
+		objects, c.cancel = c.lists.ListAndSubscribe(kinds, func(changes []configstore.Change) { c.take(listing, changes) })
+		c.addLocked(adds(objects), true)
+	}
+	c.mu.Unlock()
+	c.deliver()
+}
+
+// hasKind reports whether a kind is one of some, in any version.
+func hasKind(kinds []configstore.GroupVersionKind, kind configstore.GroupVersionKind) bool {
+	return slices.ContainsFunc(kinds, func(k configstore.GroupVersionKind) bool { return k.Group == kind.Group && k.Kind == kind.Kind })
+}
+
+// adds returns objects as Add events.
+func adds(objects []*configstore.Config) []configstore.Change {
+	out := make([]configstore.Change, len(objects))
+	for i, o := range objects {
+		out[i] = configstore.Change{Event: configstore.EventAdd, Curr: o}
+	}
+	return out
+}
+
+func (c *chain) take(listing int, changes []configstore.Change) {
+	c.mu.Lock()
+	if listing == c.listing {
+		c.addLocked(slices.Clone(changes), false)
+	}
+	c.mu.Unlock()
+	c.deliver()
+}
+
+func (c *chain) addLocked(changes []configstore.Change, listed bool) {
+	c.work.add(commit{changes, c.listing, listed, slices.Clone(c.stages), slices.Clone(c.followers)})
+}
+
+func (c *chain) deliver() {
+	for next, ok := c.work.first(); ok; next, ok = c.work.next() {
+		next.handOver()
+	}
+}
+
+// handOver delivers a commit to the registries. The last registry, which is the youngest, gets the configs.
+func (c *commit) handOver() {
+	var u, rest Update
+	var carrier *stage
+	if n := len(c.stages); n > 0 {
+		carrier = c.stages[n-1]
+	}
+	for _, f := range c.followers {
+		if carrier != nil && slices.Contains(carrier.pushers, f.pusher) {
+			f.note(&u, c)
+		} else {
+			f.note(&rest, c)
+		}
+	}
+	for _, one := range rest.calls {
+		p := one.configs.pusher
+		p.begin()
+		p.commit(&Update{calls: []call{one}}, nil)
+	}
+	for _, s := range c.stages {
+		changes := slices.DeleteFunc(slices.Clone(c.changes), func(change configstore.Change) bool {
+			return !hasKind(s.kinds, change.Curr.GroupVersionKind)
+		})
+		switch {
+		case s == carrier:
+			s.handle(changes, &u)
+		case len(changes) > 0:
+			s.handle(changes, nil)
+		}
+	}
+}

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import (
+	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// target takes updates, in one order.
+type target interface {
+	// begin is called before a registry publishes its new state. A commit follows.
+	begin()
+	// commit applies an update that has passed a stack of writers. It calls no code of the host and
+	// retains the arguments of the calls, but not the update.
+	commit(u *Update, by *stack)
+	// deliver calls updaters and functions of the host for committed updates. If another goroutine or an
+	// outer call is delivering, that one makes the calls. The caller must not hold a lock.
+	deliver(panicked func(*guard.PanicError))
+	// follows reports whether deliver may call an updater of the host.
+	follows() bool
+	// takesDeltas reports whether updates may have deltas.
+	takesDeltas() bool
+	// shardsOf returns the shards that belong to a writer.
+	shardsOf(w *shardWriter) []ShardKey
+}
+
+// targetOf returns an updater of this package as a target, also if it is wrapped (As). Any other updater
+// gets a follower, including a type that embeds a target, because its own methods must be called.
+func targetOf(updater XDSUpdater) target {
+	if _, ok := updater.(Discard); ok {
+		return nothing{}
+	}
+	t, embeds := As[target](updater)
+	switch t.(type) {
+	case *Pusher, *multi, deltaMulti, *shardWriter, deltaWriter:
+		return t
+	default:
+		return newFollower(updater, embeds)
+	}
+}
+
+// Inbox accepts the updates of a registry for an XDSUpdater. Create it with NewInbox.
+type Inbox struct{ to target }
+
+// NewInbox returns the inbox of an updater. A nil updater is Discard.
+func NewInbox(updater XDSUpdater) Inbox { return Inbox{targetOf(Multi(updater))} }
+
+// Begin is called before the registry publishes the state that the next Commit reports.
+func (i Inbox) Begin() { i.to.begin() }
+
+// Commit applies an update as a whole. It calls no code of the host, so that a registry may call it under
+// its own lock to keep its updates in order. The caller may reuse the update afterwards, but must not
+// modify the arguments of its calls.
+func (i Inbox) Commit(u *Update) { i.to.commit(u, nil) }
+
+// Deliver calls the host's own updaters for committed updates, in the order of the commits. If another
+// goroutine or an outer call is delivering, that one makes the calls. The caller must not hold a
+// lock. panicked receives each panic of an updater.
+func (i Inbox) Deliver(panicked func(*guard.PanicError)) { i.to.deliver(panicked) }
+
+// Follows reports whether Deliver may call an updater.
+func (i Inbox) Follows() bool { return i.to.follows() }
+
+// TakesDeltas reports whether updates may have deltas.
+func (i Inbox) TakesDeltas() bool { return i.to.takesDeltas() }
+
+// facade makes each call of an updater an update.
+type facade struct{ to target }
+
+// one commits an update of one call.
+func (f facade) one(c call) {
+	u := struct { // one allocation
+		Update
+		room [1]call
+	}{room: [1]call{c}}
+	u.calls = u.room[:]
+	f.to.begin()
+	f.to.commit(&u.Update, nil)
+	f.deliver()
+}
+
+// deliver panics after all calls if one of them panicked.
+func (f facade) deliver() {
+	if !f.to.follows() {
+		f.to.deliver(nil)
+		return
+	}
+	var first *guard.PanicError
+	f.to.deliver(func(p *guard.PanicError) {
+		if first == nil {
+			first = p
+		}
+	})
+	first.Again()
+}
+
+// EDSUpdate is an update of one call.
+func (f facade) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
+	f.one(call{kind: callEDSUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
+}
+
+// EDSCacheUpdate is an update of one call.
+func (f facade) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
+	f.one(call{kind: callEDSCacheUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
+}
+
+// SvcUpdate is an update of one call.
+func (f facade) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
+	f.one(call{kind: callSvcUpdate, shard: shard, name: serviceName{hostname, namespace}, event: event})
+}
+
+// ConfigUpdate is an update of one call; nil asks for nothing.
+func (f facade) ConfigUpdate(req *PushRequest) {
+	if req != nil {
+		f.one(call{kind: callConfigUpdate, request: req})
+	}
+}
+
+// ProxyUpdate is an update of one call.
+func (f facade) ProxyUpdate(cluster registry.ClusterID, ip string) {
+	f.one(call{kind: callProxyUpdate, shard: ShardKey{Cluster: cluster}, ip: ip})
+}
+
+// RemoveShard is an update of one call.
+func (f facade) RemoveShard(shard ShardKey) { f.one(call{kind: callRemoveShard, shard: shard}) }
+
+// UpdateBatch implements BatchUpdater. If publish panics, its calls until then are applied.
+func (f facade) UpdateBatch(publish func(XDSUpdater)) {
+	var u Update
+	f.to.begin()
+	defer func() {
+		f.to.commit(&u, nil)
+		f.deliver()
+	}()
+	if f.to.takesDeltas() {
+		publish(&u)
+	} else {
+		publish(struct{ XDSUpdater }{&u})
+	}
+}
+
+// deltaFacade is the facade of a target that takes deltas.
+type deltaFacade struct{ facade }
+
+// EDSDeltaUpdate is an update of one call.
+func (f deltaFacade) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
+	f.one(call{kind: callEDSDeltaUpdate, shard: shard, name: serviceName{hostname, namespace}, changes: changes})
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsupdate
+
+import (
+	"slices"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Update is a batch of calls of an XDSUpdater as a value, in the order of the calls. A Pusher applies an
+// update as a whole, so that no push sees a part of it. The zero value is empty. The methods only
+// record calls. An Update must not be used by several goroutines at a time.
+type Update struct{ calls []call }
+
+// callKind is a method of XDSUpdater or EndpointDeltaUpdater, or an internal operation.
+type callKind uint8
+
+const (
+	callEDSUpdate callKind = iota
+	callEDSDeltaUpdate
+	callEDSCacheUpdate
+	callSvcUpdate
+	callRemoveShard
+	// callTake claims a shard.
+	callTake
+	callConfigUpdate
+	callProxyUpdate
+	// callServices replaces the services of a source.
+	callServices
+	// callConfigs takes a commit of a cache.
+	callConfigs
+	// callComplete removes what predecessors of a writer have left.
+	callComplete
+)
+
+// call is a call of an updater as a value.
+type call struct {
+	kind    callKind
+	shard   ShardKey // only the cluster for callProxyUpdate
+	name    serviceName
+	list    []*registry.Endpoint // of callEDSUpdate and callEDSCacheUpdate
+	changes []EndpointChange     // of callEDSDeltaUpdate
+	event   registry.Event       // of callSvcUpdate
+	request *PushRequest         // of callConfigUpdate
+	ip      string               // of callProxyUpdate
+	source  *Source              // of callServices
+	set     *registry.ServiceSet // of callServices
+	writer  *shardWriter         // of callComplete
+	configs *Configs             // of callConfigs
+	commit  *commit              // of callConfigs
+}
+
+// maxSpare is the capacity, in calls, up to which memory is used again.
+const maxSpare = 64
+
+// Reset empties the update. The memory of a small update is used again.
+func (u *Update) Reset() {
+	if cap(u.calls) > maxSpare {
+		u.calls = nil
+	}
+	clear(u.calls)
+	u.calls = u.calls[:0]
+}
+
+// EDSUpdate records a call.
+func (u *Update) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
+	u.calls = append(u.calls, call{kind: callEDSUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
+}
+
+// EDSDeltaUpdate records a call.
+func (u *Update) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
+	u.calls = append(u.calls, call{kind: callEDSDeltaUpdate, shard: shard, name: serviceName{hostname, namespace}, changes: changes})
+}
+
+// EDSCacheUpdate records a call.
+func (u *Update) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
+	u.calls = append(u.calls, call{kind: callEDSCacheUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
+}
+
+// SvcUpdate records a call.
+func (u *Update) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
+	u.calls = append(u.calls, call{kind: callSvcUpdate, shard: shard, name: serviceName{hostname, namespace}, event: event})
+}
+
+// ConfigUpdate records a call. A nil request is ignored.
+func (u *Update) ConfigUpdate(req *PushRequest) {
+	if req != nil {
+		u.calls = append(u.calls, call{kind: callConfigUpdate, request: req})
+	}
+}
+
+// ProxyUpdate records a call. It is made after the update has been applied.
+func (u *Update) ProxyUpdate(cluster registry.ClusterID, ip string) {
+	u.calls = append(u.calls, call{kind: callProxyUpdate, shard: ShardKey{Cluster: cluster}, ip: ip})
+}
+
+// RemoveShard records a call.
+func (u *Update) RemoveShard(shard ShardKey) {
+	u.calls = append(u.calls, call{kind: callRemoveShard, shard: shard})
+}
+
+// Add adds the calls of another update.
+func (u *Update) Add(other *Update) { u.calls = append(u.calls, other.calls...) }
+
+// Empty reports whether there are no calls.
+func (u *Update) Empty() bool { return len(u.calls) == 0 }
+
+// SetServices records the complete services of a source. Nil removes the source.
+func (u *Update) SetServices(source *Source, services *registry.ServiceSet) {
+	u.calls = append(u.calls, call{kind: callServices, source: source, set: services})
+}
+
+// callOn makes a call of a method of XDSUpdater.
+func (c *call) callOn(u XDSUpdater) {
+	host, namespace := c.name.hostname, c.name.namespace
+	switch c.kind {
+	case callEDSUpdate:
+		u.EDSUpdate(c.shard, host, namespace, c.list)
+	case callEDSCacheUpdate:
+		u.EDSCacheUpdate(c.shard, host, namespace, c.list)
+	case callSvcUpdate:
+		u.SvcUpdate(c.shard, host, namespace, c.event)
+	case callRemoveShard:
+		u.RemoveShard(c.shard)
+	case callConfigUpdate:
+		u.ConfigUpdate(c.request)
+	case callProxyUpdate:
+		u.ProxyUpdate(c.shard.Cluster, c.ip)
+	case callEDSDeltaUpdate, callTake, callServices, callConfigs, callComplete: // not of all updaters
+	}
+}
+
+// complete returns the list that the changes of a first delta are.
+func (c *call) complete() []*registry.Endpoint {
+	return changeSome(sequence{}, c.changes).after.Slice()
+}
+
+// withoutNil returns a list, which is the caller's, without nil.
+func withoutNil(list []*registry.Endpoint) []*registry.Endpoint {
+	if slices.Contains(list, nil) {
+		list = slices.DeleteFunc(slices.Clone(list), func(e *registry.Endpoint) bool { return e == nil })
+	}
+	return list
+}
