@@ -84,7 +84,7 @@ var allowed = map[string][]string{
 		"xdsupdate/ads/internal/difference",
 		"xdsupdate/ads/internal/failure", "xdsupdate/ads/internal/index",
 		"xdsupdate/ads/internal/pace", "xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource",
-		"xdsupdate/ads/internal/services", "xdsupdate/ads/internal/shared", "xdsupdate/ads/internal/trial", "xdsupdate/ads/internal/wire",
+		"xdsupdate/ads/internal/sequence", "xdsupdate/ads/internal/services", "xdsupdate/ads/internal/shared", "xdsupdate/ads/internal/trial", "xdsupdate/ads/internal/wire",
 	},
 	"xdsupdate/ads/internal/index":     {},
 	"xdsupdate/ads/internal/shared":    {"xdsupdate/ads/internal/resource"},
@@ -95,6 +95,10 @@ var allowed = map[string][]string{
 	"xdsupdate/ads/internal/resource":  {"xdsupdate/ads/internal/reference"},
 	"xdsupdate/ads/internal/wire":      {"xdsupdate/ads/internal/resource"},
 	"xdsupdate/ads/internal/acks":      {"xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource"},
+	"xdsupdate/ads/internal/sequence": {
+		"xdsupdate/envoy", "xdsupdate/ads/internal/acks", "xdsupdate/ads/internal/difference", "xdsupdate/ads/internal/reference",
+		"xdsupdate/ads/internal/resource",
+	},
 	"xdsupdate/ads/internal/difference": {
 		"registry", "xdsupdate/envoy", "xdsupdate/ads/internal/index", "xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource",
 		"xdsupdate/ads/internal/wire",

@@ -98,7 +98,7 @@ func (p *prose) page(text string) {
 			code = !code
 		} else if !code && strings.TrimSpace(line) != "" && !strings.HasPrefix(line, "    ") && !strings.HasPrefix(line, "#") {
 			p.add(codeSpan.ReplaceAllString(line, "x"))
-			p.measure(strings.HasPrefix(line, "|"), line)
+			p.measure(strings.HasPrefix(strings.TrimSpace(line), "|"), line)
 		}
 	}
 }

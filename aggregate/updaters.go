@@ -8,13 +8,13 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// updaters is what the registries write to, each by a writer of its own.
+// updaters are the updaters that the registries write to, each through a ShardWriter.
 type updaters struct {
 	mu sync.Mutex
-	// all is what registries write to, readers those of it that read the services.
-	// Both are nil if there are none.
+	// all are the updaters that registries write to, readers the updaters among them that read the
+	// services. Both are nil if there are none.
 	all, readers xdsupdate.XDSUpdater
-	// writers is nil until a registry is made; then nothing is attached any more.
+	// writers is nil until the first registry is made. After that, updaters cannot be attached.
 	writers *xdsupdate.Writers
 }
 

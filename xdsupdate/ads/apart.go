@@ -114,7 +114,8 @@ func backOff(times int) time.Duration {
 	return delay + rand.N(delay/4) //nolint:gosec // no secret
 }
 
-// schedule has an attempt made at a time, or soon after, because attempts of many resources come together. It is called with the cache's mutex held.
+// schedule has an attempt made at a time, or soon after, because attempts of many resources come together. It
+// is called with the cache's mutex held.
 func (s *subscription) schedule(next time.Time) {
 	r := s.refusals
 	r.retry.set(s.conn, next, func() func() {

@@ -17,8 +17,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestUnansweredResponsesOfAStreamAreBounded: a client that asks without ever answering is sent 32 responses. The refusal of
-// one of them counts once, that of a response before an answered one does not, and with the first answer comes the rest.
+// TestUnansweredResponsesOfAStreamAreBounded: a client that asks without ever answering is sent 32 responses.
+// The refusal of
+// one of them counts once, that of a response before an answered one does not, and with the first answer comes
+// the rest.
 func TestUnansweredResponsesOfAStreamAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{}, service("a", "shop"))

@@ -41,7 +41,8 @@ func silentStreams(t *testing.T, conn *grpc.ClientConn, many int) <-chan error {
 	return ended
 }
 
-// TestSilentStreams: streams of one connection that say nothing keep no client of another connection out, whichever limit they
+// TestSilentStreams: streams of one connection that say nothing keep no client of another connection out,
+// whichever limit they
 // use up, and are ended.
 func TestSilentStreams(t *testing.T) {
 	for name, limits := range map[string]ads.Limits{"Streams": {Streams: 50}, "Unidentified": {Unidentified: 50}} {
@@ -92,7 +93,8 @@ func identified(identity string) *core.Node {
 	return n
 }
 
-// TestStreamsOfOthers: streams of one client keep no other client out, be the client an identity with many connections or a
+// TestStreamsOfOthers: streams of one client keep no other client out, be the client an identity with many
+// connections or a
 // connection without an identity, and those of clients that have fewer stay.
 func TestStreamsOfOthers(t *testing.T) {
 	for name, limits := range map[string]ads.Limits{"with an own pool": {Streams: 10}, "without": {Streams: 10, Unidentified: -1}} {
@@ -159,7 +161,8 @@ func keepOthersOut(t *testing.T, limits ads.Limits, identity string) {
 	}
 }
 
-// TestRapidReset: a connection that opens streams and resets them at once, again and again, leaves nothing behind and keeps
+// TestRapidReset: a connection that opens streams and resets them at once, again and again, leaves nothing
+// behind and keeps
 // neither a new client out nor a connected one from its changes.
 func TestRapidReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -196,7 +199,8 @@ func TestRapidReset(t *testing.T) {
 	})
 }
 
-// TestNamesThatExist: whatever names an identity invents, others may subscribe to what exists, and to other names within their
+// TestNamesThatExist: whatever names an identity invents, others may subscribe to what exists, and to other
+// names within their
 // shares, which are those of identities: all clients are of one namespace.
 func TestNamesThatExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -218,7 +218,8 @@
 // no other meanwhile, else by halving, with about log₂ n trials for the
 // first of n and as many for each further one. That client, and no other, is sent the
 // resource without them. It follows all changes of the others, and gets an object back
-// when that has changed; of one that changes all the time, after a pause. TypeStatus.Refusals has what is left out, the Observer and the log
+// when that has changed; of one that changes all the time, after a pause. TypeStatus.Refusals has what is left
+// out, the Observer and the log
 // are told by a QuarantineError, and WaitApplied fails with it. All this costs nothing
 // while nobody refuses anything, and then it is work of the client that refuses.
 //
@@ -258,7 +259,8 @@
 //   - Each connection has an allowance of work, more than any proxy is known to need:
 //     100,000 names at once, hundreds of requests a second. Large requests take turns, on
 //     half of the processors. What goes beyond the allowance takes turns of its own, and
-//     after each turn the processor is left to others for three times as long as it took. A client that waits is not read from. Answers
+//     after each turn the processor is left to others for three times as long as it took. A client that waits
+//     is not read from. Answers
 //     to responses are free, and no change waits for any of this.
 //   - Of a refusal's text 4 KiB are kept. Large responses take turns too
 //     (Options.LargeResponses).

@@ -162,7 +162,8 @@ func (s *stream) checkAllNames(r *received) error {
 	return nil
 }
 
-// shareOf returns to how many names more a client may subscribe although all clients together have as many as the limit. It is
+// shareOf returns to how many names more a client may subscribe although all clients together have as many as
+// the limit. It is
 // called with the cache's mutex held.
 func (c *cache) shareOf(owner any, limit int) int {
 	owners, of := make(map[any]struct{}), make(map[*selection]struct{})

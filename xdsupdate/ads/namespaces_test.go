@@ -27,7 +27,8 @@ func (p *shopProvider) Provide(push *ads.PushContext) (ads.Provided, ads.Changes
 	return provided, changes
 }
 
-// TestNamespacesOfChanges: of a change in a namespace the provider is asked about the views of that namespace only, about each type once,
+// TestNamespacesOfChanges: of a change in a namespace the provider is asked about the views of that namespace
+// only, about each type once,
 // and clients of others are sent nothing.
 func TestNamespacesOfChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -108,7 +108,8 @@ func (s *subscription) applied() bool { return s.conn.Applied(&s.Type) }
 // Proxies that come later do not count, and those that leave count no more. If
 // a proxy refuses resources the error wraps ErrRejected and has
 // the proxy's ID, the type, the resource and what the proxy said, for each. If a
-// resource of its cannot be made the error wraps ErrNotUpdated, and has the proxy's view, too. Otherwise an error is that of
+// resource of its cannot be made the error wraps ErrNotUpdated, and has the proxy's view, too. Otherwise an
+// error is that of
 // Flush, or that of ctx, wrapped.
 func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) bool) error {
 	if err := s.Flush(ctx); err != nil {

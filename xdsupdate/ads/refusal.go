@@ -53,7 +53,8 @@ type refusal struct {
 	varied bool
 }
 
-// took records the ACK or NACK of a response, and returns the refusals that were not known. It is called with the cache's mutex held.
+// took records the ACK or NACK of a response, and returns the refusals that were not known. It is called with
+// the cache's mutex held.
 func (s *subscription) took(o *acks.Response, r *received) (fresh []Refusal) {
 	refused := r.Refused && !o.TellsAbsence()
 	switch {

@@ -20,7 +20,8 @@ func TestLoweredSizes(t *testing.T) {
 	testmain.Lowered(t, "^(TestModelOf.*|TestPhasesModel|TestRandomHistories|TestRefusalBehindManyResponses)$")
 }
 
-// TestRefusalBehindManyResponses: a client that asks and does not answer is sent a bounded number of responses, and the others as
+// TestRefusalBehindManyResponses: a client that asks and does not answer is sent a bounded number of
+// responses, and the others as
 // it answers; what it refuses of them is found, and nothing else counts as refused.
 func TestRefusalBehindManyResponses(t *testing.T) {
 	for _, typeURL := range []string{envoy.RouteType, envoy.ClusterType, envoy.LoadAssignmentType} {

@@ -20,8 +20,8 @@ func (p *Publisher[E, S]) Publish(next *S, c *Change) {
 	p.announceLocked(next, c)
 }
 
-// Commit makes a change at once. edit returns the next state and what differs, or the
-// state that it got if nothing does, or an error, which Commit returns. It is called
+// Commit makes a change at once. edit returns the next state and the difference, or the
+// same state if nothing differs, or an error, which Commit returns. It is called
 // with a lock held, so that commits come one after the other, and must not call
 // anything of the publisher. The change belongs to the publisher then. Not for a
 // registry with Options.Handle.

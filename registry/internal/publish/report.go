@@ -25,13 +25,13 @@ type reporter struct {
 type target struct {
 	xdsupdate.XDSUpdater
 	inbox xdsupdate.Inbox
-	// update is what is being put together; its room is used again.
+	// update is the update that is built. Its slices are reused.
 	update xdsupdate.Update
-	// services are those that it was told of last.
+	// services are the services of the last update.
 	services *registry.ServiceSet
 }
 
-// commit tells of what fill notes.
+// commit applies the update that fill builds.
 func (t *target) commit(fill func()) {
 	t.inbox.Begin()
 	fill()
@@ -62,9 +62,8 @@ func (t *target) note(shard xdsupdate.ShardKey, c *Change) {
 	t.notePushes(c.Pushes)
 }
 
-// noteEndpoints gives the changes if they are shorter than the list. So what comes
-// first is complete, and takes the place of what a registry before has left in the
-// shard.
+// noteEndpoints adds the changes if they are shorter than the list. The first update of a service is
+// therefore a list, which replaces the endpoints that another registry left in the shard.
 func (t *target) noteEndpoints(shard xdsupdate.ShardKey, e *EndpointUpdate) {
 	if !t.inbox.TakesDeltas() || len(e.Changes) == 0 || e.Endpoints.Len() <= len(e.Changes) {
 		t.update.EDSUpdate(shard, e.Hostname, e.Namespace, e.Endpoints.View())
@@ -109,8 +108,7 @@ func (q request) of(pushes []Push) *xdsupdate.PushRequest {
 	}
 }
 
-// report calls an updater that is the program's own for what it was told of, and any for
-// proxies.
+// report calls an updater of the host for the services of the update, and every updater for proxies.
 func (p *Publisher[E, S]) report(proxies func() []Proxy) {
 	p.mu.Lock()
 	updater, inbox, ended := p.target.XDSUpdater, p.target.inbox, p.ended

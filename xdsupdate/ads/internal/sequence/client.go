@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package sequence decides the order of responses to a client. Plan is a pure function of a moment and of a
-// Client: its resources, responses and answers, and its targets. It returns one step, and when to look again. The caller
+// Client: its resources, responses and answers, and its targets. It returns one step, and when to look again.
+// The caller
 // carries the step out, notes it with Client.Sent, and plans again until no step is left.
 //
 //	for {
