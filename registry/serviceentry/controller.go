@@ -127,7 +127,7 @@ func (c *Controller) Run(stop <-chan struct{}) {
 		panic("serviceentry: Run called twice")
 	}
 	<-stop
-	c.cancel() // first, because configs of others may come with those of the registry
+	c.cancel() // first, because it may bring configs for other followers
 	// Until here the goroutine that brought an event handled it. Running the queue now ends it.
 	c.publisher.Run(stop)
 }

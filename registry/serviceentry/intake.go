@@ -26,7 +26,7 @@ type event struct {
 	namespace *Namespace
 	deleted   bool
 	resync    bool
-	// configs are those to commit with what becomes of the other events.
+	// configs are the configs to commit together with the result of the other events.
 	configs *xdsupdate.Update
 }
 
@@ -37,7 +37,7 @@ type event struct {
 // while the updater and handlers are called. It costs neither a goroutine nor a wait:
 // the caller handles the batch before Enqueue returns, unless another one is at it.
 //
-// Configs that others follow may come with a batch, and are committed with what becomes of it.
+// A batch may bring configs for other followers of the cache. They are committed with its result.
 func (c *Controller) configsChanged(changes []configstore.Change, configs *xdsupdate.Update) {
 	var room [4]event // most batches are small
 	events := room[:0]
@@ -135,7 +135,7 @@ func (c *Controller) handle(events []event) {
 	b.collect(events)
 	done := false
 	defer func() {
-		if !done && b.change.Configs != nil { // they are not the registry's to lose
+		if !done && b.change.Configs != nil { // because other followers need them
 			c.publisher.Publish(c.publisher.State(), &publish.Change{Configs: b.change.Configs})
 		}
 	}()
