@@ -171,18 +171,24 @@ func TestPortedPushes(t *testing.T) {
 		})
 	}
 	t.Run("traffic", func(t *testing.T) {
-		var own xdstest.Recorder
+		requested := 0
+		pusher := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) { requested++ })
 		store, configs := configsWith(t)
-		traffic.New(configs).Attach(&own)
-		configs.Drain()
-		own.Take()
+		traffic.New(configs).Attach(pusher)
+		flush := func() {
+			configs.Drain()
+			if err := pusher.Flush(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		flush()
+		before := requested
 		rule := configstore.NewConfig("a", "ns", &networking.DestinationRule{Host: "a.example.com"})
 		if _, err := store.Create(rule.Config()); err != nil {
 			t.Fatal(err)
 		}
-		configs.Drain()
-		if got := pushes(&own); got != 1 {
-			t.Errorf("%d pushes are requested, want 1", got)
+		if flush(); requested != before+1 {
+			t.Errorf("%d pushes, want 1", requested-before)
 		}
 	})
 }

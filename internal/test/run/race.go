@@ -62,6 +62,7 @@ var raced = map[string]racing{
 	"xdsupdate/ads/internal/shared":           {},
 	"xdsupdate/authn":                         {},
 	"xdsupdate/secrets":                       {except: "^(TestAllHang|TestEnvoyAgrees|Fuzz.*)$"},
+	"xdsupdate/snapshots":                     {},
 	"xdsupdate/traffic":                       {only: "^Test(Calls|Key|Token|ClientsHavePrefixes|PoliciesInAnyOrder|Panic).*$"},
 	"xdsupdate/xdstest":                       {},
 }
