@@ -30,7 +30,7 @@ func (s *sources) unused() bool {
 }
 
 // chain returns the chain of a cache. If there is none, it creates one or returns nil.
-func (s *sources) chain(cache configstore.ConfigStoreCache, make bool) *chain {
+func (s *sources) chain(cache configstore.ConfigStoreCache, create bool) *chain {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known := reflect.ValueOf(cache).Comparable() // otherwise it cannot be a key
@@ -38,7 +38,7 @@ func (s *sources) chain(cache configstore.ConfigStoreCache, make bool) *chain {
 	if known {
 		c = s.chains[cache]
 	}
-	if c == nil && make {
+	if c == nil && create {
 		if c = newChain(cache); known {
 			s.chains[cache] = c
 		}

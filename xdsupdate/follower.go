@@ -94,6 +94,7 @@ func (f *follower) appendLocked(made []call, c call, by *stack) []call {
 		return made
 	case callComplete:
 		return f.appendLeftLocked(made, c, by)
+	default: // calls about a shard
 	}
 	r, ok := f.claims.right(by, c.shard)
 	if !ok || c.kind == callTake {

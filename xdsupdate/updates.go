@@ -67,6 +67,7 @@ func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier boo
 		return req != nil && p.askLocked(req, now)
 	case callComplete:
 		return p.completeShardsLocked(c.writer, by, now)
+	default: // calls about a shard
 	}
 	right, ok := p.claims.right(by, c.shard)
 	if !ok {
@@ -88,6 +89,7 @@ func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier boo
 		if p.opts.ShardRemoved != nil {
 			p.call("ShardRemoved", func() { p.opts.ShardRemoved(shard) }, slog.String("shard", shard.String()))
 		}
+	default: // callTake has no more effect
 	}
 	return earlier
 }

@@ -74,7 +74,7 @@ func (g *Writers) New() ShardWriter {
 	defer g.mu.Unlock()
 	g.made++
 	w := &shardWriter{group: g, age: g.made}
-	w.facade.to, w.alone.writer = w, w
+	w.to, w.alone.writer = w, w
 	if g.target.takesDeltas() {
 		return deltaWriter{w}
 	}
