@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
 
 	"go.uber.org/atomic"
@@ -245,14 +244,6 @@ func (c *Cache) Drain() {
 			return
 		}
 	}
-}
-
-// Delivering implements configstore.Deliverer: of the members that have it too.
-func (c *Cache) Delivering() bool {
-	return c.queue.Delivering() || slices.ContainsFunc(c.members, func(m *member) bool {
-		d, ok := configstore.As[configstore.Deliverer](m.cache)
-		return ok && d.Delivering()
-	})
 }
 
 // Flush implements configstore.Flusher. Of members that are neither Flushers nor

@@ -95,8 +95,7 @@
 // The interfaces of this package do not grow, because hosts implement them. Each ability of a store
 // beyond ConfigStore and ConfigStoreCache is an interface of its own, with one or two methods:
 // [Watcher], [Subscriber], [BatchSubscriber], [ListSubscriber], [BatchWriter], [Drainer],
-// [Flusher], [Deliverer], [SourceRegistrar]. Consumers look for them with [As] and work without the
-// missing ones.
+// [Flusher], [SourceRegistrar]. Consumers look for them with [As] and work without the missing ones.
 //
 // A type that wraps a store must not hide its abilities by accident. It does one
 // of two things:

@@ -23,13 +23,3 @@ type Flusher interface {
 	// wait for itself.
 	Flush(ctx context.Context) error
 }
-
-// Deliverer is the optional ability of a ConfigStoreCache to report when its handlers may disagree
-// about the content of the cache. Find it with As.
-type Deliverer interface {
-	// Delivering reports whether the cache is delivering changes: some handlers may have been
-	// called with them, and others not. A caller that polls every quarter of a millisecond sees a
-	// moment between two batches, even while commits come without end. It takes no time, and may be
-	// called from anywhere.
-	Delivering() bool
-}

@@ -88,7 +88,6 @@ var (
 	_ configstore.ConfigStoreCache = (*Cache)(nil)
 	_ configstore.Drainer          = (*Cache)(nil)
 	_ configstore.Flusher          = (*Cache)(nil)
-	_ configstore.Deliverer        = (*Cache)(nil)
 )
 
 // New returns the cache of a cache that was not run yet, with the content of the file at
@@ -235,12 +234,6 @@ func (c *Cache) Delete(kind configstore.GroupVersionKind, name, namespace string
 func (c *Cache) HasSynced() bool {
 	c.goLive()
 	return c.shown.HasSynced()
-}
-
-// Delivering implements configstore.Deliverer.
-func (c *Cache) Delivering() bool {
-	d, ok := configstore.As[configstore.Deliverer](c.source)
-	return ok && d.Delivering() || c.shown.Delivering()
 }
 
 // Drain implements configstore.Drainer, for both caches.

@@ -24,8 +24,8 @@ import (
 type reads = reading.Cache
 
 // Cache is a ConfigStoreCache of objects in etcd. Create it with New. It also implements
-// configstore.BatchWriter, Subscriber, BatchSubscriber, ListSubscriber, Watcher, Drainer, Flusher
-// and Deliverer.
+// configstore.BatchWriter, Subscriber, BatchSubscriber, ListSubscriber, Watcher, Drainer and
+// Flusher.
 //
 // HasSynced returns true once all objects of etcd were read and the handlers have processed them.
 // Revision counts the changes of this cache and is unrelated to the revisions of etcd, which Status
@@ -72,7 +72,6 @@ var (
 	_ configstore.Watcher          = (*Cache)(nil)
 	_ configstore.Drainer          = (*Cache)(nil)
 	_ configstore.Flusher          = (*Cache)(nil)
-	_ configstore.Deliverer        = (*Cache)(nil)
 )
 
 // New returns a cache of the objects in etcd of the kinds of schemas. It sends no request. The

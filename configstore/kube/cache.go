@@ -22,7 +22,7 @@ import (
 type reads = reading.Cache
 
 // Cache is a ConfigStoreCache of an API server's objects. Create it with New. It also implements
-// configstore.Subscriber, BatchSubscriber, ListSubscriber, Watcher, Drainer, Flusher and Deliverer.
+// configstore.Subscriber, BatchSubscriber, ListSubscriber, Watcher, Drainer and Flusher.
 //
 // HasSynced returns true once all kinds of the API server were listed and the handlers have
 // processed them. It waits for a kind that is forbidden until it may be listed, unless the kind is
@@ -41,6 +41,8 @@ type Cache struct {
 	index     kindindex.Index // of kinds
 	// followed is set once Run has started to read. The second call of published.Run panics.
 	followed atomic.Bool
+	// ended is set when Run has returned.
+	ended atomic.Bool
 
 	mu sync.Mutex
 	// namespaces is Options.Namespaces, or the argument of the last SelectNamespaces.
@@ -63,7 +65,6 @@ var (
 	_ configstore.Watcher          = (*Cache)(nil)
 	_ configstore.Drainer          = (*Cache)(nil)
 	_ configstore.Flusher          = (*Cache)(nil)
-	_ configstore.Deliverer        = (*Cache)(nil)
 )
 
 // New returns a cache of the API server's objects of the kinds of schemas. It does not connect: Run
@@ -115,6 +116,7 @@ func (c *Cache) Run(stop <-chan struct{}) {
 	defer following.Wait()
 	defer cancel()
 	c.published.Run(stop)
+	c.ended.Store(true)
 }
 
 // listed reports whether the initial state is published.

@@ -21,7 +21,7 @@ func (c *Cache) SourceState() configstore.SourceState {
 	case !since.IsZero():
 		s.Freshness, s.StaleSince = configstore.Stale, since
 	case listed:
-		s.Freshness = configstore.FreshnessOf(!c.Delivering())
+		s.Freshness = configstore.FreshnessOf(c.ended.Load())
 	}
 	for _, e := range c.Errors() {
 		s.Problems = append(s.Problems, e.problem(false))

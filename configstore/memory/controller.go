@@ -124,9 +124,6 @@ func (c *Controller) Run(stop <-chan struct{}) {
 	c.queues = slices.DeleteFunc(c.queues, func(q *notify.Queue[configstore.Change]) bool { return q == c.queue })
 }
 
-// Delivering implements configstore.Deliverer.
-func (c *Controller) Delivering() bool { return c.queue.Delivering() }
-
 // Drain implements configstore.Drainer.
 func (c *Controller) Drain() { c.queue.Drain() }
 

@@ -110,9 +110,3 @@ func (f *Feed) Take() map[configstore.ConfigKey]*configstore.Config {
 	f.pending = make(map[configstore.ConfigKey]*configstore.Config)
 	return out
 }
-
-// Delivering reports whether the cache is handing out changes, if it says so.
-func (f *Feed) Delivering() bool {
-	cache, ok := configstore.As[configstore.Deliverer](f.cache)
-	return ok && cache.Delivering()
-}

@@ -23,7 +23,6 @@
 //   - The values that are queued when the worker looks form one batch; the values of one Push are
 //     always in the same batch. Within a batch, all handlers of single values run first, then the
 //     batch handlers, which get all of it or, if delivery ends before, nothing.
-//   - A caller that polls Delivering until delivery is idle waits for one batch at most.
 //   - After Run has ended, values are neither queued nor delivered.
 //
 // # Concurrency

@@ -48,9 +48,6 @@ type Queue[T any] struct {
 	subscribers int
 	// busy is set while a goroutine delivers; work is that goroutine's.
 	busy bool
-	// awaited: somebody was told that the queue is delivering. paused: the goroutine
-	// that delivers waits for a moment between two batches because of that.
-	awaited, paused bool
 	// started is set by the first delivery, ran by Run, running while Run runs.
 	// stopped is set when Run has returned, though not by a panic.
 	started, ran, running, stopped bool
@@ -133,17 +130,6 @@ func (q *Queue[T]) Idle() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.handled == q.pushed || q.stopped
-}
-
-// Delivering reports whether a goroutine is delivering queued values, so that some handlers may
-// have seen a value and others not. A caller that gets true and polls again soon, every quarter of
-// a millisecond, sees a moment without delivery however fast values come, because delivery pauses
-// for it after the batch.
-func (q *Queue[T]) Delivering() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	q.awaited = q.busy && !q.paused
-	return q.awaited
 }
 
 // Run delivers until stop is closed. It finishes the handler call in progress and returns. Queued

@@ -65,11 +65,8 @@ func (q *Queue[T]) load() bool {
 			w.batch = nil
 		}
 	}
-	if len(q.queued) > 0 && q.awaited {
-		q.pauseLocked()
-	}
 	if len(q.queued) == 0 {
-		q.busy, q.awaited = false, false
+		q.busy = false
 		return false
 	}
 	q.queued, w.batch = w.batch, q.queued
@@ -79,16 +76,6 @@ func (q *Queue[T]) load() bool {
 	}
 	return true
 }
-
-// pauseLocked pauses between two batches, so that pollers of Delivering see the end of delivery.
-func (q *Queue[T]) pauseLocked() {
-	q.paused = true
-	defer func() { q.paused, q.awaited = false, false }()
-	q.unlocked(func() { <-time.After(pause) })
-}
-
-// pause is how long delivery pauses for who waits for its end.
-const pause = time.Millisecond
 
 // maxKept is the largest buffer, in entries, that is kept for the next batch;
 // maxKeptBatch is that of each batch handler.
@@ -203,7 +190,7 @@ func (q *Queue[T]) batches() {
 func (q *Queue[T]) release() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.busy, q.awaited = false, false
+	q.busy = false
 	q.wakeRun()
 	q.wakeFlush()
 }

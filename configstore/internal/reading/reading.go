@@ -15,7 +15,6 @@ type Cache interface {
 	events
 	configstore.Drainer
 	configstore.Flusher
-	configstore.Deliverer
 }
 
 // events are the ways to receive changes.
