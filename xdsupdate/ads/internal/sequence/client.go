@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sequence decides the order of responses to a client. Plan is a pure function of a moment and of a
-// Client: its resources, responses and answers, and its targets. It returns one step, and when to look again.
-// The caller
-// carries the step out, notes it with Client.Sent, and plans again until no step is left.
+// Package sequence decides the order of responses to a client. Plan is a pure function of a moment
+// and of a Client: its resources, responses and answers, and its targets. It returns one step, and
+// when to plan again. The caller carries the step out, records it with Client.Sent, and plans again
+// until no step is left.
 //
 //	for {
 //		plan := sequence.Plan(client, now)
@@ -14,8 +14,10 @@
 //		client.Sent(plan.Step, now)
 //	}
 //
-// The rules are the table in rules.go: which new or changed resource has to wait, for what, and which
-// removal. Client.Timeout bounds each wait. Locks, timers and encoding are the caller's.
+// The table of rules in rules.go decides which new or changed resource has to wait, and for which
+// others; the table in removal.go delays removals. Client.Timeout bounds each wait. Routes behind a
+// rejected stricter listener do not wait: the client keeps its state of them. Locks, timers and
+// encoding are the caller's.
 package sequence
 
 import (
