@@ -20,10 +20,11 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// A rejected resource must not keep others from a client. Envoy applies the valid clusters or listeners of a response,
-// and names those that it rejects. Of any other type it applies no resource behind the rejected one, and does not
-// name it. So secrets, routes and few load assignments come in responses of their own, and the resources of a
-// rejected response are sent again in parts, until each rejected resource was rejected alone.
+// A rejected resource must not keep others from a client. Envoy applies the valid clusters or
+// listeners of a response, and names the rejected ones. Of any other type it applies no resource
+// behind the rejected one, and does not name it. So secrets, routes and few load assignments come
+// in responses of their own, and the resources of a rejected response are sent again in parts,
+// until each rejected resource was rejected alone.
 
 // stopsAtRefused reports whether Envoy skips the resources of a type behind one that it rejects.
 func stopsAtRefused(typeURL string) bool {
@@ -50,9 +51,9 @@ func (s *subscription) namedBy(o *acks.Response, text string) []*resource.State 
 	return out
 }
 
-// divide has the resources of a rejected response sent again, except those that the client accepts:
-// each resource that the error names alone, and the others together, or in two halves if the error
-// names no resource.
+// divide has the resources of a rejected response sent again that the client has not accepted: each
+// resource that the error names alone, and the others together, or in two halves if the error names
+// no resource.
 func (s *subscription) divide(o *acks.Response, named []*resource.State, text string) {
 	if s.saysAll(named, text) {
 		s.accept(o, named...)
@@ -73,8 +74,8 @@ func (s *subscription) divide(o *acks.Response, named []*resource.State, text st
 	}
 }
 
-// takeApart returns a response with the next resources that are sent apart, or nil if none are
-// left. The selection has a snapshot.
+// takeApart returns a response with the next resources that are sent apart, or nil after the last
+// of them. The selection has a snapshot.
 func (s *subscription) takeApart() *difference.Content {
 	all := &difference.Content{After: s.Has}
 	state, traits := s.state(), s.traits()

@@ -25,7 +25,7 @@ type cache struct {
 	partSize, largeSize int
 	// phaseTimeout and removalDelay are Options.PhaseTimeout and Options.RemovalDelay.
 	phaseTimeout, removalDelay time.Duration
-	// maxTypes is the number of types to which one stream can subscribe, or 0 if it is not limited.
+	// maxTypes is the number of types that one stream can subscribe to; it is not limited if 0.
 	maxTypes int
 
 	mu sync.Mutex

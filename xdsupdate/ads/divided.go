@@ -17,8 +17,8 @@ import (
 // Readers see no part before the last one: a selection is in the index before it is prepared, and
 // has no subscriber when it leaves the index.
 
-// partSize is the number of names that are handled in one part. largeSize is the number of names
-// from which a difference is computed without the lock.
+// partSize is the number of names that are handled in one part. Differences of at least largeSize
+// names are computed without the lock.
 const (
 	partSize  limit.Size = 256
 	largeSize limit.Size = 1024
@@ -54,7 +54,7 @@ func (c *cache) pin(typeURL string, names []string) (topics []*topic, unpin func
 	}
 }
 
-// known returns the topics of those names to which a client is subscribed, sorted.
+// known returns the topics of names, sorted, without names that no client subscribes to.
 func (c *cache) known(typeURL string, names []string) []*topic {
 	var out []*topic
 	c.divided(len(names), func(from, to int) {

@@ -67,11 +67,11 @@
 //
 // # Consistency
 //
-// A push reads services, endpoints and configs of one xdsupdate.Root, so the definition and the
-// endpoints of a service that were reported in one batch (xdsupdate.BatchUpdater) become visible
-// together. A discovery that sets no services in the root is read after the root was taken. A
-// registry that makes no batches may show a service with another resolution before its endpoints;
-// the push that follows its calls corrects this.
+// A push reads the services and endpoints of one xdsupdate.Root, so the definition and the endpoints
+// of a service that were reported in one batch (xdsupdate.BatchUpdater) become visible together. A
+// discovery that sets no services in the root, and Options.Configs, are read after the root was
+// taken. A registry that makes no batches may show a service with another resolution before its
+// endpoints; the push that follows its calls corrects this.
 //
 // # Order
 //
@@ -156,8 +156,8 @@
 // Envoy applies the valid clusters or listeners of a response and names the rejected ones. Of any
 // other type it applies no resource that follows the rejected one. So an Envoy gets secrets, routes
 // and, over SotW, few load assignments in responses of their own. Of a rejected response with
-// several resources, the server sends each resource named in the error alone, and the others in
-// halves, until each rejected resource was rejected alone.
+// several resources, the server sends each resource that the error names alone, and the others
+// together, or in halves if the error names none, until each rejected resource was rejected alone.
 //
 // A missing secret does not delay an Envoy. Over SotW, Envoy would wait 15 seconds for it, together
 // with everything that shares a listener with the reference. It gets an unreadable secret instead,
@@ -209,7 +209,7 @@
 //
 // # Fairness
 //
-// A client cannot take much from others, whatever it asks for:
+// No request of a client can take much from other clients:
 //
 //   - Requests hold the lock for a few hundred names at a time, and release it in between. Names
 //     are sorted, merged, looked up and compared without the lock.

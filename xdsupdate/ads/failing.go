@@ -108,12 +108,12 @@ type LeftOut struct {
 }
 
 // LeftOut returns the objects that are left out of resources of connected proxies, each object once
-// in a list, with one of its errors, sorted by kind, namespace and name. refused are the objects
-// without which a proxy has accepted a resource that it rejects with them. unmade are the objects
-// with which a resource cannot be built, for all proxies. A rejected object stays in the list until
-// the proxy has accepted the resource with it, also while a new state of it is tried. LeftOut
-// visits each subscription while it holds the lock that pushes need; subscriptions without such
-// objects cost nothing more. Progress reports when to call it again.
+// in a list, with one of its errors, sorted by kind, namespace and name. refused are objects that a
+// proxy rejects in a resource, which it has accepted without them. unmade are objects that make a
+// resource fail to build, for all proxies. A rejected object stays in the list until the proxy has
+// accepted the resource with it, also while a new state of it is tried. LeftOut visits each
+// subscription while it holds the lock that pushes need; subscriptions without such objects cost
+// nothing more. Progress reports when to call it again.
 func (s *Server) LeftOut() (refused, unmade []LeftOut) {
 	c, known := s.cache, make(map[*resource.State]bool)
 	c.mu.Lock()
@@ -146,8 +146,8 @@ func (s *subscription) acceptedWithout() (out []LeftOut) {
 	return out
 }
 
-// unmade returns the objects with which selected resources of the subscription cannot be built,
-// except for the resources in known, and adds these resources to known.
+// unmade returns the objects that make selected resources of the subscription fail to build, except
+// for the resources in known, and adds these resources to known.
 func (s *subscription) unmade(known map[*resource.State]bool) (out []LeftOut) {
 	if s.selection == nil {
 		return nil

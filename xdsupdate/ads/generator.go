@@ -156,7 +156,7 @@ func (r *Resources) joined() error { return errors.Join(r.errs...) }
 
 // Resource is a resource that a function of GenerateAll returns.
 type Resource struct {
-	// Name is what clients subscribe to.
+	// Name is the name that clients subscribe to.
 	Name string
 	// Message is the resource; nil hides the resource of providers of this name.
 	Message proto.Message
