@@ -37,7 +37,7 @@ type Provider interface {
 	// Provide returns the resources for a push, and their possible differences from the resources
 	// that it returned last. It is called once for each push, one call at a time, with no lock
 	// held. If it panics, or returns nil, the former resources stay, the failure is logged, and the
-	// next push takes all resources of the provider for changed.
+	// next push takes all resources for changed.
 	Provide(push *PushContext) (Provided, Changes)
 }
 

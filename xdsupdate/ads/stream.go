@@ -114,7 +114,7 @@ func (s *stream) end(err error) {
 func (s *stream) receive() {
 	defer s.server.streams.work.Done()
 	s.endedBy(guard.Call(s.receiveAll))
-	// a stream that has ended must not count as a late answer
+	// A stream that has ended must not count as a late answer.
 	s.sending <- struct{}{}
 	s.endTurn()
 	<-s.sending
