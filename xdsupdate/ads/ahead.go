@@ -33,7 +33,7 @@ func (s *subscription) isLarge() bool {
 	}
 	size := now.List.Len() + s.Has.List.Len()
 	if s.Returning {
-		size += len(s.selection.topics) // each has to be answered
+		size += len(s.selection.topics) // each name needs an answer
 	}
 	return size >= s.conn.cache.largeSize && s.selection.differences.Get(s.differenceKey()) == nil
 }

@@ -23,7 +23,8 @@ import (
 // Contribution is the part of one object in a resource that several objects make together.
 type Contribution struct {
 	Object configstore.ConfigKey
-	// State must be comparable, and differs when the object, or an object that it is made of, has changed.
+	// State must be comparable, and differs when the object, or an object that it is derived from,
+	// has changed.
 	State any
 }
 
@@ -71,8 +72,8 @@ type quarantine struct {
 	accepted []LeftOut
 	// search is the search for the rejected contributions, or nil between searches.
 	search *trial.Search[Contribution]
-	// made replaces a state of the selection: of, which has parts. If it is nil it has to be made, and until then the
-	// client keeps its state.
+	// made replaces a state of the selection: of, which consists of parts. If made is nil, it has
+	// to be built, and until then the client keeps its state.
 	made, of *resource.State
 	parts    []Contribution
 	// last is the answer to the last state that the client was sent.
@@ -80,7 +81,8 @@ type quarantine struct {
 		hash     uint64
 		accepted bool
 	}
-	// restless are the objects that have changed while they were left out, or during a search; nil if there are none.
+	// restless are the objects that have changed while they were left out, or during a search; nil
+	// if no object has.
 	restless map[configstore.ConfigKey]*restless
 	// hopeless means that leaving objects out does not help.
 	hopeless bool
@@ -102,7 +104,7 @@ func (s *subscription) isolate(res *resource.State, o *acks.Response, text strin
 	s.quarantines.version++
 }
 
-// quarantined returns the quarantine of a resource, or nil if there is none with hope.
+// quarantined returns the quarantine of a resource, or nil if it has none or a hopeless one.
 func (s *subscription) quarantined(name string) *quarantine {
 	if s.quarantines == nil {
 		return nil

@@ -106,7 +106,7 @@ func (s resolver) all(typeURL string) (out []*resource.State, ok bool) {
 
 var errIncomparable = errors.New("not comparable")
 
-// checkKey refuses a value that cannot be the key of a map.
+// checkKey returns an error for a value that cannot be the key of a map.
 func checkKey(v any) error {
 	if v == nil || reflect.ValueOf(v).Comparable() {
 		return nil

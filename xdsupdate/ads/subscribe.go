@@ -78,8 +78,9 @@ func (s *subscription) become(before, after *holding, n names) (made *selection,
 	return s.conn.cache.subscribe(s, after.wildcard, n), true
 }
 
-// answersGone has a SotW client answered about assignments of clusters that it was sent and that are gone: it
-// waits for them, and for all clusters that came with them, and the protocol has no other answer.
+// answersGone makes sure that a SotW client gets a response about the load assignments of clusters
+// that it was sent and that have been removed. It waits for them, together with all clusters of the
+// same response, and SotW has no other response for them.
 func (s *subscription) answersGone(come []*topic) {
 	if s.URL != envoy.LoadAssignmentType || s.conn.Delta || !s.conn.Phased() {
 		return

@@ -25,7 +25,7 @@ func (s State[H]) tellsAbsent(d Traits) bool {
 	return s.TypeURL == SecretType && !d.Delta && !d.GRPC && !s.Wildcard
 }
 
-// untold returns markers for the missing names whose absence a client has not been told.
+// untold returns markers for the missing names that a client does not know to be missing.
 func (s State[H]) untold(from *resource.Snapshot) []resource.Edit {
 	var out []resource.Edit
 	for _, name := range s.missing() {
@@ -37,7 +37,7 @@ func (s State[H]) untold(from *resource.Snapshot) []resource.Edit {
 }
 
 // tell adds an unreadable resource after all others, and markers for the missing names, if the
-// client has not been told the absence of one of them.
+// client does not know that one of them is missing.
 func (s State[H]) tell(from *resource.Snapshot, edits *[]resource.Edit, changed *[]*resource.State) {
 	if untold := s.untold(from); len(untold) > 0 {
 		*edits = append(*edits, untold...)

@@ -76,10 +76,10 @@ const (
 	Everything
 )
 
-// Target is the resources that a subscription is to have.
+// Target has the resources that a subscription leads the client to.
 type Target interface {
 	Scope() Scope
-	// Snapshot returns the resources that the client is to have, or nil before they are known.
+	// Snapshot returns the target resources of the client, or nil before they are known.
 	Snapshot() *resource.Snapshot
 	// Difference returns the contents that bring the client from Type.Has to Snapshot, or nil if there are none.
 	Difference() *difference.Difference
@@ -209,7 +209,7 @@ func (t *Type) updating() bool {
 	return d != nil && d.Update != nil
 }
 
-// Complete reports whether the client was sent everything of a type that it is to be sent now.
+// Complete reports whether the client was sent all resources of a type that do not wait.
 func (c *Client) Complete(t *Type) bool { return c.Memory.complete(t) }
 
 // Applied reports whether the client was sent everything of a type, and has answered.
@@ -282,7 +282,7 @@ func (c *Client) warm(t *Type, list []*resource.State) {
 	eds.Forget(names)
 }
 
-// ForgetGone forgets rejected resources that the client does not have any more.
+// ForgetGone forgets rejected resources that the client does not have.
 func (t *Type) ForgetGone() {
 	for name := range t.Unaccepted {
 		if !t.Has.Find(name).IsPresent() {
