@@ -125,7 +125,8 @@
 // stricter listener. Observer.Overdue and TypeStatus.Overdue report responses without an answer.
 // Newer changes follow as soon as they can. The server keeps a bounded number of snapshots of each
 // type for a waiting client, however often its resources change meanwhile. WaitApplied returns
-// after the last phase.
+// after the last rule was satisfied, but does not wait for routes behind a rejected listener, nor
+// for Options.RemovalDelay.
 //
 // # gRPC clients and removals
 //
