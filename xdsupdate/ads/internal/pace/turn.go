@@ -101,7 +101,7 @@ func (t *Turns) Cancel(mine chan struct{}) {
 	}
 }
 
-// End ends a turn, and adds more to the number of turns.
+// End ends a turn, and adds more to the number of turns, within its bounds.
 func (t *Turns) End(more int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

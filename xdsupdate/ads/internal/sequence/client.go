@@ -209,7 +209,8 @@ func (t *Type) updating() bool {
 	return d != nil && d.Update != nil
 }
 
-// Complete reports whether the client was sent all resources of a type that do not wait.
+// Complete reports whether the client was sent all resources of a type, except those that callers
+// of WaitApplied do not wait for.
 func (c *Client) Complete(t *Type) bool { return c.Memory.complete(t) }
 
 // Applied reports whether the client was sent everything of a type, and has answered.
