@@ -49,7 +49,7 @@ func EveryView(View) bool { return true }
 //
 // Setting a name twice in one call, or a name that another generator has set, is an error, which is
 // logged: the first resource stays. So is a resource that is invalid (ValidateAll), that cannot be
-// encoded, or whose message has another type than a type URL names that begins with
+// encoded, or whose message has another type than its type URL, if that begins with
 // "type.googleapis.com/": the last good resource of the name stays. Other type URLs belong to
 // protocols on top of xDS: a message may have any type there, and its Any tells clients the type.
 type Resources struct {

@@ -38,7 +38,7 @@ type Limits struct {
 	// Types is the number of types that one stream may subscribe to. Default 10, more than xDS has;
 	// protocols on top of it have more.
 	Types int
-	// AllNames is the number of different names, of each type, that all streams together may
+	// AllNames is the number of different pairs of type and name that all streams together may
 	// subscribe to. A resource that exists counts once for all clients; names that clients invent
 	// are bounded. The names of a request count as new when it is checked. Beyond the limit a
 	// client may still subscribe to names that a wildcard subscription of the type covers, because

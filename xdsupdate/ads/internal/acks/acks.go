@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package acks tracks the responses to a client and its ACKs and NACKs. A Tracker has one
+// Package acks tracks the responses to a client and its ACKs and NACKs. A Tracker serves one
 // subscription: Sent records a response, and Answer records the answer to it. The owner of a value
 // guards it.
 package acks
