@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestAbsentSecrets: a SotW Envoy is told once, after all that there are, that there is
-// nothing under some names of secrets; that it refuses this is no refusal.
+// TestAbsentSecrets: a SotW Envoy gets one unreadable secret after all existing ones, which stands
+// for the missing names. Its NACK of this secret does not count as a rejection.
 func TestAbsentSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRefusalScene(t, secretType, false, map[string]string{"a": "1", "d": "1"})
@@ -68,7 +68,7 @@ func TestAbsentSecrets(t *testing.T) {
 	})
 }
 
-// TestAbsentSecretsOfOthers: gRPC clients are sent nothing that they cannot read.
+// TestAbsentSecretsOfOthers: gRPC clients get no unreadable secret.
 func TestAbsentSecretsOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{})

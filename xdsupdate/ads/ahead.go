@@ -6,9 +6,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 )
 
-// ahead is a difference that is found ahead of an answer, without the lock. When it
-// is sent the selection may have gone on: what is new since follows with the next
-// answer, as for any client that is behind.
+// ahead is a difference that is computed before the response is planned, without the lock. The
+// selection may have a newer snapshot when the response is sent; newer changes follow with the next
+// response, as for any client that is behind.
 type ahead struct {
 	key   difference.Key
 	of    *selection
@@ -16,14 +16,13 @@ type ahead struct {
 	found *difference.Difference
 }
 
-// isQuick reports whether an answer needs nothing that takes long. It is called with the
-// mutex held.
+// isQuick reports whether the response needs no slow computation. It is called with the mutex held.
 func (s *subscription) isQuick() bool {
 	return s.selection == nil || len(s.selection.dirty) == 0 && !s.isLarge()
 }
 
-// isLarge reports whether finding the difference may take long, and nobody has done it.
-// It is called with the mutex held.
+// isLarge reports whether computing the difference may take long, and no other stream has computed
+// it. It is called with the mutex held.
 func (s *subscription) isLarge() bool {
 	now := s.selection.snapshot
 	if s.quarantines != nil {
@@ -34,13 +33,13 @@ func (s *subscription) isLarge() bool {
 	}
 	size := now.List.Len() + s.Has.List.Len()
 	if s.Returning {
-		size += len(s.selection.topics) // each has to be answered
+		size += len(s.selection.topics) // each name needs an answer
 	}
 	return size >= s.conn.cache.largeSize && s.selection.differences.Get(s.differenceKey()) == nil
 }
 
-// lookAhead returns what a subscription's client is to be sent, or nil if that is found
-// out soon. It takes the lock, and compares without it.
+// lookAhead returns the difference for the client of a subscription, or nil if the difference is
+// computed quickly or known. It takes the lock, and compares snapshots without it.
 func (c *cache) lookAhead(sub *subscription) *ahead {
 	var a *ahead
 	c.locked(func() {
@@ -54,8 +53,8 @@ func (c *cache) lookAhead(sub *subscription) *ahead {
 	return a
 }
 
-// flushAhead flushes the connection of a subscription, whose difference may be known
-// ahead; nil: it is not. It is called with the mutex held.
+// flushAhead flushes the connection of a subscription. a is the difference that was computed ahead,
+// or nil. It is called with the mutex held.
 func (c *cache) flushAhead(sub *subscription, a *ahead) {
 	if s := sub.selection; a != nil && s == a.of && s != nil && s.sameNames(a.state.Topics) {
 		switch {
@@ -69,7 +68,7 @@ func (c *cache) flushAhead(sub *subscription, a *ahead) {
 	sub.ahead = nil
 }
 
-// sameNames reports whether the names are still those of a moment.
+// sameNames reports whether the selection still has the given names.
 func (s *selection) sameNames(topics []*topic) bool {
 	return len(s.topics) == len(topics) && (len(topics) == 0 || &s.topics[0] == &topics[0])
 }

@@ -38,8 +38,8 @@ func announcesTest(t *testing.T, o ads.Options, test func(f *fixture, m *manual)
 	}
 }
 
-// asksFor subscribes to the cluster of a name, accepts it, and does the same with its
-// assignment. It returns what it is sent then.
+// asksFor subscribes to the cluster of a name, accepts it, and does the same with its assignment.
+// It returns the resources that the client is sent then.
 func (m *manual) asksFor(name string) []string {
 	m.f.t.Helper()
 	m.f.subscribe(m.Client, envoy.ClusterType, name)
@@ -61,8 +61,8 @@ func (m *manual) givesUp(name string) []string {
 	return m.news()
 }
 
-// calls returns the clusters that calls go to by a route configuration, and behind a bar
-// those that routes name which match no call.
+// calls returns the clusters that a route configuration sends calls to, and behind a bar the
+// clusters of routes that match no call.
 func (m *manual) calls(name string) string {
 	m.f.t.Helper()
 	message, err := m.State().Resources(envoy.RouteType)[name].Message()
@@ -82,9 +82,9 @@ func (m *manual) calls(name string) string {
 	return strings.Join(append(append(to, "|"), named...), " ")
 }
 
-// TestAnnounced: routes that lead to a cluster which they did not lead to before come when
-// the client, which is told of it by routes that match nothing, has accepted the cluster and
-// its endpoints. What has gone keeps its endpoints until the client has given it up.
+// TestAnnounced: routes that lead to a new cluster come when the client, which learns of it through
+// routes that match no call, has accepted the cluster and its endpoints. Removed clusters keep
+// their endpoints until the client has unsubscribed.
 func TestAnnounced(t *testing.T) {
 	announcesTest(t, ads.Options{}, func(f *fixture, m *manual) {
 		applied := make(chan error, 1)
@@ -129,7 +129,7 @@ func TestNotGivenUp(t *testing.T) {
 	})
 }
 
-// TestLeftButNamed: clusters that some routes leave, and others do not, and those that no
+// TestLeftButNamed: clusters that some routes leave while others keep them, and clusters that no
 // routes leave, change at once.
 func TestLeftButNamed(t *testing.T) {
 	announcesTest(t, ads.Options{}, func(f *fixture, m *manual) {
@@ -162,7 +162,7 @@ func TestNothingToAnnounce(t *testing.T) {
 	})
 }
 
-// TestAnnouncedAlone: what need not wait does not wait for what is announced.
+// TestAnnouncedAlone: routes without new clusters do not wait for announced ones.
 func TestAnnouncedAlone(t *testing.T) {
 	announcesTest(t, ads.Options{}, func(f *fixture, m *manual) {
 		f.batch(clusters("b"), routes("r", "x", "b"), routes("s", "y", "z"))
@@ -176,8 +176,8 @@ func TestAnnouncedAlone(t *testing.T) {
 	})
 }
 
-// TestAnnouncedAnew: routes that change while they are announced are announced as they are
-// now, and what they do not lead to any more is not.
+// TestAnnouncedAnew: routes that change while they are announced are announced in their present
+// state, without clusters that they have stopped leading to.
 func TestAnnouncedAnew(t *testing.T) {
 	announcesTest(t, ads.Options{}, func(f *fixture, m *manual) {
 		f.batch(clusters("b", "c"), routes("r", "x", "b"))
@@ -223,8 +223,8 @@ func TestAnnouncedButMissing(t *testing.T) {
 	})
 }
 
-// TestAnnouncedInVain: a client that has accepted what announces a cluster, and does not ask
-// for it, is sent the routes after a second.
+// TestAnnouncedInVain: a client that has accepted an announcement, and does not subscribe to the
+// cluster, is sent the routes after a second.
 func TestAnnouncedInVain(t *testing.T) {
 	announcesTest(t, ads.Options{}, func(f *fixture, m *manual) {
 		f.batch(clusters("b"), routes("r", "x", "b"))
@@ -240,7 +240,7 @@ func TestAnnouncedInVain(t *testing.T) {
 	})
 }
 
-// TestAnnouncedUnanswered: a client that does not answer what announces, or clusters, or
+// TestAnnouncedUnanswered: a client that does not answer an announcement, or clusters, or
 // assignments, is sent the routes after the time-out, as soon as it can be.
 func TestAnnouncedUnanswered(t *testing.T) {
 	for i, last := range []string{"RDS", "CDS", "EDS"} {
@@ -279,8 +279,7 @@ func TestAnnouncedUnanswered(t *testing.T) {
 	}
 }
 
-// TestNothingAnnounced: with a negative time-out routes come at once, and after them what has
-// gone.
+// TestNothingAnnounced: with a negative time-out routes come at once, and removals after them.
 func TestNothingAnnounced(t *testing.T) {
 	announcesTest(t, ads.Options{PhaseTimeout: -1}, func(f *fixture, m *manual) {
 		f.batch(clusters("b"), noClusters("a"), routes("r", "x", "b"))
@@ -290,7 +289,7 @@ func TestNothingAnnounced(t *testing.T) {
 	})
 }
 
-// TestManyClustersAnnounced: what would be too large a response is not announced.
+// TestManyClustersAnnounced: routes are not announced if the response would be too large.
 func TestManyClustersAnnounced(t *testing.T) {
 	announcesTest(t, ads.Options{}, func(f *fixture, m *manual) {
 		pairs := make([]string, 0, 2000)

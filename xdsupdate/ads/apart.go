@@ -20,18 +20,19 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// A rejected resource must not keep others from a client. Envoy applies the valid clusters or listeners of a response,
-// and names those that it rejects. Of any other type it applies no resource behind the rejected one, and does not
-// name it. So secrets, routes and few load assignments come in responses of their own, and the resources of a
-// rejected response are sent again in parts, until each rejected resource was rejected alone.
+// A rejected resource must not keep others from a client. Envoy applies the valid clusters or
+// listeners of a response, and names the rejected ones. Of any other type it applies no resource
+// behind the rejected one, and does not name it. So secrets, routes and few load assignments come
+// in responses of their own, and the resources of a rejected response are sent again in parts,
+// until each rejected resource was rejected alone.
 
 // stopsAtRefused reports whether Envoy skips the resources of a type behind one that it rejects.
 func stopsAtRefused(typeURL string) bool {
 	return typeURL != envoy.ClusterType && typeURL != envoy.ListenerType
 }
 
-// namedBy returns the resources of a response that the text of its refusal names: of
-// clusters and listeners Envoy names all that it refuses.
+// namedBy returns the resources of a response that the error of its NACK names. Of clusters and
+// listeners Envoy names all rejected ones.
 func (s *subscription) namedBy(o *acks.Response, text string) []*resource.State {
 	var out []*resource.State
 	among := func(name string) *resource.State { return s.Has.Find(name) }
@@ -50,8 +51,9 @@ func (s *subscription) namedBy(o *acks.Response, text string) []*resource.State 
 	return out
 }
 
-// divide has the resources of a rejected response sent again: each that the text names alone, the others in two
-// halves, unless the client accepts them.
+// divide has the resources of a rejected response sent again that the client has not accepted: each
+// resource that the error names alone, and the others together, or in two halves if the error names
+// no resource.
 func (s *subscription) divide(o *acks.Response, named []*resource.State, text string) {
 	if s.saysAll(named, text) {
 		s.accept(o, named...)
@@ -72,8 +74,8 @@ func (s *subscription) divide(o *acks.Response, named []*resource.State, text st
 	}
 }
 
-// takeApart returns responses with the first resources that are sent apart, or nil if there are none any more. The
-// selection has a snapshot.
+// takeApart returns a response with the next resources that are sent apart, or nil after the last
+// of them. The selection has a snapshot.
 func (s *subscription) takeApart() *difference.Content {
 	all := &difference.Content{After: s.Has}
 	state, traits := s.state(), s.traits()
@@ -93,7 +95,7 @@ func (s *subscription) takeApart() *difference.Content {
 		}
 		part := state.NewContent(list, traits)
 		if s.URL == envoy.ClusterType {
-			part.Fresh = reference.NewClusterNames(len(list), resource.Names(list)) // for all that is known
+			part.Fresh = reference.NewClusterNames(len(list), resource.Names(list)) // the client may not have them
 		}
 		all.Parts = append(all.Parts, difference.Part{Content: part, Sum: all.After.Sum})
 	}
@@ -108,14 +110,15 @@ func (s *subscription) takeApart() *difference.Content {
 
 const firstRetry, lastRetry = time.Second, 64 * time.Second
 
-// backOff returns how long a resource that was refused so many times is not sent again.
+// backOff returns how long the server waits before it sends a resource again that was rejected so
+// many times.
 func backOff(times int) time.Duration {
 	delay := min(firstRetry<<min(times-1, 16), lastRetry)
 	return delay + rand.N(delay/4) //nolint:gosec // no secret
 }
 
-// schedule has an attempt made at a time, or soon after, because attempts of many resources come together. It
-// is called with the cache's mutex held.
+// schedule schedules an attempt for a time, or soon after, because attempts for many resources are
+// made together. It is called with the cache's mutex held.
 func (s *subscription) schedule(next time.Time) {
 	r := s.refusals
 	r.retry.set(s.conn, next, func() func() {
@@ -179,13 +182,13 @@ func (s *subscription) again(name string) {
 	}
 }
 
-// An Envoy looks at a secret that it has refused only if it differs from that, and
-// accepts it otherwise without having it (Envoy 1.36 and 1.40: SdsApi::onConfigUpdate
-// compares hashes, and takes that of a secret before it reads its files). So a refused
-// secret is tried again in another encoding of the same, and again in its own.
+// Envoy looks at a rejected secret again only if the secret differs from the rejected one.
+// Otherwise it ACKs the secret without using it (Envoy 1.36 and 1.40: SdsApi::onConfigUpdate
+// compares hashes, and stores the hash of a secret before it reads the secret's files). So each
+// attempt alternates between two encodings of a rejected secret.
 
-// vary replaces secrets in a list by their other encodings, every other time that each
-// of them is sent again. They keep their versions.
+// vary replaces rejected secrets in a list by their other encodings, in every other attempt. The
+// secrets keep their versions.
 func (r *refusals) vary(list []*resource.State) {
 	for i, res := range list {
 		if f := r.byName[res.Name]; f != nil {
@@ -196,7 +199,7 @@ func (r *refusals) vary(list []*resource.State) {
 	}
 }
 
-// otherEncoding returns a secret that means the same; the same one if there is none.
+// otherEncoding returns a secret with the same meaning and another encoding, or r if there is none.
 func otherEncoding(r *resource.State) *resource.State {
 	var s tlsv3.Secret
 	if proto.Unmarshal(r.Value, &s) != nil {

@@ -52,11 +52,11 @@ func TestPartsAreAwaited(t *testing.T) {
 	}
 }
 
-// forgetful takes secrets as an Envoy does: it looks at one that it has refused only if it
-// differs from that, and accepts it otherwise without having it.
+// forgetful handles secrets as Envoy does: it looks at a rejected secret again only if the secret
+// differs from the rejected one, and otherwise ACKs it without using it.
 type forgetful struct {
 	fails   atomic.Bool
-	last    map[string][]byte // what it looked at last
+	last    map[string][]byte // the secrets that it looked at last
 	has     map[string]bool
 	looked  int
 	invalid error
@@ -81,8 +81,8 @@ func (e *forgetful) answer(r xdstest.Response) error {
 	return nil
 }
 
-// TestRefusedSecretsAreLookedAt: a refused secret that has not changed is sent again so
-// that a client that compares looks at it, whatever kind it is of.
+// TestRefusedSecretsAreLookedAt: a rejected secret that has not changed is sent again in another
+// encoding, so that a client that compares secrets looks at it, for each kind of secret.
 func TestRefusedSecretsAreLookedAt(t *testing.T) {
 	file := &core.DataSource{Specifier: &core.DataSource_Filename{Filename: "/etc/x.pem"}}
 	for kind, secret := range map[string]*tlsv3.Secret{

@@ -28,8 +28,8 @@ import (
 // server with that address, with the attack after a space.
 const attackOn = "PILOTKIT_ADS_ATTACK_ON"
 
-// attacks are what clients do that take from others what they can. Each runs until its
-// process is killed.
+// attacks are clients that try to take as much from others as they can. Each runs until its process
+// is killed.
 var attacks = map[string]func(address string){
 	"names-delta": attackNames(3, true, 100_000),
 	"names-sotw":  attackNames(3, false, 100_000),
@@ -91,7 +91,7 @@ func TestAttackProcess(t *testing.T) {
 		t.Skip("it is the attackers of benchmarks, in a process of their own")
 	}
 	attacks[attack](address)
-	time.Sleep(time.Second) // what clients may do at once is done
+	time.Sleep(time.Second) // the clients have used up the work that they may request at once
 	fmt.Println("begun")
 	select {}
 }
@@ -112,7 +112,7 @@ func newAttacker(address, method string) *attacker {
 	return &attacker{conn: conn, method: method}
 }
 
-// open opens a stream, and drops what comes.
+// open opens a stream, and drops the responses.
 func (a *attacker) open() {
 	stream, err := a.conn.NewStream(context.Background(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, a.method)
 	if err != nil {
@@ -145,7 +145,7 @@ func encodedRequest(m proto.Message) []byte {
 	return data
 }
 
-// repeat has clients send requests, over and over, after a first one if there is any.
+// repeat has clients send requests, over and over, after an optional first one.
 func repeat(address, method string, clients int, requests func(client int) (first []byte, rest [][]byte)) {
 	for i := range clients {
 		a := newAttacker(address, method)
@@ -210,7 +210,7 @@ func attackFlood(clients, count int) func(string) {
 	}
 }
 
-// attackRefusals: clients refuse what they were sent, at length, again and again.
+// attackRefusals has clients reject all responses, with long errors, again and again.
 func attackRefusals(clients, bytes int) func(string) {
 	return func(address string) {
 		refusal := encodedRequest(&discovery.DeltaDiscoveryRequest{

@@ -36,8 +36,8 @@ func (rawCodec) Unmarshal(data []byte, v any) error {
 }
 func (rawCodec) Name() string { return "proto" }
 
-// discardCodec is rawCodec for a server that does not look at what it is sent: the
-// message is copied together, as gRPC's own codec does.
+// discardCodec is rawCodec for a server that does not decode requests: the message is copied
+// together, as gRPC's own codec does.
 type discardCodec struct{}
 
 func (discardCodec) Marshal(v any) (mem.BufferSlice, error) {
@@ -50,7 +50,7 @@ func (discardCodec) Unmarshal(data mem.BufferSlice, _ any) error {
 }
 func (discardCodec) Name() string { return "proto" }
 
-// rawClient is a client that only scans responses for what an ACK needs.
+// rawClient is a client that scans responses only for the fields that an ACK needs.
 type rawClient struct {
 	stream  grpc.ClientStream
 	delta   bool
@@ -152,7 +152,7 @@ func appendString(b []byte, number protowire.Number, s string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, number, protowire.BytesType), s)
 }
 
-// benchEndpoints are five endpoints with what real ones have.
+// benchEndpoints are five endpoints with the fields of real ones.
 func benchEndpoints(version int) []*registry.Endpoint {
 	var out []*registry.Endpoint
 	for i := range 5 {

@@ -17,10 +17,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestUnansweredResponsesOfAStreamAreBounded: a client that asks without ever answering is sent 32 responses.
-// The refusal of
-// one of them counts once, that of a response before an answered one does not, and with the first answer comes
-// the rest.
+// TestUnansweredResponsesOfAStreamAreBounded: a client that sends requests without ever answering
+// is sent 32 responses. The NACK of one of them counts once, a NACK of a response before an
+// answered one does not count, and the other responses follow the first answer.
 func TestUnansweredResponsesOfAStreamAreBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{}, service("a", "shop"))
@@ -91,7 +90,7 @@ func TestSilentWildcardIsBounded(t *testing.T) {
 					pushes++
 					f.define(changed, list...)
 					f.flush()
-					synctest.Wait() // until nothing is being sent, which takes memory, too
+					synctest.Wait() // until all sends are done, because they take memory, too
 				}
 				for range 4 {
 					turn()
@@ -110,7 +109,7 @@ func TestSilentWildcardIsBounded(t *testing.T) {
 					t.Errorf("%d responses without an answer", n)
 				}
 
-				// What it is sent when it answers is what there is, and no more.
+				// After its answer it is sent the present resources only.
 				for {
 					synctest.Wait()
 					r, err := c.Next(f.context())

@@ -13,28 +13,30 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// cache holds what can be served, who wants what of it, and who has what.
+// cache has the state of all streams: the layers of the providers, the selections, the index of the
+// subscribed names and the connections. Code that encodes or sends does not hold its mutex, and
+// neither do calls of the program's code, except for the methods of Provided and the functions of
+// Changes.
 type cache struct {
-	generators bool // new views have to wait for generators
+	generators bool // new views wait for generators
 	none       *resource.Snapshot
 	failures   *failure.List
-	// partSize and largeSize are those constants.
+	// partSize and largeSize are the values of the constants with these names.
 	partSize, largeSize int
-	// phaseTimeout and removalDelay are those options.
+	// phaseTimeout and removalDelay are Options.PhaseTimeout and Options.RemovalDelay.
 	phaseTimeout, removalDelay time.Duration
-	// maxTypes is how many types one stream can subscribe to; 0: any number.
+	// maxTypes is the number of types that one stream can subscribe to; it is not limited if 0.
 	maxTypes int
 
 	mu sync.Mutex
-	// ready is false until the first state has been published; no client is answered
-	// before, since an answer from nothing would take everything away from a
-	// proxy that reconnects.
+	// ready is false until the first state has been published. Clients get no response before,
+	// because a response from an empty state would remove all resources of a proxy that reconnects.
 	ready bool
-	// layers are what the providers have; nil before the first push.
+	// layers are the layers of the providers, or nil before the first push.
 	layers layers
 	// epoch counts the pushes.
 	epoch uint64
-	// changes counts those that were to be published.
+	// changes counts the pushes that were about to be published.
 	changes uint64
 	views   map[View]*view
 	conns   map[*connection]struct{}
@@ -46,21 +48,21 @@ type cache struct {
 	// namespaces has the same selections by the namespaces of their views.
 	namespaces map[string]map[*selection]struct{}
 	recalled   []recalled
-	// leaving are the selections that are to be taken out of the index.
+	// leaving are the selections that are about to leave the index.
 	leaving []*selection
-	// unprepared are the selections whose first snapshot could not be made: with the
-	// next push they are prepared.
+	// unprepared are the selections whose first snapshot could not be built; the next push prepares
+	// them.
 	unprepared []*selection
-	// proxyUpdates counts the calls of ProxyUpdate: see identity.
+	// proxyUpdates counts the calls of ProxyUpdate; see identity.
 	proxyUpdates uint64
 	recent       recentChanges
-	// progress, if a caller waits, is closed when a proxy answers or leaves.
+	// progress is closed when a proxy answers or leaves; nil if no caller waits.
 	progress chan struct{}
 	// fresh lists the views whose generators have not been called yet.
 	fresh []*view
 }
 
-// address is one of a proxy.
+// address is one address of a proxy.
 type address struct {
 	cluster registry.ClusterID
 	ip      string
@@ -149,7 +151,7 @@ func (c *cache) unlist(conn *connection) {
 	}
 }
 
-// resolver returns what selections of a view are looked up in now.
+// resolver returns the resolver for selections of a view, with the present layers.
 func (c *cache) resolver(v *view) resolver {
 	return resolver{view: v, overlay: v.overlay, layers: c.layers, failed: c.failures}
 }
@@ -162,7 +164,7 @@ func (c *cache) awaitProgress() <-chan struct{} {
 	return c.progress
 }
 
-// progressed wakes those who wait for proxies.
+// progressed wakes the callers that wait for proxies.
 func (c *cache) progressed() {
 	if c.progress != nil {
 		close(c.progress)
@@ -170,8 +172,7 @@ func (c *cache) progressed() {
 	}
 }
 
-// readyViews returns the views that generators have been called for. It takes the
-// lock.
+// readyViews returns the views whose generators have been called. It takes the lock.
 func (c *cache) readyViews() []*view {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -184,8 +185,7 @@ func (c *cache) readyViews() []*view {
 	return out
 }
 
-// takeFresh returns the views that generators have to be called for. It takes the
-// lock.
+// takeFresh returns the views whose generators have to be called. It takes the lock.
 func (c *cache) takeFresh() []*view {
 	c.mu.Lock()
 	defer c.mu.Unlock()

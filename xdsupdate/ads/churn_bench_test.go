@@ -19,7 +19,7 @@ func percentile(sorted []time.Duration, p int) float64 {
 
 func milliseconds(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// churnTimes are what BenchmarkPushUnderChurn measures.
+// churnTimes are the measurements of BenchmarkPushUnderChurn.
 type churnTimes struct{ pushes, loops, endpoints []time.Duration }
 
 // measure takes some times: of pushes of everything, in turns with loops, and of the
@@ -45,9 +45,8 @@ func (t *churnTimes) report(b *testing.B, name string) {
 	b.ReportMetric(percentile(t.endpoints, 99), name+"-p99-ms")
 }
 
-// loop is so many steps of work for a processor that nothing else has to do with: after
-// the wait of a push, on a goroutine of its own, as a push is. What makes it slower is
-// that others have the processors.
+// loop is a number of steps of work that no other code depends on: after the wait of a push, on a
+// goroutine of its own, as a push is. It is slower only if others have the processors.
 type loop int
 
 // newLoop returns one that takes so long on a processor that it has for itself.
@@ -80,12 +79,11 @@ func (l loop) run() time.Duration {
 	return time.Since(begun)
 }
 
-// BenchmarkPushUnderChurn pushes everything, again and again, while each registry
-// changes an endpoint every millisecond, and compares that with the same without
-// changes: the time of a push, how long an endpoint takes to its client, and the longest
-// that a registry was held up by one change. Two things that no push holds up are
-// measured beside it: a loop that needs the processor for as long as a quiet push, and
-// the calls of a registry that is not served.
+// BenchmarkPushUnderChurn pushes everything, again and again, while each registry changes an
+// endpoint every millisecond, and compares that with the same without changes: the time of a push,
+// the time of an endpoint to its client, and the longest time that a change held up a registry. It
+// also measures two activities that no push holds up: a loop that needs the processor for as long
+// as a quiet push, and the calls of a registry that is not served.
 func BenchmarkPushUnderChurn(b *testing.B) {
 	for _, n := range []int{1000, 20_000, 50_000} {
 		for _, registries := range []int{1, 4, 16} {

@@ -103,8 +103,8 @@ func (w *churnWorld) step() {
 	}
 }
 
-// churn changes the world as long as more returns true, while clients of a fleet
-// answer late, lose their streams, or begin anew.
+// churn changes the world as long as more returns true, while clients of a fleet answer late, lose
+// their streams, or restart.
 func (w *churnWorld) churn(fleet []*member, more func() bool) {
 	for ; more(); w.steps++ {
 		w.step()
@@ -127,8 +127,7 @@ func (w *churnWorld) churn(fleet []*member, more func() bool) {
 	}
 }
 
-// finish lets all clients of the fleet answer, and returns when they have what there
-// is.
+// finish lets all clients of the fleet answer, and returns when they have all present resources.
 func (w *churnWorld) finish(t *testing.T, fleet []*member) {
 	t.Helper()
 	calm(fleet)
@@ -150,8 +149,8 @@ func poll(tb testing.TB, what string, condition func() bool) {
 	}
 }
 
-// wait returns whether a condition has become true. It looks less and less often, so
-// that a bubble, in which waiting takes no time, is not busy with looking.
+// wait returns whether a condition has become true. It checks the condition less and less often, so
+// that a bubble, where waiting takes no time, is not busy with checks.
 func wait(most time.Duration, condition func() bool) bool {
 	late := time.After(most)
 	for pause := 5 * time.Millisecond; !condition(); pause = min(2*pause, 2*time.Second) {
@@ -164,9 +163,8 @@ func wait(most time.Duration, condition func() bool) bool {
 	return true
 }
 
-// TestChurn: 100 clients, some of them slow, dead, refusing or reconnecting, of
-// 1,000 services that change all the time: in the end each has what a client of
-// a fresh server gets.
+// TestChurn: 100 clients, some of them slow, dead, rejecting or reconnecting, of 1,000 services
+// that change all the time: in the end each has the resources that a client of a fresh server gets.
 func TestChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newChurnWorld(t, false)

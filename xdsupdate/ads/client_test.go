@@ -60,8 +60,7 @@ func (f *fixture) bounded(answer func(xdstest.Response) error) func(xdstest.Resp
 	}
 }
 
-// accept accepts what an Envoy does, and so what the server builds for gRPC clients,
-// too.
+// accept accepts the resources that an Envoy accepts, and so also those for gRPC clients.
 func (f *fixture) accept(r xdstest.Response) error {
 	for _, res := range r.Resources {
 		m, err := res.Message()
@@ -91,8 +90,8 @@ func (f *fixture) await(c *xdstest.Client, typeURL string, names ...string) {
 	}
 }
 
-// waitApplied waits until all clients have answered what they were sent. In a bubble
-// the requests that they have made before count, too: they have arrived.
+// waitApplied waits until all clients have answered their responses. In a bubble, requests that
+// they have sent before count, too, because they have arrived.
 func (f *fixture) waitApplied() {
 	f.t.Helper()
 	if _, inBubble := f.listener.(*memnet.Listener); inBubble {
@@ -106,7 +105,7 @@ func (f *fixture) waitApplied() {
 	}
 }
 
-// received is what a client was sent since a number of responses.
+// received returns the responses to a client after the first since of them.
 func received(c *xdstest.Client, since int) []string {
 	out := []string{}
 	for _, r := range c.Responses()[since:] {

@@ -26,8 +26,7 @@ type clientProcess struct {
 	out *json.Decoder
 }
 
-// clientsCommand is what a client process is to do next. It answers with a
-// clientsDone.
+// clientsCommand is the next command for a client process, which answers it with a clientsDone.
 type clientsCommand struct {
 	Clients int
 	Delta   bool
@@ -37,7 +36,7 @@ type clientsCommand struct {
 	// for one response.
 	First, Second []byte
 	Resources     int
-	// Names are those of the ACKs (SotW).
+	// Names are the names in the ACKs (SotW).
 	Names []string
 	// Responses is how many further responses each client takes after that; it
 	// reports each of them with a clientsDone.

@@ -45,8 +45,8 @@ func (f *fixture) serveOn(listener net.Listener, options ...grpc.ServerOption) n
 	return listener
 }
 
-// TestCodec: with the codec clients are sent what they are sent without, compressed
-// or not, and interceptors can change responses.
+// TestCodec: with the codec clients are sent the same resources as without, compressed or not, and
+// interceptors can change responses.
 func TestCodec(t *testing.T) {
 	var list []*registry.Service
 	for i := range 400 {
@@ -73,7 +73,7 @@ func TestCodec(t *testing.T) {
 	}
 }
 
-// signing is a stream of which an interceptor changes the responses.
+// signing is a stream whose responses an interceptor changes.
 type signing struct{ grpc.ServerStream }
 
 func (s signing) SendMsg(m any) error {

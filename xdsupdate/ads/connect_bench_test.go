@@ -111,7 +111,7 @@ func benchConnect(b *testing.B, server, protocol string, n, clients int) {
 	if strings.HasSuffix(protocol, "versions") {
 		versions = versionsOf(b, address, command.TypeURL, names, n)
 		command.Resources = 0
-		// Clients that name what they have are not answered: what follows is.
+		// Clients that list their resources get no response to that, but the responses that follow.
 		command.Second = firstRequest(b, delta, envoy.ClusterType, []string{cluster("service-00000.example.com")}, nil)
 	}
 	command.First = firstRequest(b, delta, command.TypeURL, names, versions)
@@ -142,7 +142,7 @@ func firstRequest(tb testing.TB, delta bool, typeURL string, names []string, ver
 	return data
 }
 
-// versionsOf connects and returns the versions of what it is sent.
+// versionsOf connects and returns the versions of the resources that it is sent.
 func versionsOf(b *testing.B, address, typeURL string, names []string, n int) map[string]string {
 	b.Helper()
 	c := openRaw(b, address, true)
@@ -281,7 +281,7 @@ func BenchmarkMemory(b *testing.B) {
 				c.subscribe(b, n)
 				c.message = nil
 			}
-			connect() // what is shared is there
+			connect() // builds the shared state
 			f.waitApplied()
 			for b.Loop() {
 				before := heap()

@@ -15,11 +15,12 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// connection is one stream of one proxy: its state, and its subscriptions. It carries out the plans of package
-// sequence. The cache's mutex guards all of it.
+// connection is one stream of one proxy: its state, and its subscriptions. It carries out the plans
+// of package sequence. The cache's mutex guards all of it.
 //
-// Its queue is not longer than one request and one push of each type make it: the stream takes no request while
-// the queue is not empty, and a response opens no other.
+// Its queue is bounded by the responses to one request and one push of each type, because the
+// stream takes no request while the queue is not empty, and sending a response does not allow
+// another one.
 type connection struct {
 	sequence.Client
 	cache  *cache
@@ -31,11 +32,11 @@ type connection struct {
 	view          *view           // nil before the first request, and at the end
 	subscriptions map[string]*subscription
 	closed        bool
-	// alarm flushes the connection when a plan is to be made again.
+	// alarm flushes the connection when it is time for another plan.
 	alarm alarm
 }
 
-// subscription returns the subscription of a type, a new one if there is none.
+// subscription returns the subscription to a type, and creates it if there is none.
 func (c *connection) subscription(typeURL string) (*subscription, error) {
 	if s := c.subscriptions[typeURL]; s != nil {
 		return s, nil
@@ -64,9 +65,9 @@ func (c *connection) all() iter.Seq[*subscription] {
 	}
 }
 
-// flush carries out plans until no step is left. A client gets its first response when the first state is
-// published and the generators have been called for its view; until then its selections are not prepared. The
-// subscriptions of a closed connection have no selection.
+// flush carries out plans until no step is left. A client gets its first response when the first
+// state is published and the generators have been called for its view; until then its selections
+// are not prepared. The subscriptions of a closed connection have no selection.
 func (c *connection) flush() {
 	now := sequence.Moment{Time: time.Now(), Epoch: c.cache.epoch}
 	for s := range c.all() {
@@ -110,7 +111,7 @@ func (c *connection) wakeAt(at time.Time) {
 	})
 }
 
-// isWaitedFor reports whether something may wait for answers to responses of the type.
+// isWaitedFor reports whether other resources may wait for ACKs of responses of the type.
 func (s *subscription) isWaitedFor() bool {
 	return s.URL == envoy.ClusterType || reference.HasClusters(s.URL) || s.URL == envoy.LoadAssignmentType && !s.conn.Phased()
 }
@@ -149,22 +150,22 @@ func (c *connection) close() {
 	c.cache.progressed()
 }
 
-// alarm calls a function at some time, unless its connection ends before. The zero value
-// is not set. It is guarded by the cache's mutex.
+// alarm calls a function at a time, unless its connection ends before. The zero value is not set.
+// The cache's mutex guards it.
 type alarm struct {
-	timer *time.Timer // nil: it is not set
+	timer *time.Timer // nil if the alarm is not set
 	at    time.Time
 }
 
-// set has ring called at a time, with the cache's mutex held, unless it is set to an
-// earlier one, and then what ring returns, without; that may be nil.
+// set schedules ring for a time, unless the alarm is set to an earlier one. ring is called with the
+// cache's mutex held. If it returns a function, that is called without the mutex.
 func (a *alarm) set(c *connection, at time.Time, ring func() (after func())) {
 	if a.timer != nil && !at.Before(a.at) {
 		return
 	}
 	a.stop(c)
 	work := &c.stream.server.streams.work
-	work.Add(1) // the stream is one of it
+	work.Add(1) // the stream's own count keeps work above zero
 	var timer *time.Timer
 	timer = time.AfterFunc(time.Until(at), func() {
 		defer work.Done()
@@ -182,7 +183,7 @@ func (a *alarm) set(c *connection, at time.Time, ring func() (after func())) {
 	a.timer, a.at = timer, at
 }
 
-// stop unsets it.
+// stop unsets the alarm.
 func (a *alarm) stop(c *connection) {
 	if a.timer == nil {
 		return

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// reportCPU reports the CPU time of the process for each of n units of work in an
-// operation: on a machine that has other work to do, that is what can be compared.
+// reportCPU reports the CPU time of the process for each of n units of work in an operation,
+// because it is comparable on a machine that has other work to do.
 func reportCPU(b *testing.B, unit string, n int) (done func()) {
 	b.Helper()
 	before := cpuTime(b)

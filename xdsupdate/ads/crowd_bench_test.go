@@ -43,9 +43,9 @@ func BenchmarkLastOfMany(b *testing.B) {
 	}
 }
 
-// BenchmarkChangeDuringConnects: how long a client waits for the change of an
-// endpoint while 200 others connect, again and again, and take 10,000 clusters each;
-// and while nothing else happens.
+// BenchmarkChangeDuringConnects measures how long a client waits for the change of an endpoint
+// while 200 others connect, again and again, and get 10,000 clusters each; and without other
+// clients.
 func BenchmarkChangeDuringConnects(b *testing.B) {
 	for name, clients := range map[string]int{"quiet": 0, "storm": 200} {
 		b.Run(name, func(b *testing.B) {

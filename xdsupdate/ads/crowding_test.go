@@ -41,9 +41,8 @@ func silentStreams(t *testing.T, conn *grpc.ClientConn, many int) <-chan error {
 	return ended
 }
 
-// TestSilentStreams: streams of one connection that say nothing keep no client of another connection out,
-// whichever limit they
-// use up, and are ended.
+// TestSilentStreams: streams of one connection without a request keep no client of another
+// connection out, whichever limit they use up, and are ended.
 func TestSilentStreams(t *testing.T) {
 	for name, limits := range map[string]ads.Limits{"Streams": {Streams: 50}, "Unidentified": {Unidentified: 50}} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +76,7 @@ func TestSilentStreams(t *testing.T) {
 	}
 }
 
-// identifiedBy returns options by which a client is who the cluster of its node says.
+// identifiedBy returns options that take the cluster of a node for the identity of its client.
 func identifiedBy(limits ads.Limits) ads.Options {
 	return ads.Options{Limits: limits, Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
 		proxy := ads.ProxyOf(n)
@@ -93,9 +92,9 @@ func identified(identity string) *core.Node {
 	return n
 }
 
-// TestStreamsOfOthers: streams of one client keep no other client out, be the client an identity with many
-// connections or a
-// connection without an identity, and those of clients that have fewer stay.
+// TestStreamsOfOthers: streams of one client keep no other client out, be the client an identity
+// with many connections or a connection without an identity, and the streams of clients with fewer
+// streams stay.
 func TestStreamsOfOthers(t *testing.T) {
 	for name, limits := range map[string]ads.Limits{"with an own pool": {Streams: 10}, "without": {Streams: 10, Unidentified: -1}} {
 		for client, identity := range map[string]string{"an identity": "bad", "a connection": ""} {
@@ -199,9 +198,9 @@ func TestRapidReset(t *testing.T) {
 	})
 }
 
-// TestNamesThatExist: whatever names an identity invents, others may subscribe to what exists, and to other
-// names within their
-// shares, which are those of identities: all clients are of one namespace.
+// TestNamesThatExist: if an identity invents many names, others may still subscribe to existing
+// resources, and to other names within their shares, which are shares of identities: all clients
+// are of one namespace.
 func TestNamesThatExist(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		services := make([]*registry.Service, 8)
@@ -230,7 +229,8 @@ func TestNamesThatExist(t *testing.T) {
 	})
 }
 
-// TestLargeNode: a node that is too large is refused, also where it comes in parts, and is not decoded.
+// TestLargeNode: a node that is too large is rejected, also if it comes in parts, and is not
+// decoded.
 func TestLargeNode(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
@@ -253,7 +253,8 @@ func TestLargeNode(t *testing.T) {
 	}
 }
 
-// TestNamesOfOthers: names that clients of one namespace invent do not keep those of another from theirs.
+// TestNamesOfOthers: names that clients of one namespace invent do not keep clients of another from
+// their names.
 func TestNamesOfOthers(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {

@@ -13,40 +13,39 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 )
 
-// Customizer changes resources of services before they are encoded: it adds a TLS
-// context or a timeout to a cluster, for instance. It costs its own work, once
-// for each state of a resource and scope, and only if a client is subscribed.
+// Customizer changes resources of services before they are encoded, for instance to add a TLS
+// context or a timeout to a cluster. It costs only its own work, once for each state of a resource
+// and scope, and only if a client is subscribed.
 //
-// These are the resources of one port of one service: clusters, load
-// assignments, API listeners and their route configurations. The HTTP route
-// configurations by port are not, as they are of many services.
+// It applies to the resources of one port of one service: clusters, load assignments, API listeners
+// and their route configurations. It does not apply to the HTTP route configurations by port,
+// because these belong to many services.
 type Customizer struct {
-	// Name is the customizer's in errors.
+	// Name identifies the customizer in errors.
 	Name string
 	// TypeURL is the type of the resources.
 	TypeURL string
-	// Scope returns what the customizer makes a difference of in a view: proxies
-	// whose views have equal scopes share the resource. It must be comparable. Nil:
-	// nothing, one resource is for all views that share it.
+	// Scope returns the properties of a view on which the customized resource depends: proxies
+	// whose views have equal scopes share the resource. The value must be comparable. If Scope is
+	// nil, all views that share the resource share the customized one.
 	Scope func(view View, service *registry.Service, port *registry.Port) any
-	// Customize changes the message, but not its name, in place. If it returns an
-	// error or panics, or if the message is no longer valid (ValidateAll), the last
-	// good state of the resource stays, and the error is logged. It is called on any
-	// goroutine, with no lock held.
+	// Customize changes the message in place, but not its name. If it returns an error or panics,
+	// or if the message becomes invalid (ValidateAll), the last good state of the resource stays,
+	// and the error is logged. It is called on any goroutine, with no lock held.
 	Customize func(c Customization) error
-	// Changed returns the hosts whose resources have to be customized anew after a
-	// push, because what the customizer read for them has changed; those of services
-	// and endpoints that changed are customized anew in any case. Nil: none.
+	// Changed returns the hosts whose resources have to be customized again after a push, because
+	// data that the customizer read for them has changed. Hosts with changed services or endpoints
+	// are customized again in any case. A nil function returns none.
 	Changed func(push *PushContext) iter.Seq[registry.Hostname]
 }
 
 // Customization is one resource to be customized.
 type Customization struct {
-	// Scope is what Customizer.Scope returned, nil without it.
+	// Scope is the result of Customizer.Scope, or nil without it.
 	Scope   any
 	Service *registry.Service
 	Port    *registry.Port
-	// Message is the resource; it belongs to the customizer while it is called.
+	// Message is the resource; the customizer owns it during the call.
 	Message proto.Message
 }
 
@@ -66,10 +65,10 @@ func (c customizers) ofServices(v View) services.View {
 	return out
 }
 
-// scopes is the scope of two customizers.
+// scopes combines the scopes of two customizers.
 type scopes struct{ first, second any }
 
-// scope returns what all customizers of a type make a difference of, or nil.
+// scope returns the combined scope of all customizers of a type, or nil if there is none.
 func (c customizers) scope(v View, typeURL string, svc *registry.Service, p *registry.Port) (any, error) {
 	var out any
 	for _, one := range c {

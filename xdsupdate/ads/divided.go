@@ -11,32 +11,31 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
-// The names of a request are as many as its client likes, and what is done for each
-// of them under the cache's mutex keeps everybody else waiting. So it is done in
-// parts, between which others have their turn; what needs no lock (sorting, merging,
-// comparing, encoding) is done without. No part is seen before the last one: a
-// selection is in the index before it is prepared, and has no subscriber any more
-// when it leaves it.
+// A client chooses how many names a request has, and work under the cache's mutex for each name
+// delays all other streams. So this work is divided into parts, and the mutex is released in
+// between. Work that needs no lock (sorting, merging, comparing, encoding) is done without it.
+// Readers see no part before the last one: a selection is in the index before it is prepared, and
+// has no subscriber when it leaves the index.
 
-// partSize is how many names are worked on before others may have the lock, largeSize
-// from how many on a difference is found without it.
+// partSize is the number of names that are handled in one part. Differences of at least largeSize
+// names are computed without the lock.
 const (
 	partSize  limit.Size = 256
 	largeSize limit.Size = 1024
 )
 
-// divided calls f for consecutive parts of n things, with the lock held for each.
+// divided calls f for consecutive parts of n items, with the lock held for each part.
 func (c *cache) divided(n int, f func(from, to int)) {
 	for from := 0; from < n; from += c.partSize {
 		if from > 0 {
-			runtime.Gosched() // who waits for the lock is to have it: it is not handed over by itself
+			runtime.Gosched() // a goroutine that waits for the lock gets it now: Unlock does not hand it over
 		}
 		c.locked(func() { f(from, min(from+c.partSize, n)) })
 	}
 }
 
-// pin returns the topics of names, sorted, and has them stay until unpin is called.
-// The name of the wildcard has none.
+// pin returns the topics of names, sorted, and keeps them in the index until unpin is called. The
+// wildcard name has no topic.
 func (c *cache) pin(typeURL string, names []string) (topics []*topic, unpin func()) {
 	pinned := make([]*topic, 0, len(names))
 	c.divided(len(names), func(from, to int) {
@@ -55,8 +54,7 @@ func (c *cache) pin(typeURL string, names []string) (topics []*topic, unpin func
 	}
 }
 
-// known returns the topics of names, sorted, of which only those matter that a client
-// is subscribed to.
+// known returns the topics of names, sorted, without names that no client subscribes to.
 func (c *cache) known(typeURL string, names []string) []*topic {
 	var out []*topic
 	c.divided(len(names), func(from, to int) {
@@ -70,9 +68,9 @@ func (c *cache) known(typeURL string, names []string) []*topic {
 	return index.Sorted(out)
 }
 
-// attach lists a new selection in the index, from where changes find it, and
-// prepares it. Its topics are pinned, or those of the selection before it: that is
-// held until then; it may be nil.
+// attach adds a new selection to the index, where changes find it, and prepares it. Its topics are
+// pinned, or are topics of its predecessor, which is held until then. before is the predecessor, or
+// nil.
 func (c *cache) attach(s, before *selection) {
 	c.divided(len(s.topics), func(from, to int) { index.Add(s, s.topics[from:to]) })
 	prepare := false
@@ -96,8 +94,8 @@ func (c *cache) attach(s, before *selection) {
 	}
 }
 
-// leaveIndex has a selection leave the index when nobody needs it there any more. It
-// is called with the mutex held.
+// leaveIndex schedules the removal of a selection from the index when it has no subscriber and is
+// not held. It is called with the mutex held.
 func (c *cache) leaveIndex(s *selection) {
 	if s.attached && s.held == 0 && len(s.subscribers) == 0 {
 		s.attached = false
@@ -105,7 +103,7 @@ func (c *cache) leaveIndex(s *selection) {
 	}
 }
 
-// detach takes selections out of the index that nobody needs there any more.
+// detach removes the scheduled selections from the index.
 func (c *cache) detach() {
 	var leaving []*selection
 	c.locked(func() { leaving, c.leaving = c.leaving, nil })

@@ -23,8 +23,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// A server of one service, and a client that follows its endpoints. Here the
-// host itself tells the server of endpoints; a registry would.
+// A server of one service, and a client that follows its endpoints. Here the host itself reports
+// the endpoints to the server, as a registry would.
 func Example() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -85,8 +85,8 @@ func Example() {
 	// Output: outbound|80||api.example.com 10.0.0.1
 }
 
-// A server of resources of the program's own, without a registry: what caches of
-// go-control-plane are used for.
+// A server of resources that the program sets, without a registry, as a replacement for a cache of
+// go-control-plane.
 func ExampleServer_SetResource() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -102,7 +102,7 @@ func ExampleServer_SetResource() {
 	running.Go(func() { server.Run(stop) })
 	running.Go(func() { _ = grpcServer.Serve(listener) })
 
-	// What belongs together is set at once: no client is sent a part of it.
+	// Resources that belong together are set in one step: no client is sent only some of them.
 	server.UpdateResources(func(w ads.ResourceWriter) {
 		for _, name := range []string{"blue", "green"} {
 			if err := w.SetResource(name, &clusterv3.Cluster{Name: name}); err != nil {
@@ -110,7 +110,7 @@ func ExampleServer_SetResource() {
 			}
 		}
 	})
-	// What is not valid is refused, and the last good state stays.
+	// An invalid resource is rejected, and the last good state stays.
 	err = server.SetResource("blue", &clusterv3.Cluster{Name: "blue", ConnectTimeout: durationpb.New(-time.Second)})
 	fmt.Println(err != nil)
 

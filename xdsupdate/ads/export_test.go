@@ -12,7 +12,7 @@ import (
 // without the lock from n names on. It is called before anything else.
 func (s *Server) SetParts(n int) { s.cache.partSize, s.cache.largeSize = n, n }
 
-// Remains says what the server still holds of clients, for tests.
+// Remains describes the state of clients that the server still has, for tests.
 func (s *Server) Remains() string {
 	c := s.cache
 	c.mu.Lock()

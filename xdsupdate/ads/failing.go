@@ -14,26 +14,27 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// ErrNotUpdated means that a resource cannot be made, so that proxies keep its last state,
-// or do not have it. What wraps it names the proxy, its view, the type and the name.
+// ErrNotUpdated means that a resource cannot be built, so that proxies keep its last state, or do
+// not have it. An error that wraps it names the proxy, its view, the type and the name.
 var ErrNotUpdated = errors.New("not updated")
 
-// Failure is a resource that is not as it should be.
+// Failure describes a resource that cannot be built, or not with all its objects.
 type Failure struct {
 	Name string `json:"name"`
-	// Error says why: what of the resource is left out, or why it cannot be made.
+	// Error is the reason: the objects that are left out, or the error of the build.
 	Error string `json:"error"`
-	// LeftOut are the objects without which it is made, as it cannot be made with them,
-	// sorted by kind, namespace and name.
+	// LeftOut are the objects without which the resource is built, because it cannot be built with
+	// them, sorted by kind, namespace and name.
 	LeftOut []LeftOut `json:"left_out,omitempty"`
-	// NotUpdated: it cannot be made at all. Proxies keep its last state, if they have one.
+	// NotUpdated means that it cannot be built at all. Proxies keep its last state, if they have
+	// one.
 	NotUpdated bool `json:"not_updated,omitempty"`
 }
 
-// failing are resources that are not as they should be, by name.
+// failing are the resources that have failures, by name.
 type failing map[string]*resource.State
 
-// note takes over what became of a resource, which was made; nil: there is none.
+// note records the result of building a resource, which is nil if there is none.
 func (f *failing) note(name string, r *resource.State) {
 	switch {
 	case r.IsUnavailable():
@@ -47,7 +48,7 @@ func (f *failing) note(name string, r *resource.State) {
 	}
 }
 
-// failed returns the failures of what a subscription selects.
+// failed returns the failures of the selected resources of a subscription.
 func (s *subscription) failed() []Failure {
 	if s.selection == nil || len(s.selection.failing) == 0 {
 		return nil
@@ -60,7 +61,7 @@ func (s *subscription) failed() []Failure {
 	return out
 }
 
-// notUpdated returns what WaitApplied says of resources that cannot be made.
+// notUpdated returns the errors of WaitApplied for resources that cannot be built.
 func (s *subscription) notUpdated() []error {
 	var out []error
 	for _, f := range s.failed() {
@@ -98,21 +99,21 @@ func compareLeftOut(a, b LeftOut) int {
 
 func compareObjects(a, b configstore.ConfigKey) int { return strings.Compare(a.String(), b.String()) }
 
-// LeftOut is an object that is left out of a resource for one proxy, and what the proxy
-// said. A proxy is sent its contribution again when it has changed. Its JSON has the object
-// as group, kind, namespace and name.
+// LeftOut is an object that is left out of a resource for one proxy, with the error of the NACK.
+// The proxy is sent the object's contribution again when it has changed. Its JSON has the object as
+// group, kind, namespace and name.
 type LeftOut struct {
 	Object configstore.ConfigKey
 	Error  string
 }
 
-// LeftOut returns the objects that are left out of what connected proxies have, each once in
-// a list, with one of its texts, sorted by kind, namespace and name: refused are those without
-// which a proxy has accepted a resource, which it refuses with them, and unmade those with which a
-// resource cannot be made, for all proxies. A refused object stays in the list until the proxy
-// has accepted the resource with it, also while a new state of it is tried. It looks
-// at each subscription with the lock that pushes need, and at nothing else of those that have
-// nothing left out. Progress says when to call it again.
+// LeftOut returns the objects that are left out of resources of connected proxies, each object once
+// in a list, with one of its errors, sorted by kind, namespace and name. refused are objects that a
+// proxy rejects in a resource, which it has accepted without them. unmade are objects that make a
+// resource fail to build, for all proxies. A rejected object stays in the list until the proxy has
+// accepted the resource with it, also while a new state of it is tried. LeftOut visits each
+// subscription while it holds the lock that pushes need; subscriptions without such objects cost
+// nothing more. Progress reports when to call it again.
 func (s *Server) LeftOut() (refused, unmade []LeftOut) {
 	c, known := s.cache, make(map[*resource.State]bool)
 	c.mu.Lock()
@@ -126,15 +127,15 @@ func (s *Server) LeftOut() (refused, unmade []LeftOut) {
 	return eachOnce(refused), eachOnce(unmade)
 }
 
-// Progress returns a channel that is closed when a proxy next answers or leaves, or is
-// sent something: when LeftOut may return something else than it did after this call.
+// Progress returns a channel that is closed when a proxy next answers or leaves, or is sent a
+// response: LeftOut may have another result then.
 func (s *Server) Progress() <-chan struct{} {
 	s.cache.mu.Lock()
 	defer s.cache.mu.Unlock()
 	return s.cache.awaitProgress()
 }
 
-// acceptedWithout are the objects that the client has accepted resources without.
+// acceptedWithout returns the objects without which the client has accepted resources.
 func (s *subscription) acceptedWithout() (out []LeftOut) {
 	if s.quarantines == nil {
 		return nil
@@ -145,8 +146,8 @@ func (s *subscription) acceptedWithout() (out []LeftOut) {
 	return out
 }
 
-// unmade are the objects with which resources that the subscription selects cannot be made,
-// but for those that are known; these are then known, too.
+// unmade returns the objects that make selected resources of the subscription fail to build, except
+// for the resources in known, and adds these resources to known.
 func (s *subscription) unmade(known map[*resource.State]bool) (out []LeftOut) {
 	if s.selection == nil {
 		return nil

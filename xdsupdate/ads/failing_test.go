@@ -96,7 +96,7 @@ func TestNotUpdated(t *testing.T) {
 	}
 }
 
-// TestNotUpdatedNames: what cannot be made, of a provider or of a generator, is reported
+// TestNotUpdatedNames: a resource of a provider or of a generator that cannot be built is reported
 // with a view that it is for, its type and its name.
 func TestNotUpdatedNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestNotUpdatedNames(t *testing.T) {
 	})
 }
 
-// failedObserver keeps what Failed is told.
+// failedObserver records the errors of Failed.
 type failedObserver struct {
 	ads.NoObserver
 	mu    sync.Mutex

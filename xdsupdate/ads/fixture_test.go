@@ -20,7 +20,7 @@ import (
 
 const testTimeout = time.Minute
 
-// parts makes all tests go through what only requests for many names go through.
+// parts makes all tests use the code that otherwise only requests for many names use.
 var parts = flag.Int("parts", 0, "into parts of how many names work on names is divided; 0: the default")
 
 var shard = xdsupdate.ShardKey{Cluster: "c1", Provider: registry.External}

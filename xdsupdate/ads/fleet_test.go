@@ -24,7 +24,7 @@ const (
 	prompt       manner = iota
 	slow                // answers when its gate lets it, and reads nothing until then
 	dead                // asks, and never reads after the first response
-	refusing            // refuses every third response
+	refusing            // rejects every third response
 	reconnecting        // loses its stream now and then
 )
 
@@ -41,7 +41,7 @@ type member struct {
 	conn   *grpc.ClientConn
 	client *xdstest.Client
 	gate   chan struct{} // a slow or dead client answers once for each value; closed: always
-	peace  atomic.Bool   // a refusing client accepts everything from now on
+	peace  atomic.Bool   // a rejecting client accepts everything from now on
 	count  int           // responses
 }
 
@@ -86,7 +86,7 @@ func (m *member) answer(xdstest.Response) error {
 	return nil
 }
 
-// connect starts the client anew, as a program that begins.
+// connect restarts the client, like a new process.
 func (m *member) connect(calm bool) {
 	m.f.t.Helper()
 	conn := dialTo(m.f.t, m.f.listener)
@@ -109,7 +109,7 @@ func (m *member) connect(calm bool) {
 	m.f.subscribe(m.client, envoy.LoadAssignmentType, clusters...)
 }
 
-// reconnect replaces the stream; the client keeps what it has.
+// reconnect replaces the stream; the client keeps its resources.
 func (m *member) reconnect() {
 	m.f.t.Helper()
 	if err := m.client.Connect(context.Background()); err != nil {
@@ -136,7 +136,7 @@ func (m *member) disconnect() {
 	m.client = nil
 }
 
-// awake lets a slow, dead or refusing client answer from now on.
+// awake lets a slow, dead or rejecting client answer from now on.
 func (m *member) awake() {
 	m.peace.Store(true)
 	select {
@@ -163,8 +163,8 @@ func leave(tb testing.TB, f *fixture, fleet []*member) {
 	poll(tb, "the server to see that clients left", func() bool { return len(f.Proxies()) == 0 })
 }
 
-// calm makes every client as it should be: the dead and those that refused come
-// back as they are, and all of them answer.
+// calm makes every client well-behaved: dead and rejecting ones come back with their resources, and
+// all of them answer.
 func calm(fleet []*member) {
 	for _, m := range fleet {
 		m.awake()

@@ -19,8 +19,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// equalsFresh compares what a fleet has, byte for byte, with what clients have that
-// come to another server, which was given the same world.
+// equalsFresh compares the resources of a fleet, byte for byte, with those of new clients of
+// another server, which was given the same world.
 func equalsFresh(tb testing.TB, w *churnWorld, fleet []*member) {
 	tb.Helper()
 	fresh := serve(tb, ads.Options{}, w.list()...)
@@ -56,8 +56,8 @@ func equalsFresh(tb testing.TB, w *churnWorld, fleet []*member) {
 // WaitApplied was called already.
 const freshPatience = time.Minute
 
-// differences names what a client has otherwise than one that has just come. A gRPC
-// client keeps the listener, the route and the cluster of what is gone, without
+// differences returns the differences between the resources of a client and those of a new one. A
+// gRPC client keeps the listener, the route and the cluster of a removed service, without
 // endpoints.
 func differences(tb testing.TB, old, fresh xdstest.State, grpc bool) []string {
 	tb.Helper()

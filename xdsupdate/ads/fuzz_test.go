@@ -17,10 +17,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// FuzzRegistries serves what no registry should let through, many services at a
-// time, to clients of both kinds and protocols: each resource in each response is one
-// that they accept, none is in a response twice, and a good service among the others
-// is there.
+// FuzzRegistries serves services that no registry should let through, many at a time, to clients of
+// both kinds and protocols: clients accept each resource in each response, no resource is in a
+// response twice, and a valid service among the others is served.
 func FuzzRegistries(f *testing.F) {
 	for seed := range uint64(30) {
 		f.Add(seed, "a.example.com")

@@ -84,7 +84,7 @@ func TestDomainsOfRoutesNoLongerNeeded(t *testing.T) {
 	})
 }
 
-// TestDomainsThatGo: without a change of listeners nothing waits.
+// TestDomainsThatGo: without a change of listeners no resource waits.
 func TestDomainsThatGo(t *testing.T) {
 	begin := []change{clusters("a"), routes("r", "x", "a", "y", "a"), httpListener("l", "r")}
 	phasesTest(t, ads.Options{}, begin, func(f *fixture, m *manual) {

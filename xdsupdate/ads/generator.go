@@ -13,61 +13,56 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// Generator makes resources besides those of providers, or in place of them.
+// Generator makes resources in addition to those of providers, or in place of them.
 //
-// A generator is called for a view when its first proxy comes, with a request
-// that is Forced, and again after each push that affects the view, until the last
-// proxy of the view has gone. It then sets and deletes what has changed, by name; what it set before
-// stays. Calls of all generators are made one at a time, with no lock held.
+// A generator is called for a view when its first proxy connects, with a request that is Forced,
+// and again after each push that affects the view, until the last proxy of the view has
+// disconnected. It then sets and deletes the changed resources, by name; resources from earlier
+// calls stay. The calls of all generators are made one at a time, with no lock held.
 //
-// The name of a resource is the one that its message has, if it has one: the server
-// does not compare them, and SotW clients know a resource by its message only.
+// The name of a resource is the one in its message, if the message has one. The server does not
+// compare them, but SotW clients know a resource by its message only.
 //
-// A resource that a generator sets takes the place of that of a provider, of the
-// same type and name. A wildcard subscription covers everything that generators
-// set, of every type, besides what providers say it covers; so
-// listeners that a generator sets are sent to an Envoy that asks for all
-// listeners, and API listeners are not. Resources are sent in the order of their
-// types: clusters, load assignments, listeners, routes and then the others, by
-// type URL; within a response by name.
+// A resource of a generator replaces the provider's resource of the same type and name. A wildcard
+// subscription covers all resources of generators, of every type, in addition to the names that
+// providers report. So listeners of a generator are sent to an Envoy that subscribes to all
+// listeners, while API listeners are not. Resources are sent in the order of their types: clusters,
+// load assignments, listeners, routes and then the others, by type URL; within a response by name.
 type Generator interface {
-	// Name is the generator's in errors; it must be different from all others.
+	// Name identifies the generator in errors; it must be unique.
 	Name() string
-	// Generate brings a view's resources up to date. If it returns an error or
-	// panics, nothing of what it has set in this call is taken, and the error is
-	// logged.
+	// Generate brings a view's resources up to date. If it returns an error or panics, all changes
+	// of this call are dropped, and the error is logged.
 	Generate(view View, push *PushContext, resources *Resources) error
-	// Affected returns the views that a push may change the generator's resources of:
-	// EveryView, or a function that accepts some; nil: none, and the push costs nothing
-	// for any view. It is called once for each push, before Generate, and not for views
-	// that are new: Generate is called for them in any case. If it panics all views
-	// are affected.
+	// Affected returns a function that accepts the views whose resources of this generator may
+	// change with a push: EveryView, or a function that accepts some. If it returns nil, the push
+	// affects no view and costs nothing for any. It is called once for each push, before Generate.
+	// Generate is called for new views in any case. If Affected panics, all views are affected.
 	Affected(push *PushContext) func(View) bool
 }
 
-// EveryView accepts all views: what Generator.Affected returns if it cannot tell.
+// EveryView accepts all views. Generator.Affected returns it if the views are not known.
 func EveryView(View) bool { return true }
 
-// Resources is what a Generator sets for one view. It must not be used after the
-// call of Generate.
+// Resources receives the resources of a Generator for one view. It must not be used after the call
+// of Generate.
 //
-// Setting a name twice in one call, or a name that another generator has set, is
-// an error, which is logged: what was set first stays. So is a resource that is
-// not valid (ValidateAll), cannot be encoded, or is a message of another type than its
-// type URL names, if that begins with "type.googleapis.com/": the last good one of the name
-// stays. With another type URL, which is that of a protocol on top of xDS, a message may be of any
-// type, which clients are told in the Any that it comes in.
+// Setting a name twice in one call, or a name that another generator has set, is an error, which is
+// logged: the first resource stays. So is a resource that is invalid (ValidateAll), that cannot be
+// encoded, or whose message has another type than its type URL, if that begins with
+// "type.googleapis.com/": the last good resource of the name stays. Other type URLs belong to
+// protocols on top of xDS: a message may have any type there, and its Any tells clients the type.
 type Resources struct {
 	owner   string // the generator's name
 	overlay overlay
-	staged  map[resource.Name]*overlaid // nil: deleted
+	staged  map[resource.Name]*overlaid // nil to delete
 	order   []resource.Name
 	errs    []error
 }
 
-// Set sets a resource. The message must not be modified afterwards. Setting the
-// message, by its pointer, that is already set changes nothing and costs next to
-// nothing. A nil message hides the resource of providers of the name, as Hide does.
+// Set sets a resource. The message must not be modified afterwards. Setting the same message, by
+// its pointer, again changes nothing and costs next to nothing. A nil message hides the provider's
+// resource of the name, as Hide does.
 func (r *Resources) Set(typeURL, name string, message proto.Message) {
 	if message == nil {
 		r.Hide(typeURL, name)
@@ -83,10 +78,10 @@ func (r *Resources) Set(typeURL, name string, message proto.Message) {
 	}})
 }
 
-// SetLazy sets a resource that is built when a client is subscribed to it, at most
-// once, on any goroutine, with no lock held. If build returns nil there is none;
-// if it fails or what it returns is not valid, the last good one stays. Unlike
-// Set it always counts as a change: for those who are subscribed it is built.
+// SetLazy sets a resource that is built when a client is subscribed to it, at most once, on any
+// goroutine, with no lock held. If build returns nil, there is no resource; if build fails or its
+// result is invalid, the last good resource stays. Unlike Set, it always counts as a change: the
+// resource is built again for its subscribers.
 func (r *Resources) SetLazy(typeURL, name string, build func() (proto.Message, error)) {
 	owner := r.owner
 	r.stage(resource.Name{TypeURL: typeURL, Name: name}, &overlaid{resource: &resource.State{
@@ -106,7 +101,7 @@ func (r *Resources) SetLazy(typeURL, name string, build func() (proto.Message, e
 	}})
 }
 
-// Hide hides the resource of providers of a name: the view's proxies are not sent it.
+// Hide hides the provider's resource of a name: proxies of the view do not get it.
 func (r *Resources) Hide(typeURL, name string) {
 	if old, ok := r.overlay.get(typeURL, name); ok && old.owner == r.owner && old.resource == nil {
 		return
@@ -114,14 +109,13 @@ func (r *Resources) Hide(typeURL, name string) {
 	r.stage(resource.Name{TypeURL: typeURL, Name: name}, &overlaid{})
 }
 
-// Delete deletes what the generator has set or hidden under a name: the
-// resource of a provider shows again, if there is one. What was not set needs no deletion.
+// Delete deletes the generator's resource of a name, or the effect of Hide: the resource of a
+// provider becomes visible again, if there is one. Other names may be deleted without effect.
 func (r *Resources) Delete(typeURL, name string) {
 	r.stage(resource.Name{TypeURL: typeURL, Name: name}, nil)
 }
 
-// Names yields the names of a type that the generator had set or hidden before
-// this call.
+// Names yields the names of a type that the generator had set or hidden before this call.
 func (r *Resources) Names(typeURL string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for name, made := range r.overlay[typeURL].All() {
@@ -162,22 +156,21 @@ func (r *Resources) joined() error { return errors.Join(r.errs...) }
 
 // Resource is a resource that a function of GenerateAll returns.
 type Resource struct {
-	// Name is what clients subscribe to.
+	// Name is the name that clients subscribe to.
 	Name string
 	// Message is the resource; nil hides the resource of providers of this name.
 	Message proto.Message
 }
 
-// GenerateAll returns a Generator of a function that returns all resources of a
-// type for a view each time: what is not among them is deleted. Messages that are
-// the same pointers as before cost a look each. It is for small sets of
-// resources: every push affects all views. An error leaves everything as it was;
-// ErrUnchanged does so without being logged.
+// GenerateAll returns a Generator that calls a function, which returns all resources of a type for
+// a view each time; other resources are deleted. A message with the same pointer as before costs a
+// comparison. GenerateAll is for small sets of resources, because every push affects all views. An
+// error leaves all resources as they were; ErrUnchanged does the same and is not logged.
 func GenerateAll(name, typeURL string, all func(view View, push *PushContext) ([]Resource, error)) Generator {
 	return &generatorOfAll{name: name, typeURL: typeURL, all: all}
 }
 
-// ErrUnchanged says that a function of GenerateAll has nothing new.
+// ErrUnchanged means that a function of GenerateAll has no change to report.
 var ErrUnchanged = errors.New("unchanged")
 
 type generatorOfAll struct {
@@ -217,7 +210,7 @@ func (g *generatorOfAll) Generate(view View, push *PushContext, out *Resources) 
 	return nil
 }
 
-// namedGenerator is a generator with its name, which it was asked for once.
+// namedGenerator is a generator with its name, which is read once.
 type namedGenerator struct {
 	Generator
 	part failure.Part
@@ -241,8 +234,8 @@ func newGenerators(list []Generator) []namedGenerator {
 	return out
 }
 
-// generate calls the generator for one view and returns the overlay that this
-// makes, and the names that changed. A panic is an error.
+// generate calls the generator for one view and returns the resulting overlay and the changed
+// names. A panic becomes an error.
 func (g namedGenerator) generate(v View, before overlay, push *PushContext) (after overlay, changed []resource.Name, err error) {
 	staged := &Resources{owner: g.part.Name, overlay: before}
 	var refused error

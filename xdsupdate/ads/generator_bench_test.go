@@ -14,9 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// BenchmarkGenerator: a push that a generator with 10,000 resources of a view is
-// called for, and of which it changes none, or one that a client is subscribed to;
-// and the same push without a generator.
+// BenchmarkGenerator measures a push with a generator of 10,000 resources of a view, which changes
+// none of them, or one that a client is subscribed to; and the same push without a generator.
 func BenchmarkGenerator(b *testing.B) {
 	for name, changes := range map[string]int{"without": -1, "changes=0": 0, "changes=1": 1} {
 		b.Run(name, func(b *testing.B) {
@@ -44,7 +43,7 @@ func BenchmarkGenerator(b *testing.B) {
 	}
 }
 
-// benchGenerator has many resources, of which it changes some with each push.
+// benchGenerator has many resources, and changes some with each push.
 type benchGenerator struct {
 	messages []proto.Message
 	changes  int

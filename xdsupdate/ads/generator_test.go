@@ -24,7 +24,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// scripted is a generator that does what the test says.
+// scripted is a generator that runs a function of the test.
 type scripted struct {
 	name string
 	mu   sync.Mutex
@@ -109,8 +109,7 @@ func (g byValue) Generate(view ads.View, push *ads.PushContext, out *ads.Resourc
 	return g.do(view, push, out)
 }
 
-// TestGeneratorByValue: a generator need not be comparable to change and to delete
-// what it has set.
+// TestGeneratorByValue: a generator need not be comparable to change and to delete its resources.
 func TestGeneratorByValue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		steps := &scripted{do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
@@ -135,8 +134,8 @@ func TestGeneratorByValue(t *testing.T) {
 	})
 }
 
-// TestGeneratorByName: what a generator sets stays until it changes or deletes it;
-// what it sets again by the same pointer is not sent.
+// TestGeneratorByName: a resource of a generator stays until the generator changes or deletes it. A
+// resource that is set again by the same pointer is not sent.
 func TestGeneratorByName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		same := wrapperspb.String("same")
@@ -212,8 +211,8 @@ func TestLazyResources(t *testing.T) {
 	})
 }
 
-// TestGeneratorErrors: what is wrong is reported with the generator's name, and
-// the last good resources stay.
+// TestGeneratorErrors: errors are reported with the generator's name, and the last good resources
+// stay.
 func TestGeneratorErrors(t *testing.T) {
 	bad := &clusterv3.Cluster{} // its name must not be empty
 	for what, do := range map[string]func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error{
@@ -328,8 +327,8 @@ func TestGeneratorsOfConcern(t *testing.T) {
 	})
 }
 
-// TestGeneratedListenersUnderAWildcard: an Envoy that asks for all listeners is
-// sent those of generators, in the order of names, and no API listeners.
+// TestGeneratedListenersUnderAWildcard: an Envoy that subscribes to all listeners is sent those of
+// generators, in the order of names, and no API listeners.
 func TestGeneratedListenersUnderAWildcard(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
@@ -360,8 +359,8 @@ func TestGeneratedListenersUnderAWildcard(t *testing.T) {
 	}
 }
 
-// TestHiddenClusterComesBack: with it comes its assignment, which the client does
-// not ask for anew.
+// TestHiddenClusterComesBack: the assignment comes with the cluster, although the client does not
+// subscribe again.
 func TestHiddenClusterComesBack(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {

@@ -129,7 +129,7 @@ func TestGRPCClientFollowsEndpoints(t *testing.T) {
 	}
 }
 
-// TestGRPCClientResolvesNames: gRPC clients refuse STRICT_DNS, which Envoys get.
+// TestGRPCClientResolvesNames: gRPC clients reject STRICT_DNS, which Envoys get.
 func TestGRPCClientResolvesNames(t *testing.T) {
 	e := startBackend(t, "one")
 	e.Addresses = []string{"localhost"}

@@ -15,17 +15,17 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
-// ServerOptions returns options for the gRPC server that serves a Server, with which no
-// client can take much from others before its requests come to the Server. They may be
-// followed by others, which count where they are about the same:
+// ServerOptions returns options for the gRPC server of a Server, so that a client cannot take much
+// from others before its requests reach the Server. They may be followed by other options, which
+// override them:
 //
 //	server := grpc.NewServer(append(ads.ServerOptions(), grpc.Creds(credentials))...)
 //
-// They are: Codec; 1,000 streams on a connection; windows of 256 KiB for what a client
-// sends on a stream and on a connection, which do not grow; 64 KiB of headers; 10 s for
-// a connection to be set up; a ping when a client was silent for 30 s, and its end when
-// it does not answer for 20 s; pings of clients every 10 s at most, also of those
-// without a stream. gRPC's own limit for requests, 4 MiB, stays.
+// The options are: Codec; 1,000 streams on a connection; flow control windows of 256 KiB for a
+// stream and for a connection, which do not grow; 64 KiB of headers; 10 s for the setup of a
+// connection; a ping after 30 s without data from a client, and the end of the connection if there
+// is no response within 20 s; pings of clients every 10 s at most, also without a stream. gRPC's
+// own limit for requests, 4 MiB, stays.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.ForceServerCodecV2(Codec()),
@@ -39,28 +39,26 @@ func ServerOptions() []grpc.ServerOption {
 	}
 }
 
-// Codec returns gRPC's codec of protocol buffers with one difference: a large
-// response of this package is sent as it was encoded for all clients, where gRPC's
-// makes a copy for each of them. A program gives it to the gRPC server on which
-// it registers:
+// Codec returns gRPC's codec of protocol buffers with one difference: a large response of this
+// package is sent from the bytes that were encoded for all clients, while gRPC's codec copies them
+// for each client. A program passes it to the gRPC server on which it registers:
 //
 //	server := grpc.NewServer(grpc.ForceServerCodecV2(ads.Codec()))
 //
 // It is one of ServerOptions.
 //
-// Without it everything works too; with it a wildcard client of 10,000 clusters costs
-// 40 % less processor time when it connects, and 4 MB less memory while it is sent
-// them. Interceptors see the same messages, and compression works as ever. Messages of
-// other services are encoded as without it.
+// Everything works without it, too. With it, a wildcard client of 10,000 clusters costs 40 % less
+// processor time when it connects, and 4 MB less memory while it is sent the clusters. Interceptors
+// see the same messages, and compression works as usual. Messages of other services are encoded as
+// without it.
 func Codec() encoding.CodecV2 { return wire.Codec() }
 
-// PacedListener returns a listener that accepts connections of another one at a bounded
-// rate: perSecond in the long run, a tenth of that at once; 0 or less: at any rate. What
-// comes beyond that waits in the queue of the operating system, so that thousands of
-// clients that connect at the same time are served one after the other, and leave time
-// for those that are connected already. Setting a connection up takes a processor for
-// about half a millisecond, and more with TLS. Close ends an Accept that waits, with
-// net.ErrClosed.
+// PacedListener returns a listener that accepts connections of another listener at a bounded rate:
+// perSecond in the long run, and a tenth of that at once. If perSecond is 0 or less, the rate is
+// not bounded. Further connections wait in the queue of the operating system, so that thousands of
+// clients that connect at the same time are served one after the other, and leave time for
+// connected clients. The setup of a connection takes a processor for about half a millisecond, and
+// more with TLS. Close ends a waiting Accept with net.ErrClosed.
 func PacedListener(l net.Listener, perSecond int) net.Listener {
 	if perSecond <= 0 {
 		return l

@@ -140,9 +140,8 @@ func TestRandomHistories(t *testing.T) {
 	}
 }
 
-// compare waits until a client that has just come has what another has. A gRPC
-// client that saw things go has kept their listeners and clusters; it has no
-// endpoints for them.
+// compare waits until a new client has the same resources as another one. A gRPC client that has
+// seen removals has kept listeners and clusters; it has no endpoints for them.
 func (f *fixture) compare(what string, old, fresh *xdstest.Client, grpc bool) {
 	f.t.Helper()
 	if err := old.Err(); err != nil {
@@ -163,9 +162,8 @@ func (f *fixture) compare(what string, old, fresh *xdstest.Client, grpc bool) {
 	}
 }
 
-// contents decodes a state. Load assignments without endpoints, or for which there
-// is no cluster that uses one, and routes without a listener are left out: SotW
-// cannot take them away.
+// contents decodes a state. Load assignments without endpoints, or without a cluster that uses
+// them, and routes without a listener are left out, because SotW cannot remove them.
 func contents(tb testing.TB, s xdstest.State) map[string]any {
 	tb.Helper()
 	out, assigned := make(map[string]any), make(map[string]bool)

@@ -16,28 +16,29 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// holding is what a request may change of a subscription: what it is subscribed to, and
-// what its client has. A request is applied to a copy of it, without the lock.
+// holding is the part of a subscription that a request may change: the names that it subscribes to,
+// and the resources that the client has. A request is applied to a copy of it, without the lock.
 type holding struct {
 	typeURL string
 	view    *view
-	// selection is that of the subscription, nil if there is none; wildcard, topics and
-	// the sum of their hashes are its own at first. prepared: it has a snapshot.
+	// selection is the selection of the subscription, or nil before there is one; wildcard, topics
+	// and the sum of their hashes are copies of its fields at first. prepared means that it has a
+	// snapshot.
 	selection *selection
 	wildcard  bool
 	topics    []*topic
 	sum       uint64
 	prepared  bool
-	// sent, requested, returning, legacy, resumed and mustAnswer are those of the subscription.
+	// sent, requested, returning, legacy, resumed and mustAnswer are fields of the subscription.
 	sent                         *resource.Snapshot
 	requested, returning, legacy bool
 	resumed, mustAnswer          bool
-	// warming are the clusters of the connection of that name; it is nil after the
-	// load assignments have taken them over.
+	// warming are the connection's clusters of that name. It is nil after the load assignments have
+	// taken them over.
 	warming []string
 }
 
-// holding returns what a request may change. It is called with the cache's mutex held.
+// holding returns the state that a request may change. It is called with the cache's mutex held.
 func (s *subscription) holding() holding {
 	h := holding{
 		typeURL: s.URL, view: s.conn.view, selection: s.selection, sent: s.Has,
@@ -51,14 +52,14 @@ func (s *subscription) holding() holding {
 	return h
 }
 
-// is reports whether a subscription still holds what h was when it was taken. It is
-// called with the cache's mutex held.
+// is reports whether a subscription still has the state of h. It is called with the cache's mutex
+// held.
 func (h *holding) is(s *subscription) bool {
 	return s.selection == h.selection && s.conn.view == h.view && s.Has == h.sent && len(s.conn.Warming) == len(h.warming)
 }
 
-// changes reports whether a request may change what a subscription is. It is called
-// with the cache's mutex held.
+// changes reports whether a request may change the names of the subscription. It is called with the
+// cache's mutex held.
 func (s *subscription) changes(r *received) bool {
 	switch {
 	case !s.requested:
@@ -70,8 +71,8 @@ func (s *subscription) changes(r *received) bool {
 	}
 }
 
-// after applies a request. add has the topics of the names that it has or subscribes to,
-// drop of those that it gives up.
+// after applies a request. add are the topics of the names that the request has or subscribes to,
+// drop the topics of the names that it unsubscribes from.
 func (h holding) after(r *received, add, drop []*topic) holding {
 	first := !h.requested
 	h.requested = true
@@ -83,7 +84,7 @@ func (h holding) after(r *received, add, drop []*topic) holding {
 	return h
 }
 
-// rename makes the names of a SotW request those of the subscription.
+// rename replaces the names by the names of a SotW request.
 func (h *holding) rename(r *received, first bool, topics []*topic) {
 	h.legacy = (first || h.legacy) && r.Names.Count == 0 && legacyWildcard(h.typeURL)
 	wildcard := h.legacy || r.Names.Wildcard
@@ -91,8 +92,8 @@ func (h *holding) rename(r *received, first bool, topics []*topic) {
 		h.keepOnly(topics)
 	}
 	if first {
-		// Envoy waits for the answer before it starts, even if there is nothing; and
-		// nothing may be left of what a client comes back with.
+		// Envoy waits for the response before it starts, even for an empty one; and a client that
+		// comes back must not keep resources that are gone.
 		back := r.Version != ""
 		h.mustAnswer = wildcard || back && difference.FullState(h.typeURL, wildcard)
 		h.returning = back && h.typeURL == envoy.LoadAssignmentType
@@ -118,8 +119,8 @@ func (h *holding) resubscribe(r *received, first bool, add, drop []*topic) {
 	wildcard = (wildcard || r.Subscribe.Wildcard) && !r.Unsubscribe.Wildcard
 	topics := index.Without(index.Union(before, add), drop)
 	if wildcard {
-		// Whether what is not subscribed by name any more still exists has to be said too
-		// (xDS protocol, "Unsubscribing from resources").
+		// The client must also be told whether a resource still exists that it unsubscribes from by
+		// name (xDS protocol, "Unsubscribing from resources").
 		h.forgetState(index.Names(index.Intersection(before, drop)))
 	} else {
 		h.keepOnly(topics)
@@ -130,8 +131,7 @@ func (h *holding) resubscribe(r *received, first bool, add, drop []*topic) {
 	h.wildcard, h.topics = wildcard, topics
 }
 
-// forgetState makes sure that the client is sent the resources of names, or that there
-// are none.
+// forgetState makes sure that the client is sent the resources of names, or their removals.
 func (h *holding) forgetState(names []string) {
 	edits := make([]resource.Edit, len(names))
 	for i, name := range names {
@@ -140,17 +140,17 @@ func (h *holding) forgetState(names []string) {
 	h.sent = h.sent.With(edits)
 }
 
-// wanted returns the names of which a client wants to hear in any case, among those
-// that it subscribes to: it may have forgotten what it asks for once more (xDS
-// protocol, "How the client specifies what resources to return"), and there may be
-// nothing under a name (xDS protocol, "Knowing When a Requested Resource Does Not
-// Exist"). What it has by a wildcard it knows.
+// wanted returns the names that must be answered even if unchanged, among the names that a request
+// subscribes to. The client may have forgotten a resource that it subscribes to again (xDS
+// protocol, "How the client specifies what resources to return"), and there may be no resource of a
+// name (xDS protocol, "Knowing When a Requested Resource Does Not Exist"). A client knows the
+// resources that it has through a wildcard.
 func (h *holding) wanted(add, before []*topic) []string {
 	again := index.Intersection(before, add)
 	return append(index.Names(again), lacking(h.sent, index.Without(add, again))...)
 }
 
-// resume takes over what a delta client says that it has; nil: it says nothing.
+// resume takes over the resources that a delta client lists, or nil if it lists none.
 func (h *holding) resume(claimed *resource.Snapshot) {
 	if claimed == nil {
 		return
@@ -169,8 +169,8 @@ func (h *holding) resume(claimed *resource.Snapshot) {
 	}
 }
 
-// keepOnly drops what the client has and is not subscribed to by name: it is none
-// of its interest any more, and if it is subscribed to again it is sent again.
+// keepOnly drops the client's resources that it is not subscribed to by name: the client does not
+// need them, and gets them again with a later subscription.
 func (h *holding) keepOnly(topics []*topic) {
 	if h.sent.List.Len() == 0 {
 		return
@@ -195,9 +195,9 @@ func (h *holding) keepOnly(topics []*topic) {
 	h.sent = h.sent.Without(gone)
 }
 
-// legacyWildcard reports whether an empty first request of a type means
-// everything (xDS protocol, "How the client specifies what resources to return"):
-// of the types of the protocol only for clusters and listeners.
+// legacyWildcard reports whether an empty first request of a type is a wildcard subscription (xDS
+// protocol, "How the client specifies what resources to return"). Of the types of xDS, only
+// clusters and listeners have this.
 func legacyWildcard(typeURL string) bool {
 	switch typeURL {
 	case envoy.LoadAssignmentType, envoy.RouteType, scopedRouteType, virtualHostType, difference.SecretType, runtimeType, extensionType:
@@ -214,7 +214,7 @@ const (
 	extensionType   = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 )
 
-// lacking returns the names of topics, which are sorted, that are not in a snapshot.
+// lacking returns the names of sorted topics that are missing in a snapshot.
 func lacking(s *resource.Snapshot, topics []*topic) []string {
 	var out []string
 	if len(topics) < s.List.Len()/16 {
@@ -236,18 +236,18 @@ func lacking(s *resource.Snapshot, topics []*topic) []string {
 	return append(out, index.Names(topics)...)
 }
 
-// maxRecalled bounds how many different ones are remembered.
+// maxRecalled bounds the number of snapshots in cache.recalled.
 const maxRecalled limit.Size = 16
 
-// recalled is a snapshot that was decoded from them. It lasts as long as a client
-// has it, so that those who come back at once share it, and what they are sent.
+// recalled is a snapshot that was decoded from initial_resource_versions. It lasts as long as a
+// client has it, so that clients that come back at the same time share it, and the responses to it.
 type recalled struct {
 	wire.VersionsKey
 	snapshot weak.Pointer[resource.Snapshot]
 }
 
-// recall returns the snapshot that a first request of a delta client resumes. It
-// takes the lock, and decodes without it.
+// recall returns the snapshot that a first request of a delta client resumes. It takes the lock,
+// and decodes without it.
 func (c *cache) recall(conn *connection, r *received) *resource.Snapshot {
 	if found := c.recognize(conn, r); found != nil {
 		return found
@@ -263,8 +263,8 @@ func (c *cache) recall(conn *connection, r *received) *resource.Snapshot {
 	return made
 }
 
-// recognize returns a snapshot that is equal to what a request resumes, or nil: that of
-// the selection which the client will have, most likely. It takes the lock.
+// recognize returns a snapshot equal to the one that a request resumes, or nil. It looks first at
+// the selection that the client will probably have. It takes the lock.
 func (c *cache) recognize(conn *connection, r *received) *resource.Snapshot {
 	key := selectionKey{typeURL: r.TypeURL, wildcard: r.Subscribe.Count == 0 || r.Subscribe.Wildcard}
 	for name := range r.Subscribe.All() {

@@ -17,19 +17,18 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// identity is how a connection keeps up with who its proxy is. One goroutine at a
-// time asks the program; a caller that comes meanwhile makes it ask again, so that what the
-// connection ends up with was answered after the last call of ProxyUpdate. It is
-// guarded by the cache's mutex.
+// identity coordinates the calls that identify the proxy of a connection. One goroutine at a time
+// calls Options.Proxy. A concurrent caller makes it call again, so that the connection ends up with
+// an identity that was returned after the last call of ProxyUpdate. The cache's mutex guards it.
 type identity struct {
 	asking bool
 	again  bool
 }
 
-// errNoProxy ends a stream of which Options.Proxy neither knows who it is nor why not.
+// errNoProxy ends a stream if Options.Proxy returns neither a proxy nor an error.
 var errNoProxy = status.Error(codes.Unauthenticated, "the proxy is not known")
 
-// enter learns who the client of a first request is.
+// enter identifies the client of a first request.
 func (s *stream) enter(r *received) error {
 	if r.Node == nil {
 		r.Node = &core.Node{}
@@ -50,7 +49,7 @@ func (s *stream) enter(r *received) error {
 	return nil
 }
 
-// reidentify learns again who the proxy is, and changes what it can see.
+// reidentify identifies the proxy again, and moves it to another view if necessary.
 func (s *stream) reidentify() {
 	s.endedBy(guard.Call(func() {
 		c, asks := s.conn.cache, false
@@ -72,8 +71,8 @@ func (s *stream) reidentify() {
 	s.server.reportFailures()
 }
 
-// identify asks the program who the proxy is until nothing came meanwhile, and gives
-// it its view. once is asked after the first answer, under the lock.
+// identify calls Options.Proxy until there was no concurrent request to do so, and moves the
+// connection to the resulting view. once is called after the first result, under the lock.
 func (s *stream) identify(once func() bool) error {
 	c := s.conn.cache
 	for first := true; ; first = false {
@@ -84,7 +83,7 @@ func (s *stream) identify(once func() bool) error {
 			switch {
 			case s.conn.closed:
 				err = errStopping()
-			case err == nil: // otherwise the stream ends, so that the program is not asked again
+			case err == nil: // otherwise the stream ends, and there is no other call
 				again = s.conn.again || first && once()
 				if made, fresh, err = s.become(proxy, key, again); again {
 					s.conn.again = false
@@ -108,7 +107,7 @@ func (s *stream) identify(once func() bool) error {
 	}
 }
 
-// identityOf asks the program who a node is, and what it can see.
+// identityOf calls Options.Proxy and Options.Group for a node, and returns the proxy and its view.
 func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *registry.Proxy, key View, err error) {
 	internal := func(err error) error {
 		if err == nil {
@@ -136,8 +135,9 @@ func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *regist
 	}))
 }
 
-// become gives the stream's connection its proxy and, unless it is asked again who that
-// is, its view. It returns what move does, and is called with the cache's mutex held.
+// become sets the proxy of the stream's connection, and its view unless again is set, which means
+// that the proxy will be identified again. It returns the results of move, and is called with the
+// cache's mutex held.
 func (s *stream) become(proxy *registry.Proxy, key View, again bool) (made []moved, fresh bool, err error) {
 	c, conn := s.conn.cache, s.conn
 	c.unlist(conn)
@@ -176,11 +176,11 @@ func (c *cache) admit(conn *connection, limit int) error {
 	return nil
 }
 
-// moved is a selection that has to be attached, and the one before it.
+// moved is a selection that has to be attached, and its predecessor.
 type moved struct{ to, from *selection }
 
-// move gives a connection a view. It returns the selections that have to be
-// attached, and whether generators have to be called for the view.
+// move moves a connection to a view. It returns the selections that have to be attached, and
+// whether generators have to be called for the view.
 func (c *cache) move(conn *connection, key View) (made []moved, fresh bool) {
 	old := conn.view
 	if old != nil && old.View == key {
@@ -205,8 +205,8 @@ func (c *cache) move(conn *connection, key View) (made []moved, fresh bool) {
 	return made, !conn.view.ready
 }
 
-// checkNode refuses a stream that changes its identity: what it was sent was
-// chosen for the first one.
+// checkNode rejects a stream that changes its node ID, because its view was chosen for the first
+// one.
 func (s *stream) checkNode(node *core.Node) error {
 	if node == nil || s.conn.node == nil || node.GetId() == s.conn.node.GetId() {
 		return nil
@@ -214,21 +214,21 @@ func (s *stream) checkNode(node *core.Node) error {
 	return status.Errorf(codes.InvalidArgument, "node id changed from %q to %q", s.conn.node.GetId(), node.GetId())
 }
 
-// ReviewProxies asks again who the connected proxies are that selected accepts,
-// and changes what they can see accordingly; nil selects all. A program calls it
-// when what Options.Proxy or Options.Group answers has changed. It returns when
-// that is done, or will be done by another call that is at it.
+// ReviewProxies identifies the connected proxies again that selected accepts, and updates their
+// views; nil selects all. A program calls it when the results of Options.Proxy or Options.Group
+// have changed. It returns when the proxies have been identified; a proxy that a concurrent call is
+// identifying may be updated by that call later.
 func (s *Server) ReviewProxies(selected func(ProxyStatus) bool) {
 	s.cache.mu.Lock()
-	s.cache.proxyUpdates++ // also for those that are connecting just now
+	s.cache.proxyUpdates++ // also for connecting proxies
 	s.cache.mu.Unlock()
 	for _, conn := range s.cache.selected(selected) {
 		conn.stream.reidentify()
 	}
 }
 
-// ProxyUpdate implements xdsupdate.XDSUpdater: it asks again who the nodes with
-// that address are, and changes what they can see accordingly.
+// ProxyUpdate implements xdsupdate.XDSUpdater: it identifies the nodes with that address again, and
+// updates their views.
 func (s *Server) ProxyUpdate(cluster registry.ClusterID, ip string) {
 	s.pusher.ProxyUpdate(cluster, ip)
 }

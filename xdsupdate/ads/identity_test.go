@@ -31,8 +31,8 @@ func privateServices() []*registry.Service {
 	}
 }
 
-// answers is a program that answers who a proxy is when the test says so: what it
-// knew when it was asked.
+// answers is a program that identifies a proxy when the test lets it, with its state at the time of
+// the call.
 type answers struct {
 	namespace atomic.String
 	mu        sync.Mutex
@@ -50,9 +50,9 @@ func (a *answers) proxy(_ context.Context, n *core.Node) (*registry.Proxy, error
 	return p, nil
 }
 
-// answerAll answers all questions, those that follow included. Of several that wait
-// the last one is answered first if reversed is set. The test is in a bubble. A server
-// that asks again and again is answered no more, and has not converged.
+// answerAll answers all calls, including later ones. Of several waiting calls the last one is
+// answered first if reversed is set. The test is in a bubble. A server that calls again and again
+// gets no more answers, and has not converged.
 func (a *answers) answerAll(reversed bool) {
 	for range 100 {
 		synctest.Wait()
@@ -73,9 +73,9 @@ func (a *answers) answerAll(reversed bool) {
 	}
 }
 
-// TestProxyUpdates: what holds in the end is what the program says after the last
-// ProxyUpdate, whether that comes while the client does, or while another one is at
-// it, and in whichever order the program answers.
+// TestProxyUpdates: in the end the server has the identity that the program returns after the last
+// ProxyUpdate, whether that comes while the client connects, or during another one, and in any
+// order of the answers.
 func TestProxyUpdates(t *testing.T) {
 	for _, reversed := range []bool{false, true} {
 		for what, update := range map[string]func(f *fixture, host *answers, namespaces ...string){
@@ -116,8 +116,8 @@ func TestProxyUpdates(t *testing.T) {
 	}
 }
 
-// connecting returns a client of which the program is asked, and has not said yet, that it
-// is in the namespace first.
+// connecting returns a client that the program is identifying, and will first place into the
+// namespace first.
 func connecting(t *testing.T) (*fixture, *answers, *xdstest.Client) {
 	t.Helper()
 	host := &answers{}
@@ -130,8 +130,8 @@ func connecting(t *testing.T) (*fixture, *answers, *xdstest.Client) {
 	return f, host, c
 }
 
-// TestProxyUpdateWhileAskedAgain: also of two ProxyUpdates for a client that is
-// connecting the last one counts, whichever answer comes first.
+// TestProxyUpdateWhileAskedAgain: the last of two ProxyUpdates for a connecting client counts, too,
+// in any order of the answers.
 func TestProxyUpdateWhileAskedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, host, c := connecting(t)

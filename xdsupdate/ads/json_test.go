@@ -83,8 +83,8 @@ const statusJSON = `{
  }
 }`
 
-// TestProxyStatusJSON: the names of the fields are what readers depend on, times and kinds
-// are words, and what a program puts into a view does not keep the rest from being shown.
+// TestProxyStatusJSON: readers depend on the names of the fields, times and kinds are words, and no
+// value that a program puts into a view keeps the other fields from being shown.
 func TestProxyStatusJSON(t *testing.T) {
 	status := ads.ProxyStatus{
 		ID: "sidecar~10.0.0.1~a.shop~shop.svc", IPAddresses: []string{"10.0.0.1"}, Delta: true,
@@ -112,7 +112,7 @@ func TestProxyStatusJSON(t *testing.T) {
 	}
 }
 
-// TestProxiesJSON: what a server says of its proxies has JSON, whatever groups they are in.
+// TestProxiesJSON: the state of the proxies of a server has JSON, for groups of any type.
 func TestProxiesJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{Group: func(*core.Node, *registry.Proxy) any { return group{} }}, service("a", "shop"))

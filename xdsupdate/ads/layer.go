@@ -15,17 +15,17 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
 
-// layer is what a provider has at one moment, with the resources that were made of
-// it. A nil layer has nothing.
+// layer is the state of a provider at one moment, with the resources that were built from it. A nil
+// layer is empty.
 type layer struct {
 	Provided
 	*namedProvider
-	made *shared.Resources // nil: built in
+	made *shared.Resources // nil for built-in providers
 	// number counts the layers of a provider.
 	number uint64
 }
 
-// newLayer returns the layer that takes the place of another, which may be nil.
+// newLayer returns the layer that replaces old, which may be nil.
 func newLayer(old *layer, of *namedProvider, next Provided, changes Changes) *layer {
 	out := &layer{Provided: next, namedProvider: of}
 	if of.builtIn {
@@ -46,7 +46,7 @@ func newLayer(old *layer, of *namedProvider, next Provided, changes Changes) *la
 	return out
 }
 
-// names yields what Provided.Names does, but for empty names.
+// names yields the results of Provided.Names, except for empty names.
 func (l *layer) names(v View, typeURL string, yield func(name string)) (only bool, err error) {
 	if l == nil {
 		return false, nil
@@ -66,8 +66,8 @@ func (l *layer) names(v View, typeURL string, yield func(name string)) (only boo
 	return only, err
 }
 
-// each calls visit with the names that a wildcard subscription covers, and with what is
-// served under them if that is known.
+// each calls visit with the names that a wildcard subscription covers, and with the answer for each
+// name if it is known.
 func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, known bool)) (only bool, err error) {
 	if l == nil {
 		return false, nil
@@ -80,7 +80,7 @@ func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, k
 		}
 		return only, nil
 	}
-	// Of what a provider of the program's panics in the middle of, nothing counts.
+	// If a provider of the program panics halfway, all its results are dropped.
 	var names []string
 	var answers []Answer
 	if lists {
@@ -101,7 +101,7 @@ func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, k
 	return only, nil
 }
 
-// list returns what Lister.List yields, but for empty names.
+// list returns the results of Lister.List, except for empty names.
 func (l *layer) list(lister Lister, v View, typeURL string) (only bool, names []string, answers []Answer, err error) {
 	err = l.part.Call(func() error {
 		list, ok := lister.List(l.view(v), typeURL)
@@ -137,8 +137,8 @@ func (l *layer) covers(v View, typeURL, name string) (covered, only bool, err er
 	return covered, only, err
 }
 
-// lookup returns the provided resource of a name; not ok: what the next provider has
-// counts. The resource may be nil.
+// lookup returns the provided resource of a name, which may be nil. ok is false if the next
+// provider decides.
 func (l *layer) lookup(v View, typeURL, name string, failed *failure.List) (r *resource.State, ok bool) {
 	if l == nil {
 		return nil, false
@@ -167,7 +167,7 @@ func (l *layer) answer(v View, typeURL, name string) (Answer, error) {
 	return a, err
 }
 
-// resource returns the resource of an answer; nil: there is none.
+// resource returns the resource of an answer, or nil if there is none.
 func (l *layer) resource(typeURL, name string, a Answer, failed *failure.List) *resource.State {
 	switch {
 	case a.State != nil && !l.builtIn && (a.State.resource.TypeURL != typeURL || a.State.resource.Name != name):
@@ -187,7 +187,7 @@ func (l *layer) resource(typeURL, name string, a Answer, failed *failure.List) *
 
 var errOtherState = errors.New("answered with the state of another resource")
 
-// newResource returns a resource that an answer makes.
+// newResource returns the resource that an answer describes.
 func (l *layer) newResource(name resource.Name, a Answer) *resource.State {
 	return &resource.State{TypeURL: name.TypeURL, Name: name.Name, StandIn: a.StandIn, Build: func() (proto.Message, error) {
 		m, err := l.build(name.TypeURL, a.Build)
@@ -200,8 +200,8 @@ func (l *layer) newResource(name resource.Name, a Answer) *resource.State {
 	}}
 }
 
-// build returns what a function of the provider makes of a type if it is valid. An error beside a
-// message says what is left out of it.
+// build calls a build function of the provider, and returns its message if it is valid and of the
+// type. An error together with a message describes the parts that were left out.
 func (l *layer) build(typeURL string, f func() (proto.Message, error)) (m proto.Message, err error) {
 	err = l.part.Call(func() error {
 		built, failed := f()
@@ -216,9 +216,9 @@ func (l *layer) build(typeURL string, f func() (proto.Message, error)) (m proto.
 	return m, err
 }
 
-// salvage makes a resource that cannot be made without what keeps it from that, and says
-// what that is; nil if nothing helps. So one object that nobody has foreseen costs the
-// others of a shared resource nothing, also where no client has a former state.
+// salvage builds a failing resource without the objects that make it fail, and returns an error for
+// each of them; it returns nil if no subset helps. So a single invalid object does not affect the
+// other objects of a shared resource, even if no client has an earlier state.
 func (l *layer) salvage(name resource.Name, a Answer, err error) (m proto.Message, left []error) {
 	var parts []Contribution
 	attempt := func(out trial.Set[Contribution]) (made proto.Message, failed error) {
@@ -259,12 +259,12 @@ func (l *layer) salvage(name resource.Name, a Answer, err error) (m proto.Messag
 	return m, append(left, failed)
 }
 
-// LeftOutError says that a resource is made without the contribution of an object, for
-// all proxies, because it cannot be made with it.
+// LeftOutError means that a resource is built without the contribution of an object, for all
+// proxies, because it cannot be built with it.
 type LeftOutError struct {
 	TypeURL, Resource string
 	Object            configstore.ConfigKey
-	// Err is why.
+	// Err is the reason.
 	Err error
 }
 
@@ -274,13 +274,13 @@ func (e *LeftOutError) Error() string { return fmt.Sprintf("%s is left out: %v",
 // Unwrap returns Err.
 func (e *LeftOutError) Unwrap() error { return e.Err }
 
-// layers is what all providers have at one moment, in their order: the first one that
-// has an answer for a name counts. It is immutable. An entry is nil until its provider
-// has provided something.
+// layers are the layers of all providers at one moment, in their order: the first provider that has
+// an answer for a name counts. It is immutable. An entry is nil until its provider has provided
+// something.
 type layers []*layer
 
-// lookup returns the resource of a name; not ok: no provider has an answer. The resource
-// may be nil: there is none.
+// lookup returns the resource of a name, which may be nil. ok is false if no provider has an
+// answer.
 func (ls layers) lookup(v View, typeURL, name string, failed *failure.List) (r *resource.State, ok bool) {
 	for _, l := range ls {
 		if r, ok = l.lookup(v, typeURL, name, failed); ok {
@@ -301,8 +301,8 @@ func (ls layers) covers(v View, typeURL, name string) (bool, error) {
 	return false, nil
 }
 
-// each calls visit with the resources that a wildcard subscription covers, in any order.
-// A name may be visited twice, then with the same resource, which may be nil.
+// each calls visit with the resources that a wildcard subscription covers, in any order. A name may
+// be visited twice, then with the same resource, which may be nil.
 func (ls layers) each(v View, typeURL string, failed *failure.List, visit func(name string, r *resource.State)) error {
 	for i, l := range ls {
 		only, err := l.each(v, typeURL, func(name string, a Answer, known bool) {
@@ -334,8 +334,8 @@ func (ls layers) names(v View, typeURL string) (out []string, err error) {
 	return out, nil
 }
 
-// answer returns what the first provider that has an answer for a name says, and its
-// layer; nil: none has one, or that could not be found out.
+// answer returns the answer of the first provider that has one for a name, and the provider's
+// layer; nil without an answer, or if a call failed.
 func (ls layers) answer(v View, typeURL, name string) (*layer, Answer) {
 	for _, l := range ls {
 		if l == nil {
@@ -352,8 +352,8 @@ func (ls layers) answer(v View, typeURL, name string) (*layer, Answer) {
 	return nil, Answer{}
 }
 
-// mayBeCovered reports whether a provider of the program's comes before another one, so that
-// wildcard subscriptions may cover also those names of the other that it does not cover.
+// mayBeCovered reports whether a provider of the program precedes the provider with an index, so
+// that wildcard subscriptions may also cover names that the latter does not cover.
 func (ls layers) mayBeCovered(before int) bool {
 	for _, l := range ls[:before] {
 		if l != nil && !l.builtIn {

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// namesOf are the objects of a list, "!" before those whose text does not have a part.
+// namesOf returns the objects of a list, with "!" before each whose text does not have a part.
 func namesOf(list []ads.LeftOut, part string) string {
 	var names []string
 	for _, l := range list {
@@ -25,8 +25,8 @@ func namesOf(list []ads.LeftOut, part string) string {
 	return strings.Join(names, " ")
 }
 
-// TestLeftOut: whoever looks each time that there is progress sees what proxies have accepted without
-// some objects, with what they said, and that nothing ends while another state is tried.
+// TestLeftOut: a caller that looks at each progress sees which objects proxies have accepted
+// resources without, with the errors of the NACKs, and entries stay while another state is tried.
 func TestLeftOut(t *testing.T) {
 	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
 		t.Helper()

@@ -12,46 +12,47 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// Limits bound what clients can ask for. Zero means the default, a negative number no
-// limit. A stream that exceeds one is ended with the status ResourceExhausted and a text
-// that names the limit; what it was sent before stays with the client. Observers get a *LimitError.
+// Limits bound the requests of clients. Zero means the default, a negative number no limit. A
+// stream that exceeds a limit is ended with the status ResourceExhausted and a text that names the
+// limit; the client keeps its resources. Observers get a *LimitError.
 //
-// Without any of them clients still take turns: see the package comment.
+// Clients take turns even without limits: see "Fairness" in the package comment.
 type Limits struct {
-	// Streams is how many streams there may be at a time of clients that have said who they are.
-	// Where they are more, the newest stream of the client with the most of them makes place for
-	// one of a client that has fewer. A client is an identity, registry.Proxy.Identity; without
-	// one it is a connection. Default 50,000: with what gRPC needs a stream takes about 80 kB.
+	// Streams is the number of concurrent streams of identified clients. If it is exceeded, the
+	// newest stream of the client with the most streams is ended for the stream of a client with
+	// fewer. A client is an identity, registry.Proxy.Identity, or a connection if it has none.
+	// Default 50,000: with gRPC's share a stream takes about 80 kB.
 	Streams int
-	// Unidentified is how many streams there may be at a time of clients that have not said who
-	// they are, or of which it is not known yet; they are never more than Streams. Where they are
-	// more, the oldest of the connection with the most of them makes place for a new one. Those
-	// that say nothing for 10 seconds are ended. Default 2,000.
+	// Unidentified is the number of concurrent streams of clients that are not identified yet; it
+	// is never more than Streams. If it is exceeded, the oldest stream of the connection with the
+	// most streams is ended for the new one. Streams without a request within 10 seconds are ended.
+	// Default 2,000.
 	Unidentified int
-	// StreamsPerNode is how many streams with one node ID there may be at a time.
-	// While a client reconnects its old stream may still be there: leave room. Default:
-	// no limit, as a node says itself who it is.
+	// StreamsPerNode is the number of concurrent streams with one node ID. While a client
+	// reconnects, its old stream may still be there: leave room. Default: no limit, because a node
+	// chooses its ID.
 	StreamsPerNode int
-	// Names is how many resources one stream may be subscribed to by name, of all
-	// types together. Default 100,000.
+	// Names is the number of resources that one stream may subscribe to by name, of all types
+	// together. Default 100,000.
 	Names int
-	// Types is how many types one stream may be subscribed to. Default 10, more than the
-	// types of xDS that there are; protocols on top of it have more.
+	// Types is the number of types that one stream may subscribe to. Default 10, more than xDS has;
+	// protocols on top of it have more.
 	Types int
-	// AllNames is how many different names, of each type, all streams together may be
-	// subscribed to: those of resources that exist count once for however many clients,
-	// and those that clients invent have a bound. Those of a request count as new ones
-	// when it is checked. Where they are more, a client may still subscribe to what a wildcard
-	// subscription of its type covers, because nobody can invent that, and to other names within
-	// its share: the limit divided by the number of clients, as Streams counts them. Default 10,000,000.
+	// AllNames is the number of different pairs of type and name that all streams together may
+	// subscribe to. A resource that exists counts once for all clients; names that clients invent
+	// are bounded. The names of a request count as new when it is checked. Beyond the limit a
+	// client may still subscribe to names that a wildcard subscription of the type covers, because
+	// clients cannot invent these, and to other names within its share: the limit divided by the
+	// number of clients, as Streams counts them. Default 10,000,000.
 	AllNames int
-	// RequestBytes is the largest request. Default 4 MiB, which is gRPC's own limit too,
-	// unless the server has another.
+	// RequestBytes is the size of the largest request. Default 4 MiB, which is also gRPC's own
+	// limit, unless the gRPC server has another.
 	RequestBytes int
-	// NodeBytes is the largest node: it is kept as long as the stream. Default 256 KiB.
+	// NodeBytes is the size of the largest node, which is kept as long as the stream. Default 256
+	// KiB.
 	NodeBytes int
-	// RequestsPerSecond is how many requests a second a stream may send in the long
-	// run, RequestBurst how many at once; at least one. An ACK is a request: a
+	// RequestsPerSecond is the number of requests that a stream may send per second in the long
+	// run, RequestBurst the number that it may send at once; at least one. An ACK is a request: a
 	// client sends one for each response. Default: no limit.
 	RequestsPerSecond float64
 	RequestBurst      int
@@ -73,8 +74,8 @@ const (
 	LimitRequestsPerSecond Limit = "RequestsPerSecond"
 )
 
-// LimitError is why a stream was refused, or ended, that exceeds one of Limits. Its gRPC status is
-// ResourceExhausted.
+// LimitError is the reason why a stream was rejected, or ended, that exceeds one of Limits. Its
+// gRPC status is ResourceExhausted.
 type LimitError struct {
 	Limit Limit
 	text  string
@@ -87,10 +88,10 @@ func exceeds(limit Limit, format string, args ...any) error {
 // Error returns the text that the client gets.
 func (e *LimitError) Error() string { return e.GRPCStatus().Err().Error() }
 
-// GRPCStatus returns the status that the client gets: package status takes it from here.
+// GRPCStatus returns the status that the client gets; package status calls it.
 func (e *LimitError) GRPCStatus() *status.Status { return status.New(codes.ResourceExhausted, e.text) }
 
-// withDefaults returns limits of which zero means none.
+// withDefaults returns the limits with defaults, and with zero for no limit.
 func (l Limits) withDefaults() Limits {
 	for limit, otherwise := range map[*int]int{
 		&l.Streams: 50_000, &l.Unidentified: 2000, &l.NodeBytes: 256 << 10, &l.StreamsPerNode: 0, &l.Names: 100_000, &l.Types: 10, &l.AllNames: 10_000_000, &l.RequestBytes: 4 << 20,
@@ -100,7 +101,7 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// check refuses what no client may send.
+// check rejects requests that no client may send.
 func (s *stream) check(r *received) error {
 	limits := s.server.limits
 	switch {
@@ -116,8 +117,8 @@ func (s *stream) check(r *received) error {
 	return s.checkNode(r.Node)
 }
 
-// checkNames refuses a request that subscribes to too much. It is called with the
-// cache's mutex held.
+// checkNames rejects a request that subscribes to too many names. It is called with the cache's
+// mutex held.
 func (s *stream) checkNames(sub *subscription, r *received) error {
 	limit := s.server.limits.Names
 	if r.Same {
@@ -138,7 +139,8 @@ func (s *stream) checkNames(sub *subscription, r *received) error {
 	return nil
 }
 
-// checkAllNames refuses a request that subscribes to names of which all clients have too many. It takes the lock.
+// checkAllNames rejects a request that brings the names of all clients over the limit. It takes the
+// lock.
 func (s *stream) checkAllNames(r *received) error {
 	c, limit, come := s.conn.cache, s.server.limits.AllNames, r.Names.Count+r.Subscribe.Count
 	if limit == 0 || come == 0 || r.Same {
@@ -162,9 +164,8 @@ func (s *stream) checkAllNames(r *received) error {
 	return nil
 }
 
-// shareOf returns to how many names more a client may subscribe although all clients together have as many as
-// the limit. It is
-// called with the cache's mutex held.
+// shareOf returns the number of further names that a client may subscribe to when all clients
+// together have reached the limit. It is called with the cache's mutex held.
 func (c *cache) shareOf(owner any, limit int) int {
 	owners, of := make(map[any]struct{}), make(map[*selection]struct{})
 	for conn := range c.conns {

@@ -90,8 +90,8 @@ func TestLimits(t *testing.T) {
 	}
 }
 
-// TestNamesAreCounted: the names that a stream is subscribed to after a request count,
-// those that it subscribed to before and has given up do not.
+// TestNamesAreCounted: the names of a stream after a request count; names that it has unsubscribed
+// from do not.
 func TestNamesAreCounted(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
@@ -203,8 +203,8 @@ func TestTypes(t *testing.T) {
 	}
 }
 
-// TestAllNames: a name counts once for however many clients have it, in whatever views,
-// and when none has it any more there is room for another one.
+// TestAllNames: a name counts once for all clients, in all views, and when the last one
+// unsubscribes there is room for another.
 func TestAllNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{Limits: ads.Limits{AllNames: 3}}, service("a", "shop"))

@@ -66,8 +66,8 @@ func TestPacedListener(t *testing.T) {
 	}
 }
 
-// TestServerOptions: a gRPC server with them serves, and a request that is too large for
-// gRPC ends its stream and nothing else.
+// TestServerOptions: a gRPC server with them serves, and a request that is too large for gRPC ends
+// only its stream.
 func TestServerOptions(t *testing.T) {
 	f := serve(t, ads.Options{}, service("a", "shop"))
 	f.flush()

@@ -10,27 +10,27 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// identifyWithin is how long a client may take for its first request.
+// identifyWithin is the time within which a client has to send its first request.
 const identifyWithin = 10 * time.Second
 
 func errSilent() error {
 	return status.Errorf(codes.DeadlineExceeded, "no request for %v", identifyWithin)
 }
 
-// liveStreams are the streams to be ended when the server stops.
+// liveStreams are the streams that are ended when the server stops.
 type liveStreams struct {
 	mu      sync.Mutex
 	stopped bool
-	live    map[*stream]any // with the owner; nil: not known yet
+	live    map[*stream]any // with the owner, or nil before it is known
 	next    uint64
-	// unidentified are those of clients of which it is not known who they are, by connection;
-	// clients are the others, by owner.
+	// unidentified are the streams of clients that are not identified yet, by connection; clients
+	// are the others, by owner.
 	unidentified, clients streamGroups
 	// work counts streams and their goroutines.
 	work sync.WaitGroup
 }
 
-// streamGroups are streams by whom they count for.
+// streamGroups are streams by their owner.
 type streamGroups struct {
 	of    map[any]map[*stream]struct{}
 	count int // all of them
@@ -58,7 +58,8 @@ func (g *streamGroups) remove(owner any, s *stream) {
 	}
 }
 
-// largest returns who has the most streams, of several any; nil: nobody has one.
+// largest returns the owner with the most streams, any one of several, or nil if there are no
+// streams.
 func (g *streamGroups) largest() (owner any) {
 	for o, of := range g.of {
 		if len(of) > len(g.of[owner]) {
@@ -68,7 +69,7 @@ func (g *streamGroups) largest() (owner any) {
 	return owner
 }
 
-// first returns the stream of an owner that comes first in an order; nil: there is none.
+// first returns the first stream of an owner in an order, or nil if there is none.
 func (g *streamGroups) first(owner any, before func(a, b uint64) bool) (first *stream) {
 	for s := range g.of[owner] {
 		if first == nil || before(s.about.Load().ID, first.about.Load().ID) {
@@ -78,8 +79,8 @@ func (g *streamGroups) first(owner any, before func(a, b uint64) bool) (first *s
 	return first
 }
 
-// add counts a stream and its receiver, unless the server has stopped or there are too many of
-// clients that have not said who they are.
+// add counts a stream and its receiver. If the server has stopped it returns an error. If too many
+// streams are not identified yet, it ends one of them.
 func (l *liveStreams) add(s *stream, limit, unidentified int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +105,9 @@ func (l *liveStreams) add(s *stream, limit, unidentified int) error {
 	return nil
 }
 
-// identified notes whose a stream is. Where there are too many, the newest one of the owner with the
-// most streams makes place, unless that would have no more than the owner of this one.
+// identified records the owner of a stream. If there are too many streams, it ends the newest
+// stream of the owner with the most streams, unless that owner would have no more left than this
+// one.
 func (l *liveStreams) identified(s *stream, owner any, limit int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -126,7 +128,7 @@ func (l *liveStreams) identified(s *stream, owner any, limit int) error {
 	return nil
 }
 
-// evictLocked ends a stream that does not count from now on.
+// evictLocked ends a stream, which does not count from now on.
 func (l *liveStreams) evictLocked(s *stream, why error) {
 	l.forgetLocked(s)
 	s.end(why)

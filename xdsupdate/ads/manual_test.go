@@ -176,7 +176,7 @@ func listenerOf(name string, filters ...proto.Message) change {
 type manual struct {
 	*xdstest.Client
 	f       *fixture
-	full    bool // responses with clusters and listeners have all that there are
+	full    bool // responses with clusters and listeners have all resources
 	read    int
 	waiting []xdstest.Response // not answered
 	// sent are the resources that the client was sent, by type and name.
@@ -196,8 +196,8 @@ func (f *fixture) manualOf(n *core.Node, delta bool) *manual {
 	}
 }
 
-// news returns what the client was sent since the last call, sorted: what is new or
-// changed, and with a minus what has gone.
+// news returns the resources that the client was sent since the last call, sorted: new or changed
+// ones, and removed ones with a minus.
 func (m *manual) news() []string {
 	m.f.t.Helper()
 	synctest.Wait()
@@ -211,7 +211,7 @@ func (m *manual) news() []string {
 	return out
 }
 
-// take returns what is new in a response.
+// take returns the new resources of a response.
 func (m *manual) take(r xdstest.Response) (out []string) {
 	m.waiting = append(m.waiting, r)
 	had, now := m.sent[r.TypeURL], make(map[string]string)
@@ -252,7 +252,8 @@ func isEmpty(tb testing.TB, r xdstest.Resource) bool {
 	return ok && len(a.GetEndpoints()) == 0
 }
 
-// accepts has the client accept the responses of types, and returns what it is sent then.
+// accepts has the client accept the responses of types, and returns the resources that it is sent
+// then.
 func (m *manual) accepts(types ...string) []string {
 	m.f.t.Helper()
 	m.waiting = slices.DeleteFunc(m.waiting, func(r xdstest.Response) bool {

@@ -47,7 +47,7 @@ func (c *callTimes) note(took time.Duration) {
 	}
 }
 
-// pushTimes is an observer that tells of pushes of everything.
+// pushTimes is an observer that records pushes of everything.
 type pushTimes struct {
 	ads.Observer
 	everything chan time.Duration
@@ -130,8 +130,8 @@ func (m *mesh) moveIn(r *memory.Registry, i, version int, calls *callTimes) {
 	calls.note(time.Since(begun))
 }
 
-// churn changes one endpoint of each registry every millisecond, but for those of the
-// first service, until stop is called.
+// churn changes one endpoint of each registry every millisecond, except those of the first service,
+// until stop is called.
 func (m *mesh) churn() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -13,14 +13,12 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/memnet"
 )
 
-// Nearly all tests here run in bubbles of testing/synctest, over a network in
-// memory: when server and clients have nothing left to do, time jumps to the next
-// timer. So a test that waits for what never comes fails at once, however long its
-// time-out is and however busy the machine, and a response that must not come has
-// been waited for when synctest.Wait returns.
+// Nearly all tests here run in bubbles of testing/synctest, over a network in memory: when server
+// and clients are idle, time jumps to the next timer. So a test that waits in vain fails at once,
+// however long its time-out is and however busy the machine, and a test that expects no response
+// has waited for it when synctest.Wait returns.
 //
-// Clients with a network of their own (grpc-go's xDS resolver) need real sockets and
-// real time.
+// Clients with a network of their own (grpc-go's xDS resolver) need real sockets and real time.
 
 // network returns a listener in memory for tests, and a socket for benchmarks, whose
 // clients may be other processes.

@@ -11,7 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// TestNewOfMistakes: New says at once what is wrong, and what to pass instead.
+// TestNewOfMistakes: New names the mistake at once, and the correct argument.
 func TestNewOfMistakes(t *testing.T) {
 	var missing *aggregate.Controller
 	provider := func() ads.Provider { return newStateProvider(t, "p") }

@@ -13,13 +13,13 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// ProxyOf returns what an xDS node says of itself, in the ways of Istio's
-// proxies: the ID is "type~ip~name.namespace~domain", and the metadata has
-// NAMESPACE, CLUSTER_ID, NETWORK, LABELS, NODE_NAME, INSTANCE_IPS (separated by
-// commas), POD_PORTS (a list of name, containerPort and protocol, as JSON in a
-// string) and DNS_CAPTURE ("true"): with it the proxy knows automatically allocated
-// addresses, unless DNS_AUTO_ALLOCATE says that it does not. Metadata wins over the ID.
-// Nodes that say nothing of that give a proxy with only its ID and locality.
+// ProxyOf returns the proxy that an xDS node describes, in the format of Istio's proxies: the ID is
+// "type~ip~name.namespace~domain", and the metadata has NAMESPACE, CLUSTER_ID, NETWORK, LABELS,
+// NODE_NAME, INSTANCE_IPS (separated by commas), POD_PORTS (a list of name, containerPort and
+// protocol, as JSON in a string) and DNS_CAPTURE ("true"). With DNS_CAPTURE the proxy resolves
+// automatically allocated addresses, unless DNS_AUTO_ALLOCATE is set to another value than "true".
+// Metadata wins over the ID. A node without any of this gives a proxy with only its ID and
+// locality.
 func ProxyOf(node *core.Node) *registry.Proxy {
 	p := &registry.Proxy{ID: node.GetId(), Locality: localityOf(node.GetLocality())}
 	if parts := strings.Split(node.GetId(), "~"); len(parts) == 4 {
@@ -55,7 +55,7 @@ func ProxyOf(node *core.Node) *registry.Proxy {
 // isTrue reads a flag as Istio's agents write it.
 func isTrue(text string) bool { return text == "true" || text == "1" }
 
-// parsePodPorts returns the ports of a workload; none for what is not understood.
+// parsePodPorts returns the ports of a workload, or none if the text is invalid.
 func parsePodPorts(text string) []registry.WorkloadPort {
 	var ports []struct {
 		Name          string `json:"name"`
@@ -76,8 +76,8 @@ func localityOf(l *core.Locality) string {
 	return strings.TrimRight(l.GetRegion()+"/"+l.GetZone()+"/"+l.GetSubZone(), "/")
 }
 
-// knownProxy returns what a node says of itself. Of its labels the registries know
-// more if they know the workload (Istio 1.30).
+// knownProxy returns the proxy that a node describes. If the registries know the workload, their
+// labels replace the node's (Istio 1.30).
 func (s *Server) knownProxy(_ context.Context, node *core.Node) (*registry.Proxy, error) {
 	p := ProxyOf(node)
 	if labels := s.services.discovery.GetProxyWorkloadLabels(p); labels != nil {
@@ -96,8 +96,8 @@ func (s *Server) viewOf(node *core.Node, proxy *registry.Proxy) View {
 	return v
 }
 
-// ClientOf returns the kind of client that a node is, by its user agent ("gRPC Go", "gRPC C-core",
-// "gRPC Java", "gRPC Node Pure JS"), or what Istio's bootstrap says.
+// ClientOf returns the kind of client of a node, by its user agent ("gRPC Go", "gRPC C-core", "gRPC
+// Java", "gRPC Node Pure JS"), or by the metadata of Istio's bootstrap.
 func ClientOf(node *core.Node) envoy.Client {
 	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") || isProxyless(node) {
 		return envoy.ForGRPC
@@ -105,8 +105,7 @@ func ClientOf(node *core.Node) envoy.Client {
 	return envoy.ForEnvoy
 }
 
-// isProxyless reports whether a node is what Istio's bootstrap of gRPC clients
-// says.
+// isProxyless reports whether a node has the metadata of Istio's bootstrap for gRPC clients.
 func isProxyless(node *core.Node) bool {
 	return node.GetMetadata().GetFields()["GENERATOR"].GetStringValue() == "grpc"
 }

@@ -23,8 +23,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestWildcardOfEveryResolution: a client that asks for all resources of a type is
-// sent those that there are, whatever else the services are.
+// TestWildcardOfEveryResolution: a client that subscribes to all resources of a type gets all of
+// them, with services of every kind.
 func TestWildcardOfEveryResolution(t *testing.T) {
 	resolutions := []registry.Resolution{
 		registry.ClientSideLB, registry.DNSLB, registry.DNSRoundRobinLB, registry.Passthrough, registry.Alias, registry.DynamicDNS,
@@ -79,8 +79,8 @@ func (p oddProvider) Lookup(_ ads.View, _, name string) ads.Answer {
 	return p.answer(name)
 }
 
-// TestProviderThatContradictsItself: a provider lists names that it does not answer,
-// the same name twice, and one that is empty. What it has is sent all the same, once.
+// TestProviderThatContradictsItself: a provider lists names that it has no answer for, the same
+// name twice, and an empty one. Its resources are sent nevertheless, once.
 func TestProviderThatContradictsItself(t *testing.T) {
 	for what, answer := range map[string]ads.Answer{
 		"nothing":                    {},
@@ -166,7 +166,7 @@ func (unaffected) Name() string                                              { r
 func (unaffected) Affected(*ads.PushContext) func(ads.View) bool             { return nil }
 func (unaffected) Generate(ads.View, *ads.PushContext, *ads.Resources) error { return nil }
 
-// TestProxyOfNobody: a program that neither knows a proxy nor has an error refuses it.
+// TestProxyOfNobody: a program that returns neither a proxy nor an error rejects the client.
 func TestProxyOfNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {

@@ -8,59 +8,59 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Observer sees what the server does, for metrics. Its methods are called from
-// many goroutines, with no lock held, in the path of what they see: they should
-// be fast. Embed NoObserver to be safe from methods that are added.
+// Observer receives events of the server, for metrics. Its methods are called from many goroutines,
+// with no lock held, and delay the work that they observe: they should be fast. Embed NoObserver to
+// be safe from added methods.
 type Observer interface { //nolint:interfacebloat // NoObserver has them all
-	// StreamOpened: it is known whose the stream is, and Node and View are set. Of a
-	// stream it is called once, before anything else. One that ends before that reaches
-	// StreamRefused, or, if the client or a stop of the server ended it, nothing.
+	// StreamOpened is called when the proxy of a stream is identified; Node and View are set. It is
+	// called once for a stream, before any other method. A stream that ends before that reaches
+	// StreamRefused, or no method if the client or a stop of the server ended it.
 	StreamOpened(s Stream)
-	// StreamClosed: a stream that was opened has ended. It is called once for each
-	// StreamOpened, after that has returned or panicked, and never otherwise: the number
-	// of streams is that of the calls of StreamOpened without those of StreamClosed, and 0
-	// when Run has returned. Err is why it ended, nil if the client ended it. What is under
-	// way then may still reach Request, Response and Converged.
+	// StreamClosed is called when an opened stream has ended: once for each StreamOpened, after
+	// that call has returned or panicked, and never otherwise. So the number of streams is the
+	// number of calls of StreamOpened minus the number of calls of StreamClosed, and 0 when Run has
+	// returned. Err is the reason of the end, or nil if the client ended the stream. Request,
+	// Response and Converged may still be called for work in progress.
 	StreamClosed(s Stream, err error)
-	// StreamRefused: the server does not open a stream, by Limits, because Options.Proxy
-	// does not know the proxy, or for what its first request is. Node is the ID that the
-	// proxy gave itself, "" if it has said none; View is not set. Err is what the client is told.
+	// StreamRefused is called when the server does not open a stream: because of Limits, because
+	// Options.Proxy does not know the proxy, or because the first request is invalid. Node is the
+	// ID in the request, "" if it has none; View is not set. Err is the error that the client gets.
 	StreamRefused(s Stream, err error)
-	// Request: a request was handled.
+	// Request is called after a request was handled.
 	Request(s Stream, r RequestEvent)
-	// Response: a response was handed to gRPC.
+	// Response is called after a response was handed to gRPC.
 	Response(s Stream, r ResponseEvent)
-	// Pushed: a push has ended; what is new was queued for whom it concerns.
+	// Pushed is called at the end of a push, when the responses are queued.
 	Pushed(p PushEvent)
-	// Converged: a client has accepted a response, so long after the newest push in
-	// it was asked for. The first answers to a subscription are not of a push.
+	// Converged is called when a client has accepted a response; after is the time since the newest
+	// push in it was requested. It is not called for the first response to a subscription, which no
+	// push caused.
 	Converged(s Stream, typeURL string, after time.Duration)
-	// Overdue: a client has not answered a response for so long (Options.PhaseTimeout),
-	// and what has waited for the answer is sent.
+	// Overdue is called when a client has not answered a response for too long
+	// (Options.PhaseTimeout), and the resources that waited for the answer are sent.
 	Overdue(s Stream, typeURL string, after time.Duration)
-	// Failed: a resource is not as it should be, because it, or what some object
-	// contributes to it, cannot be made or would be refused: it keeps its last state, or
-	// is sent without that part. Err names the resource by type and name, a view
-	// that it is for (others may share it) and, as far as is known, the
+	// Failed is called when a resource, or an object's contribution to it, cannot be built or would
+	// be rejected: the resource keeps its last state, or is sent without that part. Err names the
+	// resource by type and name, a view that it is for (others may share it) and, if known, the
 	// object. It is reported once for as long as it stays the same.
 	Failed(err error)
-	// Panicked: something has panicked, and cost only where it was: see "Panics" in
+	// Panicked is called after a panic, which affected only the part that panicked: see "Panics" in
 	// the package comment.
 	Panicked(p PanicEvent)
 }
 
-// Stream is what an Observer receives about a stream.
+// Stream describes a stream to an Observer.
 type Stream struct {
-	// ID counts the streams of the server; 0: it was refused at once.
+	// ID counts the streams of the server; it is 0 if the stream was rejected at once.
 	ID    uint64
 	Delta bool
-	// Node is the node's ID and View what it can see: see StreamOpened and StreamRefused.
+	// Node is the ID of the node, and View its view: see StreamOpened and StreamRefused.
 	Node string
 	View View
 }
 
-// RequestEvent is a request. With Nonce it answers a response: with Refused by a
-// refusal, for which Error is the reason.
+// RequestEvent is a request. A request with a Nonce answers a response. Refused means that the
+// answer is a NACK; Error is its text.
 type RequestEvent struct {
 	TypeURL string
 	Bytes   int
@@ -72,7 +72,7 @@ type RequestEvent struct {
 // ResponseEvent is a response.
 type ResponseEvent struct {
 	TypeURL, Version, Nonce string
-	// Resources and Removed count the resources in it and those that it removes.
+	// Resources and Removed count the resources in the response and the removed names.
 	Resources, Removed int
 	Bytes              int
 }
@@ -80,22 +80,21 @@ type ResponseEvent struct {
 // PushEvent is a push.
 type PushEvent struct {
 	Request *xdsupdate.PushRequest
-	// Waited is how long the oldest request in it had been debounced, Took how long
-	// the push took.
+	// Waited is the time that the oldest request in it was debounced for, Took the duration of the
+	// push.
 	Waited, Took time.Duration
 }
 
-// PanicEvent is the panics of one part that were reported together: those of one push
-// or request.
+// PanicEvent describes the panics of one part that are reported together: the panics of one push or
+// request.
 type PanicEvent struct {
-	// In is the part, one of few texts: "configs", "customizer", "generator",
-	// "group", "host", "observer", "provider", "proxy", "push", "resource", "services",
-	// "stream"; package secrets adds "secret".
+	// In is the part, one of few texts: "configs", "customizer", "generator", "group", "host",
+	// "observer", "provider", "proxy", "push", "resource", "services", "stream"; package secrets
+	// adds "secret".
 	In string
-	// Name is the name of the customizer, generator, host, provider or secret;
-	// otherwise "".
+	// Name is the name of the customizer, generator, host, provider or secret; otherwise "".
 	Name string
-	// Times is how many there were, Err the first of them and Stack its stack.
+	// Times is the number of panics, Err the first of them and Stack its stack.
 	Times int
 	Err   error
 	Stack string

@@ -25,7 +25,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// counter notes what an Observer sees.
+// counter records the events of an Observer.
 type counter struct {
 	ads.NoObserver
 	mu     sync.Mutex
@@ -140,8 +140,8 @@ func (w *timed) Pushed(p ads.PushEvent) { w.waited.Store(p.Waited) }
 
 func (w *timed) Converged(_ ads.Stream, _ string, after time.Duration) { w.converged.Store(after) }
 
-// TestTimesCountFromTheRequest: what a push has waited for, and how long a client took,
-// count from when the push was asked for.
+// TestTimesCountFromTheRequest: the wait of a push, and the time that a client took, count from the
+// request of the push.
 func TestTimesCountFromTheRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var seen timed
@@ -263,8 +263,8 @@ func TestRefusalsAreLogged(t *testing.T) {
 	}
 }
 
-// TestObserverOfFullStates: a SotW response with all clusters counts those that are in
-// it, not those that are new.
+// TestObserverOfFullStates: a SotW response with all clusters counts the resources in it, not the
+// new ones.
 func TestObserverOfFullStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := &counter{counts: make(map[string]int)}
@@ -280,8 +280,8 @@ func TestObserverOfFullStates(t *testing.T) {
 	})
 }
 
-// TestLongRefusal refuses a response with a text of 300 KB. What is kept of it, and shown,
-// is bounded.
+// TestLongRefusal rejects a response with a text of 300 KB. The kept and shown part of it is
+// bounded.
 func TestLongRefusal(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestMakeBeforeBreak(t *testing.T) {
 				if i := slices.Index(got, "RDS 80"); i < 0 || slices.Index(got, want[0]) > i {
 					t.Errorf("routes do not come after clusters: %q", got)
 				}
-				// What is gone may come in either order, but after the rest.
+				// Removals may come in either order, but after the rest.
 				slices.Sort(got[3:])
 				slices.Sort(want[3:])
 				check(t, "responses", got, want)
@@ -84,8 +84,8 @@ func TestHTTPRoutes(t *testing.T) {
 	})
 }
 
-// TestOrderWaitsForAnswers: what cannot be sent because the client has not
-// answered holds back what must come after it.
+// TestOrderWaitsForAnswers: a response that waits for the client's answer holds back the responses
+// that must follow it.
 func TestOrderWaitsForAnswers(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestOrderWaitsForAnswers(t *testing.T) {
 				ack(next("CDS"))
 				routes := next("RDS")
 
-				// What goes and comes back while its removal waits does not go.
+				// A cluster that is removed and comes back while its removal waits stays.
 				f.define([]string{"a"}, service("b", "shop", http))
 				f.flush()
 				f.define([]string{"a"}, service("a", "shop", http), service("b", "shop", http))

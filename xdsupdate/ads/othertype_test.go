@@ -51,7 +51,7 @@ func (a answered) Lookup(_ ads.View, typeURL, name string) ads.Answer {
 	return a.answer
 }
 
-// acceptAny accepts also what an Envoy would not.
+// acceptAny also accepts resources that an Envoy would not accept.
 func acceptAny(xdstest.Response) error { return nil }
 
 // TestMessageOfAnotherType: a message is never sent as one of another type, which a client
@@ -134,9 +134,9 @@ func TestMessageOfAnotherType(t *testing.T) {
 	}
 }
 
-// TestTypeURLOfAnotherProtocol: a type URL that does not begin as those of xDS do says
-// nothing of the message. Clients are told what that is by the type URL of the message, which
-// stands beside it, and so is who asks what they have; a stand-in is no exception.
+// TestTypeURLOfAnotherProtocol: a type URL without the prefix of xDS does not name the type of the
+// message. Clients get that type from the type URL next to the message, and so do callers of
+// Resources; a stand-in is no exception.
 func TestTypeURLOfAnotherProtocol(t *testing.T) {
 	const typeURL = "networking.istio.io/v1/ServiceEntry"
 	route := &routev3.RouteConfiguration{Name: "a"}

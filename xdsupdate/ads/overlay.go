@@ -13,21 +13,20 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// overlay is what generators have made for a view, by type URL and name. It is
-// immutable.
+// overlay has the resources of generators for a view, by type URL and name. It is immutable.
 type overlay map[string]pmap.Map[string, overlaid]
 
-// overlaid is a resource that a generator has made.
+// overlaid is a resource of a generator.
 type overlaid struct {
 	owner    string          // the name of the generator, which need not be comparable itself
-	message  proto.Message   // nil: lazy, or hides
-	resource *resource.State // nil: hides the resource of providers of the name
+	message  proto.Message   // nil if it is lazy, or hides
+	resource *resource.State // nil if it hides the provider's resource of the name
 }
 
 func (o overlay) get(typeURL, name string) (overlaid, bool) { return o[typeURL].Get(name) }
 
-// apply returns the overlay after what a generator has staged, and the names that
-// changed. What cannot be taken is in the error; the rest is applied.
+// apply returns the overlay with the staged changes of a generator, and the changed names. The
+// error describes the rejected changes; the others are applied.
 func (o overlay) apply(staged *Resources) (overlay, []resource.Name, error) {
 	if len(staged.order) == 0 {
 		return o, nil, staged.joined()
@@ -41,7 +40,7 @@ func (o overlay) apply(staged *Resources) (overlay, []resource.Name, error) {
 		next := staged.staged[name]
 		old, had := out.get(name.TypeURL, name.Name)
 		if had && old.owner != staged.owner {
-			if next != nil { // it cannot delete what is not its own
+			if next != nil { // a generator cannot delete resources of another one
 				staged.fail(name, fmt.Errorf("%w %q", errTaken, old.owner))
 			}
 			continue
@@ -69,8 +68,8 @@ var (
 	errTwice = errors.New("set twice")
 )
 
-// check makes a resource that is not lazy at once: one that is not valid leaves
-// the former in place. A lazy one falls back to the former when it is built.
+// check builds a resource at once unless it is lazy; if it is invalid the former one stays. A lazy
+// resource falls back to the former one when it is built.
 func (r *Resources) check(name resource.Name, next *overlaid, former overlaid) error {
 	if next.message == nil {
 		if former.resource != nil {
@@ -89,8 +88,8 @@ func (r *Resources) check(name resource.Name, next *overlaid, former overlaid) e
 	return err
 }
 
-// buildLazy builds the lazy resources of some names, before a lock is taken to
-// subscribe to them: what builds them is code of the program.
+// buildLazy builds the lazy resources of some names before a lock is taken to subscribe to them,
+// because their build functions are code of the program.
 func (c *cache) buildLazy(conn *connection, typeURL string, names []string) {
 	var lazy []*resource.State
 	var of *view

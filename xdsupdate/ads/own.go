@@ -17,36 +17,35 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// SetResource sets a resource of the program's own, of any type, for all proxies; the type URL is
-// that of the message. It takes the place of one that a provider makes, services'
-// included, and a wildcard subscription to its type covers it. It costs those who are
-// subscribed to the name; other clients and other resources cost nothing.
+// SetResource sets a resource of the program, of any type, for all proxies. The type URL is that of
+// the message. It replaces a resource of a provider, including those of services, and a wildcard
+// subscription to its type covers it. Only clients that are subscribed to the name cost anything.
 //
-// Name is how clients ask for it, and has to be the name that the message has, if it
-// has one. The message is encoded at once and not kept. If it is not valid (ValidateAll)
-// or cannot be encoded the former state stays, and the error says what is wrong.
+// Clients subscribe to the name, which has to be the name in the message, if the message has one.
+// The message is encoded at once and not kept. If it is invalid (ValidateAll) or cannot be encoded,
+// the former state stays, and the error is returned.
 //
-// Changes are sent like those of endpoints (xdsupdate.PusherOptions). Those that belong
+// Changes are sent like changes of endpoints (xdsupdate.PusherOptions). Changes that belong
 // together, such as a cluster and a route to it, are made in UpdateResources.
 func (s *Server) SetResource(name string, message proto.Message) (err error) {
 	s.UpdateResources(func(w ResourceWriter) { err = w.SetResource(name, message) })
 	return err
 }
 
-// DeleteResource deletes what SetResource has set under a name: what a provider
-// makes shows again, if there is something. What was not set needs no deletion.
+// DeleteResource deletes the resource that SetResource has set under a name; the resource of a
+// provider becomes visible again, if there is one. Other names may be deleted without effect.
 func (s *Server) DeleteResource(typeURL, name string) {
 	s.UpdateResources(func(w ResourceWriter) { w.DeleteResource(typeURL, name) })
 }
 
-// ResourceWriter sets and deletes resources of the program's own, as the methods of a Server do.
+// ResourceWriter sets and deletes resources of the program, like the methods of a Server.
 type ResourceWriter interface {
 	SetResource(name string, message proto.Message) error
 	DeleteResource(typeURL, name string)
 }
 
-// UpdateResources calls change once, with a writer. What change sets and deletes becomes visible
-// at once when it has returned: no push has some of it only.
+// UpdateResources calls change once, with a writer. The changes become visible together when change
+// has returned: no push has only some of them.
 func (s *Server) UpdateResources(change func(ResourceWriter)) {
 	w := ownChanges{}
 	change(w)
@@ -61,7 +60,7 @@ func (s *Server) UpdateResources(change func(ResourceWriter)) {
 	s.ConfigUpdate(&xdsupdate.PushRequest{ConfigsUpdated: keys, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonConfig: 1}})
 }
 
-// ownChanges are resources to set; nil: to delete.
+// ownChanges are resources to set, or nil to delete them.
 type ownChanges map[resource.Name]*ResourceState
 
 // SetResource implements ResourceWriter.
@@ -79,7 +78,7 @@ func (w ownChanges) DeleteResource(typeURL, name string) {
 	w[resource.Name{TypeURL: typeURL, Name: name}] = nil
 }
 
-// resourcesByType are resources of the program's own, by type URL and name. It is immutable.
+// resourcesByType are the resources of the program, by type URL and name. It is immutable.
 type resourcesByType map[string]pmap.Map[string, *ResourceState]
 
 var (
@@ -90,13 +89,13 @@ var (
 // Name implements Provider.
 func (*ownResources) Name() string { return "own" }
 
-// Attach does nothing: SetResource asks for a push.
+// Attach does nothing: UpdateResources requests a push.
 func (*ownResources) Attach(xdsupdate.XDSUpdater) {}
 
 // Group returns nil.
 func (*ownResources) Group(*core.Node, *registry.Proxy) any { return nil }
 
-// Provide returns what the moment of the push has.
+// Provide returns the resources that were captured for the push.
 func (o *ownResources) Provide(push *PushContext) (Provided, Changes) {
 	var before resourcesByType
 	if o.provided != nil {
@@ -109,7 +108,7 @@ func (o *ownResources) Provide(push *PushContext) (Provided, Changes) {
 	return o.provided, Changes{Names: names}
 }
 
-// ownState is what there was of the program's own resources at one moment.
+// ownState has the program's resources at one moment.
 type ownState struct{ resources resourcesByType }
 
 // Names implements Provided.
@@ -146,7 +145,7 @@ func (o *ownState) List(_ View, typeURL string) (iter.Seq2[string, Answer], bool
 	}, false
 }
 
-// changedSince returns the names of what is different from an older state.
+// changedSince returns the names whose resources differ from an older state.
 func (r resourcesByType) changedSince(old resourcesByType) (out []ChangedName) {
 	for typeURL, now := range r {
 		now.Changes(old[typeURL], func(before, after *pmap.Entry[string, *ResourceState]) bool {
@@ -160,17 +159,17 @@ func (r resourcesByType) changedSince(old resourcesByType) (out []ChangedName) {
 	return out
 }
 
-// ownResources are those of the program's own as they are now. They are the first provider.
+// ownResources are the program's resources. They are the first provider.
 type ownResources struct {
 	provided *ownState // in the last push
 
 	mu     sync.Mutex
 	byType map[string]*pmap.Live[string, *ResourceState]
-	// last is what was captured last; nil if something has changed since.
+	// last is the last captured state, or nil if a resource has changed since.
 	last resourcesByType
 }
 
-// set makes changes, all at once.
+// set makes several changes in one step.
 func (o *ownResources) set(changes ownChanges) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -198,7 +197,7 @@ func (o *ownResources) setLocked(name resource.Name, r *ResourceState) {
 	}
 }
 
-// capture returns what there is. It costs the same whatever its number.
+// capture returns the present resources. Its cost does not depend on their number.
 func (o *ownResources) capture() resourcesByType {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -38,7 +38,7 @@ func (f *fixture) setResource(name string, m proto.Message) {
 	}
 }
 
-// ownTimeoutOf returns the state of an own cluster that a client has; 0: none.
+// ownTimeoutOf returns the state of an own cluster of a client, or 0 if it has none.
 func ownTimeoutOf(f *fixture, c *xdstest.Client, name string) int {
 	f.t.Helper()
 	r, ok := c.State().Resources(envoy.ClusterType)[name]
@@ -52,8 +52,8 @@ func ownTimeoutOf(f *fixture, c *xdstest.Client, name string) int {
 	return int(m.(*clusterv3.Cluster).GetConnectTimeout().AsDuration() / time.Second)
 }
 
-// TestOwnResources: resources of the program's own reach those who ask for them, by name
-// or by a wildcard, of a server that has no registry; nobody else is sent anything.
+// TestOwnResources: resources of the program reach their subscribers, by name or by a wildcard,
+// from a server without a registry; other clients get no response.
 func TestOwnResources(t *testing.T) {
 	for protocol, delta := range protocols() {
 		t.Run(protocol, func(t *testing.T) {
@@ -95,7 +95,8 @@ func TestOwnResources(t *testing.T) {
 	}
 }
 
-// TestOwnResourceInPlaceOfBuiltIn: it takes the place, and what it hid shows again.
+// TestOwnResourceInPlaceOfBuiltIn: the resource replaces the built-in one, which is visible again
+// afterwards.
 func TestOwnResourceInPlaceOfBuiltIn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{}, service("a", "shop"))
@@ -176,8 +177,8 @@ func TestOwnResourcesOfABatch(t *testing.T) {
 	})
 }
 
-// TestModelOfOwnResources: random changes beside services that come and go; all clients,
-// running ones and new ones, have what there is.
+// TestModelOfOwnResources: random changes, together with services that come and go; all clients,
+// running and new, have the present resources.
 func TestModelOfOwnResources(t *testing.T) {
 	for protocol, delta := range protocols() {
 		t.Run(protocol, func(t *testing.T) {

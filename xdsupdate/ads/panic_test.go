@@ -40,7 +40,7 @@ func (b *bomb) tick() {
 	}
 }
 
-// panics counts what an observer sees of them.
+// panics counts the panics that an observer is notified of.
 type panics struct {
 	ads.NoObserver
 	mu   sync.Mutex
@@ -140,7 +140,7 @@ func (s *armedServices) Services() []*registry.Service {
 	return s.services.Services()
 }
 
-// selective is a generator that says what a push affects.
+// selective is a generator that reports the views that a push affects.
 type selective struct {
 	ads.Generator
 	affected func() func(ads.View) bool
@@ -170,8 +170,8 @@ func (o brokenObserver) Response(ads.Stream, ads.ResponseEvent)      { o.tick() 
 func (o brokenObserver) Pushed(ads.PushEvent)                        { o.tick() }
 func (o brokenObserver) Converged(ads.Stream, string, time.Duration) { o.tick() }
 
-// panicking are servers of which one part panics while a bomb is armed, by what the
-// panic is counted as.
+// panicking are servers with one part that panics while a bomb is armed, by the part that the panic
+// is counted for.
 func panicking(b *bomb, seen *panics) map[string]ads.Options {
 	extra := func() []ads.Resource {
 		return []ads.Resource{{Name: "extra", Message: &clusterv3.Cluster{Name: "extra"}}}
@@ -301,7 +301,7 @@ func testPanic(t *testing.T, what string, delta bool) {
 	bad := f.client(xdstest.ClientOptions{Delta: delta, Node: node("bad", "shop")})
 	_ = bad.Subscribe(envoy.ClusterType) // its stream may have ended
 	synctest.Wait()
-	runtime.GC() // the last good state of what cannot be made lasts as long as a client has it
+	runtime.GC() // the last good state of a failing resource lasts as long as a client has it
 	f.eds("a", "shop", endpoint("10.0.0.3", 80))
 	f.flush()
 	addresses("with a panic", "10.0.0.3", first, second)
@@ -361,8 +361,8 @@ func (s armedStream) SendMsg(m any) error {
 	return s.ServerStream.SendMsg(m)
 }
 
-// TestPanicOfAStream: what panics while a stream receives or sends ends that stream,
-// and no other. The client can come back.
+// TestPanicOfAStream: a panic while a stream receives or sends ends that stream, and no other. The
+// client can come back.
 func TestPanicOfAStream(t *testing.T) {
 	for _, sends := range []bool{false, true} {
 		for name, delta := range protocols() {
@@ -399,7 +399,7 @@ func TestPanicOfAStream(t *testing.T) {
 						f.subscribe(second, envoy.LoadAssignmentType, cluster("a"))
 						f.waitApplied()
 						armed.Store(true)
-						f.eds("a", "shop", endpoint(fmt.Sprintf("10.0.0.%d", seen.count("stream ")+1), 80)) // what is sent by a push
+						f.eds("a", "shop", endpoint(fmt.Sprintf("10.0.0.%d", seen.count("stream ")+1), 80)) // sent by a push
 						f.flush()
 						_ = second.Subscribe(envoy.ListenerType, "a:80") // the stream may have ended
 						synctest.Wait()

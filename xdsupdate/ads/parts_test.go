@@ -9,8 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// TestInParts: what is promised of a few names holds of so many that the work on them
-// is divided and differences are found without the lock. Here a few are many.
+// TestInParts: the guarantees for a few names hold for so many that the work on them is divided and
+// differences are computed without the lock. Here a few names count as many.
 func TestInParts(t *testing.T) {
 	if *parts > 0 {
 		t.Skip("all tests are run in parts")

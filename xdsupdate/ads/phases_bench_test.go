@@ -24,9 +24,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// BenchmarkSwitch: the routes of clients that do as Envoys do, in another process, move to a
-// new service, and the old one goes, in one push; until the last client has accepted that it
-// has gone. Beside it, in the same mesh, an endpoint changes. One more client never answers.
+// BenchmarkSwitch: the routes of clients that behave like Envoys, in another process, move to a new
+// service, and the old one is removed, in one push; measured until the last client has accepted the
+// removal. At the same time an endpoint changes in the same mesh. One more client never answers.
 // The CPU time is the server's.
 func BenchmarkSwitch(b *testing.B) {
 	for _, clients := range []int{1, 100, 1_000} {
@@ -37,7 +37,7 @@ func BenchmarkSwitch(b *testing.B) {
 				if change == "switch" {
 					next = s.move
 				}
-				next() // the first one makes what is made on first use
+				next() // the first one builds the state of the first use
 				defer reportCPU(b, "op", 1)()
 				for b.Loop() {
 					next()
@@ -92,7 +92,7 @@ func (s *switches) with(i int) []*registry.Service {
 	return append([]*registry.Service{movedService(i)}, s.others...)
 }
 
-// await returns when the clients have what a command says.
+// await returns when the clients have executed a command.
 func (s *switches) await(c envoysCommand) {
 	s.b.Helper()
 	if err := s.in.Encode(c); err != nil {
@@ -128,10 +128,9 @@ func (s *switches) endpoint() {
 // clients that do as Envoys do, of the server with that address.
 const envoysAddress = "PILOTKIT_ADS_ENVOYS_OF"
 
-// envoysCommand says what clients are to have; they answer when they do.
+// envoysCommand describes the resources that clients wait for; they answer when they have them.
 type envoysCommand struct {
-	// Clients is how many there are to be, and one more that never answers, in the first
-	// command.
+	// Clients is the number of clients, besides one that never answers, in the first command.
 	Clients int
 	// Present and Absent are clusters that they have, and route to, or do not have.
 	Present, Absent string
@@ -171,12 +170,12 @@ type envoys struct {
 	list    []*envoyClient
 }
 
-// envoyClient does as an Envoy does, by delta. What it has is guarded by the mutex of all.
+// envoyClient behaves like an Envoy, by delta. The mutex of all clients guards its resources.
 type envoyClient struct {
 	all    *envoys
 	stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesClient
 	silent bool
-	// clusters are those that it has: false while they wait for their endpoints.
+	// clusters are the clusters that it has: false while they wait for their endpoints.
 	clusters map[string]bool
 	// waiting are the nonces of responses with clusters that wait for endpoints.
 	waiting []string
@@ -293,7 +292,7 @@ func (c *envoyClient) takeClusters(r *discovery.DeltaDiscoveryResponse) {
 	c.answerClusters()
 }
 
-// answerClusters answers what brought clusters when all of them have endpoints.
+// answerClusters answers responses with clusters when all their clusters have endpoints.
 func (c *envoyClient) answerClusters() {
 	for _, warm := range c.clusters {
 		if !warm {
@@ -306,7 +305,7 @@ func (c *envoyClient) answerClusters() {
 	c.waiting = c.waiting[:0]
 }
 
-// await returns when all clients have what a command says.
+// await returns when all clients have the resources of a command.
 func (e *envoys) await(c envoysCommand) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

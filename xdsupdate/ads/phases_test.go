@@ -21,8 +21,8 @@ func atFirst() []change {
 	return []change{clusters("a"), routes("r", "x", "a"), routes("s", "y", "a"), httpListener("l", "r", "s")}
 }
 
-// TestRoutesWaitForClusters: what names a new cluster comes when the client has accepted
-// the cluster; all else comes at once.
+// TestRoutesWaitForClusters: resources that reference a new cluster come when the client has
+// accepted the cluster; all others come at once.
 func TestRoutesWaitForClusters(t *testing.T) {
 	phasesTest(t, ads.Options{}, atFirst(), func(f *fixture, m *manual) {
 		f.batch(clusters("b"), routes("r", "x", "b"), routes("s", "y", "a", "z", "a"))
@@ -73,7 +73,7 @@ func (o *overdues) list() []string {
 	return slices.Clone(o.types)
 }
 
-// overdue returns the types of which the only client's status says that it is overdue.
+// overdue returns the types that the status of the only client reports as overdue.
 func (f *fixture) overdue() []string {
 	out := []string{}
 	for _, p := range f.Proxies() {
@@ -87,8 +87,8 @@ func (f *fixture) overdue() []string {
 	return out
 }
 
-// TestPhaseTimeout: a client that does not answer gets what waits all the same, after the
-// time that the option says, and that is reported.
+// TestPhaseTimeout: a client that does not answer gets the waiting resources after the time of the
+// option, and the delay is reported.
 func TestPhaseTimeout(t *testing.T) {
 	for name, test := range map[string]struct{ option, want time.Duration }{
 		"default": {0, 15 * time.Second},
@@ -120,7 +120,7 @@ func TestPhaseTimeout(t *testing.T) {
 	}
 }
 
-// TestNoPhases: with a negative time-out nothing waits.
+// TestNoPhases: with a negative time-out no resource waits.
 func TestNoPhases(t *testing.T) {
 	phasesTest(t, ads.Options{PhaseTimeout: -1}, atFirst(), func(f *fixture, m *manual) {
 		f.batch(clusters("b"), routes("r", "x", "b"))
@@ -155,7 +155,8 @@ func TestWaitAppliedWaitsForPhases(t *testing.T) {
 	})
 }
 
-// TestRefusedClusters: a client that refuses a cluster gets the routes to it, and all else.
+// TestRefusedClusters: a client that rejects a cluster gets the routes to it, and all other
+// resources.
 func TestRefusedClusters(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {

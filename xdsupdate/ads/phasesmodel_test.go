@@ -22,12 +22,11 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestPhasesModel follows clients through random histories, in which they answer when they
-// like, come back, and refuse clusters. No time passes that would end a phase. At no moment
-// a client is given a listener or a route that names a cluster which it has not accepted, as
-// long as there is that cluster, nor does a cluster go that a listener or a route names
-// which the client has accepted; and in the end it has everything. A refusal ends the waiting:
-// then only removals are followed.
+// TestPhasesModel follows clients through random histories, in which they answer at random times,
+// come back, and reject clusters. No time-out ends a phase. A client never gets a listener or a
+// route that references an existing cluster which it has not accepted, nor loses a cluster that one
+// of its accepted listeners or routes references; and in the end it has everything. A NACK ends the
+// waiting: then only removals are checked.
 func TestPhasesModel(t *testing.T) {
 	for protocol, delta := range protocols() {
 		for _, refuses := range []bool{false, true} {
@@ -72,7 +71,7 @@ func runPhasesModel(t *testing.T, seed uint64, delta, refuses bool) {
 	}
 }
 
-// phasesWorld is what a server has, in which all that is named exists.
+// phasesWorld is the state of a server, in which all references exist.
 type phasesWorld struct {
 	*fixture
 	random   *rand.Rand
@@ -96,8 +95,8 @@ func modelNames(kind string, n int) []string {
 	return out
 }
 
-// step makes some clusters new, changed or gone, and moves all that leads to those that go,
-// and some of the rest.
+// step adds, changes or removes some clusters, and moves all references to the removed ones, and
+// some others.
 func (w *phasesWorld) step() {
 	w.t.Helper()
 	w.together(func() {
@@ -145,7 +144,7 @@ func (w *phasesWorld) cluster() string {
 	return all[w.random.IntN(len(all))]
 }
 
-// stays reports whether what names clusters may stay as it is.
+// stays reports whether a resource that references clusters may stay as it is.
 func (w *phasesWorld) stays(name string) bool {
 	refs, ok := w.refs[name]
 	return ok && w.random.IntN(4) > 0 && !slices.ContainsFunc(refs, func(c string) bool { return w.clusters[c] == 0 })
@@ -190,8 +189,8 @@ type watched struct {
 	delta   bool
 	read    int
 	waiting []xdstest.Response // not answered
-	// known are the resources that the server knows the client to have, by type and name:
-	// with SotW those of this stream.
+	// known are the resources that the server knows the client to have, by type and name: with SotW
+	// those of this stream.
 	known map[string]map[string]bool
 }
 
@@ -209,7 +208,7 @@ func (w *phasesWorld) watch(delta bool) *watched {
 	return c
 }
 
-// follow checks what the client was sent since the last call.
+// follow checks the responses to the client since the last call.
 func (c *watched) follow() {
 	c.w.t.Helper()
 	synctest.Wait()
@@ -250,7 +249,7 @@ func (c *watched) check(r xdstest.Response) {
 	}
 }
 
-// has returns what the client has accepted of a type on this stream, or has said it has.
+// has returns the resources of a type that the client has accepted on this stream, or has listed.
 func (c *watched) has(typeURL string) map[string]xdstest.Resource {
 	out := c.State().Resources(typeURL)
 	if !c.delta {
@@ -259,7 +258,7 @@ func (c *watched) has(typeURL string) map[string]xdstest.Resource {
 	return out
 }
 
-// knows notes what the client has accepted.
+// knows records the resources that the client has accepted.
 func (c *watched) knows(r xdstest.Response) {
 	for _, name := range r.Names() {
 		if c.known[r.TypeURL] == nil {
@@ -315,7 +314,7 @@ func (c *watched) refuses(r xdstest.Resource) bool {
 	return ok && c.w.refuses && cluster.GetConnectTimeout().GetSeconds()%4 == 3
 }
 
-// reconnect opens another stream. With SotW the server does not know what the client has.
+// reconnect opens another stream. With SotW the server does not know the client's resources.
 func (c *watched) reconnect() {
 	c.w.t.Helper()
 	c.Close()
@@ -329,7 +328,7 @@ func (c *watched) reconnect() {
 	c.follow()
 }
 
-// finish answers everything: then the client has what there is.
+// finish answers all responses: then the client has all present resources.
 func (c *watched) finish() {
 	c.w.t.Helper()
 	for n := 0; ; n++ {

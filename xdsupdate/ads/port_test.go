@@ -58,8 +58,8 @@ func TestHeadlessServices(t *testing.T) {
 	}
 }
 
-// TestDNSClustersOfTheOwnClusterOnly: the endpoints in a cluster are those that the
-// proxy's cluster may have, whoever asked before.
+// TestDNSClustersOfTheOwnClusterOnly: a cluster has only endpoints that the proxy's cluster may
+// have, independent of earlier clients.
 func TestDNSClustersOfTheOwnClusterOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		restricted := endpoint("b.example.com", 80)
@@ -82,8 +82,8 @@ func TestDNSClustersOfTheOwnClusterOnly(t *testing.T) {
 	})
 }
 
-// TestUnixSocketsAreForEnvoys: gRPC clients cannot connect to them, and are sent the
-// other endpoints, whoever asked before.
+// TestUnixSocketsAreForEnvoys: gRPC clients cannot connect to Unix sockets, and get the other
+// endpoints, independent of earlier clients.
 func TestUnixSocketsAreForEnvoys(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{}, service("a", "shop"))

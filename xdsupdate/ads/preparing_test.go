@@ -23,14 +23,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// momentProvider has clusters and listeners of numbered moments, of which each may differ
-// from the one before in everything: one that is always there, and one of the moment. What
-// a moment has is made when the test lets it be.
+// momentProvider has clusters and listeners of numbered moments, each of which may differ from its
+// predecessor in everything: one that is always there, and one of the moment. The resources of a
+// moment are built when the test releases them.
 type momentProvider struct {
 	mu      sync.Mutex
 	updater xdsupdate.XDSUpdater
 	moment  int
-	held    map[int]chan struct{} // moments of which nothing is made
+	held    map[int]chan struct{} // moments whose resources are not built yet
 }
 
 func newMomentProvider() *momentProvider {
@@ -55,7 +55,7 @@ func (p *momentProvider) next() {
 	p.updater.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
 }
 
-// hold has nothing made of a moment until the returned function is called.
+// hold keeps the resources of a moment from being built until the returned function is called.
 func (p *momentProvider) hold(moment int) (release func()) {
 	held := make(chan struct{})
 	p.mu.Lock()
@@ -64,7 +64,7 @@ func (p *momentProvider) hold(moment int) (release func()) {
 	return func() { close(held) }
 }
 
-// momentProvided is what a momentProvider has at a moment.
+// momentProvided has the resources of a momentProvider at a moment.
 type momentProvided struct {
 	*momentProvider
 	moment int
@@ -117,9 +117,9 @@ func momentsOf(tb testing.TB, c *xdstest.Client, typeURL string) map[string]stri
 	return out
 }
 
-// TestSubscribesWhilePushing: a client that subscribes to everything of a type while a push is made
-// of which everything may have changed ends with what that push has made, whichever of the
-// two is finished first.
+// TestSubscribesWhilePushing: a client that subscribes to everything of a type during a push that
+// may change everything ends with the resources of that push, whichever of the two is finished
+// first.
 func TestSubscribesWhilePushing(t *testing.T) {
 	for order, test := range map[string]func(f *fixture, p *momentProvider, subscribe func()){
 		"the push is made while the first answer is": func(f *fixture, p *momentProvider, subscribe func()) {

@@ -16,8 +16,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestDeltaSubscriptions: what the protocol says of subscribing twice and of
-// names in a wildcard subscription.
+// TestDeltaSubscriptions checks the rules of the protocol about repeated subscriptions and names in
+// a wildcard subscription.
 func TestDeltaSubscriptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
@@ -141,8 +141,8 @@ func TestWhatDoesNotExist(t *testing.T) {
 	})
 }
 
-// TestAllGoesWhileAway: a client that comes back and of whose resources none is left
-// is sent that, although there is nothing else to send.
+// TestAllGoesWhileAway: a client that comes back when all its resources have been removed gets the
+// removals, although there is no other resource to send.
 func TestAllGoesWhileAway(t *testing.T) {
 	for typeURL, resource := range map[string]string{envoy.ClusterType: cluster("a"), envoy.ListenerType: "a:80"} {
 		for name, delta := range protocols() {
@@ -169,9 +169,9 @@ func TestAllGoesWhileAway(t *testing.T) {
 	}
 }
 
-// TestClusterChangesItsKind: a SotW client whose cluster does not take its
-// endpoints from an assignment any more keeps the last one, as it may still use
-// it; when the service is gone there is nothing left in an assignment.
+// TestClusterChangesItsKind: a SotW client whose cluster has stopped taking its endpoints from an
+// assignment keeps the last one, as it may still use it; when the service is removed, its
+// assignment is empty.
 func TestClusterChangesItsKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{}, service("a", "shop"), service("b", "shop"))
@@ -257,8 +257,8 @@ func TestVersionsAreOfNamesToo(t *testing.T) {
 	})
 }
 
-// TestFirstAnswerIsComplete: of all names that a delta client subscribes to at first it
-// is told whether there is anything: of those that there are before the others.
+// TestFirstAnswerIsComplete: a delta client gets a response about every name of its first
+// subscription, with existing resources before the others.
 func TestFirstAnswerIsComplete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{}, service("a", "shop"))

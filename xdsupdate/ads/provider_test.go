@@ -25,8 +25,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// clusterProvider provides clusters: what is set for a name, with the view's
-// namespace as what makes a difference. "" hides a built-in one.
+// clusterProvider provides clusters: the value that is set for a name, with the view's namespace as
+// the share key. "" hides a built-in one.
 type clusterProvider struct {
 	mu      sync.Mutex
 	updater xdsupdate.XDSUpdater
@@ -34,7 +34,7 @@ type clusterProvider struct {
 	changed []ads.ChangedName
 	group   string
 	regroup bool
-	besides bool // a wildcard covers what the next providers have, too
+	besides bool // a wildcard also covers the names of the next providers
 	panics  bool // in Provide
 	lookup  bool // panics
 	built   map[string]int
@@ -75,7 +75,7 @@ func (p *clusterProvider) change(name, text string, in func(ads.View) bool) {
 	}
 }
 
-// clusterLayer is what a clusterProvider has at one moment.
+// clusterLayer is the state of a clusterProvider at one moment.
 type clusterLayer struct {
 	*clusterProvider
 	set map[string]string
@@ -146,8 +146,8 @@ func providerClient(f *fixture, opts xdstest.ClientOptions) *xdstest.Client {
 	return c
 }
 
-// TestLastGoodOfEqualStates makes a resource equal to itself again and again. Clients
-// keep the first of the states, and that is what stays when it cannot be built.
+// TestLastGoodOfEqualStates replaces a resource by equal states. Clients keep the first of them,
+// and that one stays when the next cannot be built.
 func TestLastGoodOfEqualStates(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &clusterProvider{}
@@ -174,8 +174,8 @@ func TestLastGoodOfEqualStates(t *testing.T) {
 	})
 }
 
-// TestLookupThatPanicked: what a provider panicked for while it said that just this name
-// has changed is made up for, though it says later that nothing has.
+// TestLookupThatPanicked: a later push makes up for a panic of a lookup during a push that changed
+// just this name, although the provider reports no change then.
 func TestLookupThatPanicked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &clusterProvider{}
@@ -251,15 +251,15 @@ func TestProvider(t *testing.T) {
 		p.change("extra", "lost", nil)
 		expect("a panic changes nothing", "extra", "three")
 		p.mu.Lock()
-		p.panics, p.changed = false, nil // it does not name again what was lost
+		p.panics, p.changed = false, nil // the lost name is not reported again
 		p.mu.Unlock()
 		p.change("other", "x", nil)
 		expect("after a panic everything is looked at", "extra", "lost")
 	})
 }
 
-// TestRegroupWaits: WaitApplied counts what proxies are sent that a push moves to
-// another view, in the same push.
+// TestRegroupWaits: WaitApplied counts the responses to proxies that a push moves to another view,
+// in the same push.
 func TestRegroupWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &clusterProvider{group: "a"}

@@ -19,8 +19,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// stateProvider keeps its clusters as states, and lists them. The views that it is given
-// have to have what it made of the proxy.
+// stateProvider keeps its clusters as states, and lists them. It checks that its views have its own
+// Policy.
 type stateProvider struct {
 	name   string
 	states map[string]*ads.ResourceState
@@ -95,16 +95,15 @@ func (p *stateProvider) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	return ads.Answer{State: state}
 }
 
-// see checks that a view has what this provider has made of the proxy.
+// see checks that a view has the policy that this provider returned for the proxy.
 func (p *stateProvider) see(v ads.View) {
 	if policy, _ := v.Policy.(string); !strings.HasPrefix(policy, p.name+" of ") {
 		p.t.Errorf("%s is given a view with the policy %v", p.name, v.Policy)
 	}
 }
 
-// TestProviders: the first provider that has an answer for a name counts, a wildcard
-// covers what all of them have unless one says that there are no others, and each is
-// given views with its own part.
+// TestProviders: the first provider that has an answer for a name counts, a wildcard covers the
+// names of all of them unless one returns only, and each gets views with its own part.
 func TestProviders(t *testing.T) {
 	host := cluster("a.example.com")
 	for protocol, delta := range protocols() {
@@ -148,8 +147,7 @@ func TestProviders(t *testing.T) {
 	}
 }
 
-// TestPolicyOfViews: a view in which a provider other than the first makes a difference
-// is another one.
+// TestPolicyOfViews: views that differ only for a provider other than the first are different.
 func TestPolicyOfViews(t *testing.T) {
 	views := make(map[ads.View]bool)
 	seen := ads.GenerateAll("views", customType, func(v ads.View, _ *ads.PushContext) ([]ads.Resource, error) {
@@ -172,7 +170,7 @@ func TestPolicyOfViews(t *testing.T) {
 	})
 }
 
-// TestStateThatIsRefused: what is wrong is said when the state is made.
+// TestStateThatIsRefused: NewResourceState returns an error for invalid states.
 func TestStateThatIsRefused(t *testing.T) {
 	for want, make := range map[string]func() (*ads.ResourceState, error){
 		"the message is nil":             func() (*ads.ResourceState, error) { return ads.NewResourceState("a", nil) },

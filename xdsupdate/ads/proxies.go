@@ -14,53 +14,51 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 )
 
-// ErrRejected means that a proxy refused what it was sent.
+// ErrRejected means that a proxy rejected a resource.
 var ErrRejected = errors.New("rejected by the proxy")
 
-// ProxyStatus is what is known of one stream of a proxy.
+// ProxyStatus describes one stream of a proxy.
 //
-// Its JSON is for tools and people to read, not to be read back into it: fields have the names
-// of their tags, which stay, and what is empty is left out where the tag says so. Of View and
-// LeftOut see there.
+// Its JSON is for tools and people, not to be decoded into it: fields have the names of their tags,
+// which are stable, and empty fields are omitted where the tag says so. For View and LeftOut see
+// there.
 type ProxyStatus struct {
-	// ID is the node's.
+	// ID is the ID of the node.
 	ID string `json:"id"`
 	// Stream is the ID of the stream, as in Stream.
 	Stream uint64 `json:"stream,omitempty"`
-	// View is what the proxy can see.
+	// View is the view of the proxy.
 	View View `json:"view"`
-	// IPAddresses are the proxy's own, as it says.
+	// IPAddresses are the addresses that the node reports.
 	IPAddresses []string `json:"ip_addresses,omitempty"`
-	// Delta: the stream is a delta stream.
+	// Delta means that the stream is a delta stream.
 	Delta bool `json:"delta"`
 	// Types are the types that the proxy is subscribed to, by type URL.
 	Types map[string]TypeStatus `json:"types"`
 }
 
-// TypeStatus is the state of one type on one stream. Versions are those of the
-// responses: version_info (SotW), system_version_info (delta).
+// TypeStatus is the state of one type on one stream. Versions are versions of responses:
+// version_info (SotW), system_version_info (delta).
 type TypeStatus struct {
-	// Wildcard: the subscription covers everything. Names is the number of
-	// resources that are subscribed by name.
+	// Wildcard means that the subscription covers everything. Names is the number of resources that
+	// are subscribed by name.
 	Wildcard bool `json:"wildcard"`
 	Names    int  `json:"names"`
-	// Sent is the version last sent, Acked that last accepted; empty if none.
+	// Sent is the version last sent, Acked the version last accepted; both may be empty.
 	Sent  string `json:"sent"`
 	Acked string `json:"acked"`
-	// Pending: there is something that the proxy has not been sent yet, or has
-	// not answered.
+	// Pending means that a change was not sent yet, or not answered.
 	Pending bool `json:"pending"`
-	// Overdue: it has not answered a response for longer than Options.PhaseTimeout.
+	// Overdue means that a response has not been answered for longer than Options.PhaseTimeout.
 	Overdue bool `json:"overdue,omitempty"`
-	// Refusals are the resources that the proxy refuses at present, sorted by name.
-	// Rejected and Error are the version and the text of the one that came last.
+	// Refusals are the resources that the proxy rejects at present, sorted by name. Rejected and
+	// Error are the version and the text of the last one.
 	Refusals []Refusal `json:"refusals,omitempty"`
 	Rejected string    `json:"rejected,omitempty"`
 	Error    string    `json:"error,omitempty"`
-	// Failed are the resources that are not as they should be on the side of the server,
-	// sorted by name.
+	// Failed are the resources that cannot be built, or not with all their objects, sorted by name.
 	Failed []Failure `json:"failed,omitempty"`
-	// Rejections counts the responses that were refused on this stream.
+	// Rejections counts the rejected responses on this stream.
 	Rejections int `json:"rejections,omitempty"`
 }
 
@@ -100,17 +98,15 @@ func (c *connection) status() ProxyStatus {
 	return p
 }
 
-// applied reports whether the client was sent everything and has answered it.
+// applied reports whether the client was sent everything and has answered.
 func (s *subscription) applied() bool { return s.conn.Applied(&s.Type) }
 
-// WaitApplied flushes, and waits until every connected proxy that selected
-// accepts has answered everything that it was to be sent then; nil selects all.
-// Proxies that come later do not count, and those that leave count no more. If
-// a proxy refuses resources the error wraps ErrRejected and has
-// the proxy's ID, the type, the resource and what the proxy said, for each. If a
-// resource of its cannot be made the error wraps ErrNotUpdated, and has the proxy's view, too. Otherwise an
-// error is that of
-// Flush, or that of ctx, wrapped.
+// WaitApplied flushes, and waits until every connected proxy that selected accepts has answered all
+// responses that it was to be sent then; nil selects all. Later proxies do not count, nor do
+// proxies that leave. If a proxy rejects resources, the error wraps ErrRejected and names, for
+// each, the proxy's ID, the type, the resource and the error of the NACK. If a resource of a proxy
+// cannot be built, the error wraps ErrNotUpdated and also names the proxy's view. Any other error
+// is that of Flush, or that of ctx, wrapped.
 func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) bool) error {
 	if err := s.Flush(ctx); err != nil {
 		return err
@@ -129,7 +125,7 @@ func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) boo
 	}
 }
 
-// selected returns connections of proxies. It takes the lock.
+// selected returns the connections of the selected proxies. It takes the lock.
 func (c *cache) selected(selected func(ProxyStatus) bool) (out []*connection) {
 	var statuses []ProxyStatus
 	c.locked(func() {
@@ -159,22 +155,22 @@ type target struct {
 	epoch uint64
 }
 
-// missed reports whether it is not applied. A connection that is closed has applied all.
+// missed reports whether the target is not applied yet. A closed connection has applied all
+// targets.
 func (t *target) missed() bool {
 	s := t.of
 	return !s.conn.closed && s.Acks.Applied < t.epoch && !s.applied()
 }
 
-// waitingFor are targets that somebody waits for.
+// waitingFor are the targets of one call of WaitApplied.
 type waitingFor struct {
 	all []target
-	// missing are those that were not applied when all were looked at last: as long as one
-	// of them is not, the others need not be looked at.
+	// missing are the targets that were not applied at the last check of all: as long as one of
+	// them is not, the others need no check.
 	missing []target
 }
 
-// targets returns the epoch that the subscriptions of selected proxies have to
-// apply. It takes the lock.
+// targets returns the targets of the subscriptions of selected proxies. It takes the lock.
 func (c *cache) targets(selected func(ProxyStatus) bool) (out []target) {
 	conns := c.selected(selected)
 	c.mu.Lock()
@@ -188,9 +184,8 @@ func (c *cache) targets(selected func(ProxyStatus) bool) (out []target) {
 	return out
 }
 
-// applied returns nil, and what proxies have refused, when all targets are
-// applied, and else a channel that is closed when there is progress. It takes the
-// lock.
+// applied returns nil and the rejections when all targets are applied, otherwise a channel that is
+// closed when there is progress. It takes the lock.
 func (c *cache) applied(w *waitingFor) (<-chan struct{}, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,7 +199,7 @@ func (c *cache) applied(w *waitingFor) (<-chan struct{}, error) {
 	return c.awaitProgress(), nil
 }
 
-// refusalsOf returns what proxies refuse of targets, and what is not updated, sorted.
+// refusalsOf returns the rejections of targets, and the resources that cannot be built, sorted.
 func refusalsOf(targets []target) error {
 	var refusals []error
 	for _, t := range targets {

@@ -24,10 +24,11 @@ import (
 // ProxyResources are the resources of one stream of a proxy, at one moment.
 type ProxyResources struct {
 	Stream Stream
-	// Node is what the proxy says of itself; it is to be read only.
+	// Node is the node of the proxy; it must not be modified.
 	Node *core.Node
-	// Resources are those that it was sent, is to be sent, or has named, in the order in which
-	// types are sent (clusters, load assignments, listeners, routes, others), then by name.
+	// Resources are the resources that the proxy was sent, is to be sent, or has subscribed to by
+	// name, in the order of sending (clusters, load assignments, listeners, routes, others), then
+	// by name.
 	Resources []ProxyResource
 }
 
@@ -35,50 +36,49 @@ type ProxyResources struct {
 type ProxyResource struct {
 	TypeURL, Name string
 	Status        ResourceStatus
-	// Sent is the state that the proxy was sent last, and Accepted the one that it accepted
-	// last and works with: the same if Status is StatusSynced. Of load assignments that come
-	// in one response an Envoy may have taken a newer one, before another that it refused.
+	// Sent is the state that the proxy was sent last, and Accepted the one that it accepted last
+	// and works with: they are the same if Status is StatusSynced. Of load assignments in one
+	// response, an Envoy may use a newer one that precedes a rejected one.
 	Sent, Accepted StateOfResource
-	// Error is what the proxy said when it refused a state; "" when it has accepted one
-	// since. If it refused several resources together, and it is not known yet which of them
-	// it means, all have the error.
+	// Error is the text of the NACK of a state, or "" if the proxy has accepted a state since. If
+	// it rejected several resources together, and the invalid ones are not known yet, all have the
+	// error.
 	Error string
-	// Since is when the state was sent that is not answered (StatusStale), or since when
-	// the proxy accepts none (StatusError); otherwise zero.
+	// Since is when the unanswered state was sent (StatusStale), or since when the proxy accepts no
+	// state (StatusError); otherwise zero.
 	Since time.Time
 	// LeftOut are the objects that are left out for this proxy: see Refusal.LeftOut.
 	LeftOut []LeftOut
-	// Pending: there is another state for the proxy, or none any more, and it was not sent
-	// that yet.
+	// Pending means that another state for the proxy, or its removal, was not sent yet.
 	Pending bool
 }
 
-// ResourceStatus is what is known of a resource at a proxy. The values are those of
-// CSDS (envoy.service.status.v3.ConfigStatus).
+// ResourceStatus is the state of a resource at a proxy. The values are those of CSDS
+// (envoy.service.status.v3.ConfigStatus).
 type ResourceStatus string
 
 // The values of ResourceStatus.
 const (
-	// StatusSynced: the proxy has accepted what it was sent.
+	// StatusSynced means that the proxy has accepted the state.
 	StatusSynced ResourceStatus = "SYNCED"
-	// StatusNotSent: the proxy was sent no state, because it is not its turn yet, or there
-	// is none (Pending says which).
+	// StatusNotSent means that the proxy was sent no state, because it has to wait, or because
+	// there is none (Pending distinguishes them).
 	StatusNotSent ResourceStatus = "NOT_SENT"
-	// StatusStale: the proxy has not answered what it was sent.
+	// StatusStale means that the proxy has not answered.
 	StatusStale ResourceStatus = "STALE"
-	// StatusError: the proxy has refused what it was sent.
+	// StatusError means that the proxy has rejected the state.
 	StatusError ResourceStatus = "ERROR"
 )
 
-// StateOfResource is one state of a resource. The zero value stands for none. It is
-// comparable: equal ones are the same state.
+// StateOfResource is one state of a resource. The zero value stands for none. It is comparable:
+// equal values are the same state.
 type StateOfResource struct{ resource *resource.State }
 
 // Exists reports whether there is a state.
 func (s StateOfResource) Exists() bool { return s.resource.IsPresent() }
 
-// Version is that of the resource, a hash of its content, as delta clients are sent it;
-// "" for none. The versions of SotW are those of responses: TypeStatus has them.
+// Version is the version of the resource, a hash of its content, as delta clients are sent it; ""
+// if there is no state. SotW has versions of responses instead: see TypeStatus.
 func (s StateOfResource) Version() string {
 	if !s.Exists() {
 		return ""
@@ -86,7 +86,7 @@ func (s StateOfResource) Version() string {
 	return resource.Version(s.resource.Hash)
 }
 
-// Made is when this server made the state; zero if there is none, or another server made it.
+// Made is when this server built the state; zero if there is none, or if another server built it.
 func (s StateOfResource) Made() time.Time {
 	if !s.Exists() || s.resource.Made == 0 {
 		return time.Time{}
@@ -94,14 +94,14 @@ func (s StateOfResource) Made() time.Time {
 	return time.Unix(0, s.resource.Made)
 }
 
-// ErrNoState means that there is no state, or that a proxy has brought it from another
-// server, so that its content is not known here.
+// ErrNoState means that there is no state, or that a proxy has brought it from another server, so
+// that its content is not known here.
 var ErrNoState = errors.New("the content is not known")
 
-// Message decodes the state, which takes as long as decoding does. The message is the
-// caller's. Keys and whatever else Envoy takes for secret in a resource (the option
-// udpa.annotations.sensitive) are not in it but "[redacted]", nor is what cannot be
-// decoded. The error is ErrNoState, wrapped, or says why it cannot be decoded.
+// Message decodes the state, at the cost of decoding. The caller owns the message. Keys and other
+// fields that Envoy marks as secret (the option udpa.annotations.sensitive) are replaced by
+// "[redacted]", and so is content that cannot be decoded. The error is ErrNoState, wrapped, or the
+// error of decoding.
 func (s StateOfResource) Message() (proto.Message, error) {
 	if !s.Exists() || s.resource.Value == nil {
 		return nil, ErrNoState
@@ -115,13 +115,13 @@ func (s StateOfResource) Message() (proto.Message, error) {
 	return m, nil
 }
 
-// Resources returns the resources of the proxies whose streams are selected, one after
-// the other, each as it is when it is its turn; nil selects all. Streams come in the order
-// in which they were opened. A proxy that has several streams comes several times.
+// Resources returns the resources of the proxies whose streams are selected, one after the other,
+// each in its state when it is yielded; nil selects all. Streams come in the order of their
+// opening. A proxy that has several streams comes several times.
 //
-// It costs nothing while nobody asks. It holds the lock that pushes need for as long as it
-// takes to copy some pointers of one proxy; nothing is decoded but by the methods of
-// StateOfResource. A proxy is shown nothing of which it was not sent, or to be sent, itself.
+// It costs nothing while nobody calls it. It holds the lock that pushes need for the time that
+// copying some pointers of one proxy takes; only the methods of StateOfResource decode anything. A
+// proxy's list has only resources that the proxy itself was sent, or is to be sent.
 func (s *Server) Resources(selected func(Stream) bool) iter.Seq[ProxyResources] {
 	return func(yield func(ProxyResources) bool) {
 		for _, st := range s.streams.all() {
@@ -145,7 +145,7 @@ func (s *Server) Resources(selected func(Stream) bool) iter.Seq[ProxyResources] 
 	}
 }
 
-// all returns the streams that there are, in the order in which they were opened.
+// all returns the live streams, in the order of their opening.
 func (l *liveStreams) all() []*stream {
 	l.mu.Lock()
 	out := make([]*stream, 0, len(l.live))
@@ -157,19 +157,19 @@ func (l *liveStreams) all() []*stream {
 	return out
 }
 
-// subscribed is what is known of a subscription at one moment.
+// subscribed is the state of a subscription at one moment.
 type subscribed struct {
 	selectionState
 	difference.Traits
-	prepared   bool // else there is no snapshot yet
+	prepared   bool // false if there is no snapshot yet
 	sent       *resource.Snapshot
 	unanswered []acks.Response
 	unaccepted map[string]sequence.Unaccepted
 	leftOut    []Refusal
 }
 
-// subscribed returns what is known of a connection; a nil node if it has no identity. It
-// is called with the cache's mutex held.
+// subscribed returns the state of the subscriptions of a connection; node is nil if it has no
+// identity. It is called with the cache's mutex held.
 func (c *connection) subscribed() (node *core.Node, out []subscribed) {
 	if c.closed || c.view == nil {
 		return nil, nil
@@ -188,7 +188,7 @@ func (c *connection) subscribed() (node *core.Node, out []subscribed) {
 	return c.node, out
 }
 
-// resources returns what is known of each resource, by name.
+// resources returns the state of each resource, by name.
 func (h *subscribed) resources() (out []ProxyResource) {
 	if !h.prepared {
 		h.Snapshot = h.sent
@@ -205,7 +205,7 @@ func (h *subscribed) resources() (out []ProxyResource) {
 		names = append(names, t.Name)
 	}
 	slices.Sort(names)
-	first := make(map[string]*acks.Response) // of those that have not been answered
+	first := make(map[string]*acks.Response) // of the unanswered responses
 	for i := range slices.Backward(h.unanswered) {
 		for _, r := range h.unanswered[i].Listed {
 			first[r.Name] = &h.unanswered[i]
@@ -223,8 +223,8 @@ func (h *subscribed) resources() (out []ProxyResource) {
 	return out
 }
 
-// resource returns what is known of a resource, of which there may be a response that was
-// not answered.
+// resource returns the state of a resource; unanswered is the first unanswered response that has
+// it, or nil.
 func (h *subscribed) resource(name string, unanswered *acks.Response) ProxyResource {
 	sent, now := h.sent.Find(name), h.Snapshot.Find(name)
 	p := ProxyResource{TypeURL: h.TypeURL, Name: name, Pending: !h.prepared || h.isPending(sent, now)}
@@ -251,7 +251,7 @@ func (h *subscribed) resource(name string, unanswered *acks.Response) ProxyResou
 	return p
 }
 
-// stateOf returns the state that a resource, or marker, is.
+// stateOf returns the state of a resource, or none for a marker.
 func stateOf(r *resource.State) StateOfResource {
 	if !r.IsPresent() {
 		return StateOfResource{}

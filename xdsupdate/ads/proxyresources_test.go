@@ -27,8 +27,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// resourcesOf returns what the server knows of the resources of a type of a node that has
-// one stream.
+// resourcesOf returns the server's state of the resources of a type, for a node that has one
+// stream.
 func (f *fixture) resourcesOf(id, typeURL string) []ads.ProxyResource {
 	f.t.Helper()
 	all := slices.Collect(f.Resources(func(s ads.Stream) bool { return s.Node == id }))
@@ -38,8 +38,8 @@ func (f *fixture) resourcesOf(id, typeURL string) []ads.ProxyResource {
 	return slices.DeleteFunc(all[0].Resources, func(r ads.ProxyResource) bool { return r.TypeURL != typeURL })
 }
 
-// accepted returns the states that a node has accepted, nil for those that are not known,
-// and checks that what is said of each agrees.
+// accepted returns the states that a node has accepted, nil for unknown ones, and checks that the
+// fields of each agree.
 func (f *fixture) accepted(id, typeURL string) map[string]proto.Message {
 	f.t.Helper()
 	out := make(map[string]proto.Message)
@@ -70,14 +70,15 @@ func (f *fixture) accepted(id, typeURL string) map[string]proto.Message {
 	return out
 }
 
-// knows checks that the server says of a client that has answered everything what that has.
+// knows checks the server's state of a client that has answered everything against the client's
+// resources.
 func (s *refusalScene) knows() {
 	s.t.Helper()
 	got := s.accepted(node("a", "shop").GetId(), s.typeURL)
 	want := s.client.state(s.typeURL)
 	for _, r := range s.resourcesOf(node("a", "shop").GetId(), s.typeURL) {
 		if value, has := want[r.Name]; has && r.Status == ads.StatusError && s.typeURL == envoy.LoadAssignmentType {
-			// A state that it accepted last stood in a response before one that it refused.
+			// A state that it accepted last preceded a rejected one in a response.
 			got[r.Name] = valued(s.typeURL, r.Name, value)
 		}
 	}
@@ -90,7 +91,8 @@ func (s *refusalScene) knows() {
 	}
 }
 
-// knows checks that the server says of a client that has answered everything what that has.
+// knows checks the server's state of a client that has answered everything against the client's
+// resources.
 func (s *quarantineScene) knows(j *judge, name string) {
 	s.t.Helper()
 	j.mu.Lock()
@@ -102,8 +104,8 @@ func (s *quarantineScene) knows(j *judge, name string) {
 	check(s.t, "what "+name+" has", got, j.has)
 }
 
-// TestResourcesOfHistories: after whatever has happened the server says what clients have,
-// also of those that come again and refuse some of it.
+// TestResourcesOfHistories: after a random history the server reports the resources that clients
+// have, also for clients that come back and reject some of them.
 func TestResourcesOfHistories(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -114,7 +116,8 @@ func TestResourcesOfHistories(t *testing.T) {
 				for i := range 6 {
 					o := xdstest.ClientOptions{Delta: i%2 == 0, Node: node(fmt.Sprint("c", i), fmt.Sprintf("n%d", i/2)), Answer: refusesThird}
 					if i >= 4 {
-						// A response that empties assignments and is refused for others is not repeated.
+						// A response that empties assignments and is rejected because of others is
+						// not repeated.
 						o.Node.UserAgentName, o.Answer = "gRPC Go", nil
 					}
 					c := f.client(o)
@@ -149,7 +152,7 @@ type known struct {
 	delta bool
 }
 
-// refusesThird refuses assignments with one address.
+// refusesThird rejects assignments with one address.
 func refusesThird(r xdstest.Response) error {
 	for _, res := range r.Resources {
 		m, err := res.Message()
@@ -166,8 +169,8 @@ func refusesThird(r xdstest.Response) error {
 	return nil
 }
 
-// knowsAll checks what is known of clients that have answered everything. An assignment
-// that was emptied counts as none.
+// knowsAll checks the state of clients that have answered everything. An assignment that was
+// emptied counts as none.
 func (f *fixture) knowsAll(clients map[string]known) {
 	f.t.Helper()
 	synctest.Wait()
@@ -201,13 +204,13 @@ func (f *fixture) knowsAll(clients map[string]known) {
 	}
 }
 
-// cannotBeTaken reports whether a SotW client that has come again may have resources that
-// have gone meanwhile, of which the new stream knows nothing.
+// cannotBeTaken reports whether a SotW client that has come back may have resources that were
+// removed meanwhile, and that the new stream does not know.
 func cannotBeTaken(delta bool, typeURL string) bool {
 	return !delta && (typeURL == envoy.LoadAssignmentType || typeURL == envoy.RouteType)
 }
 
-// TestResourceStatus: what each status means.
+// TestResourceStatus checks the meaning of each status.
 func TestResourceStatus(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
@@ -298,7 +301,7 @@ func TestResourceStatus(t *testing.T) {
 	}
 }
 
-// TestResourcesHaveNoSecrets: what is sent as a secret is not shown.
+// TestResourcesHaveNoSecrets: secret fields are redacted.
 func TestResourcesHaveNoSecrets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serveDiscovery(t, ads.Options{}, nil)
@@ -343,7 +346,8 @@ func TestResourcesWhilePushing(t *testing.T) {
 			for {
 				f.subscribe(c, envoy.ClusterType)
 				f.subscribe(c, envoy.LoadAssignmentType, cluster("a"))
-				// One that goes before it was heard leaves a stream behind that still waits to be served.
+				// A stream that ends before its first request leaves a stream behind that still
+				// waits to be served.
 				select {
 				case <-answered:
 				case <-stop:

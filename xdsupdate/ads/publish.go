@@ -16,37 +16,36 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// change is what a push makes of what there is.
+// change is the result of one push.
 type change struct {
-	// layers are what the providers have, changes in what each may differ from before;
-	// nil: in nothing.
+	// layers are the layers of the providers, changes the possible differences of each from its
+	// predecessor. A nil changes means that there are none.
 	layers  layers
 	changes []Changes
-	// unsure: something has failed before, and everything may have changed.
+	// unsure means that a call has failed before, so that everything may have changed.
 	unsure bool
 	views  []viewChange
-	// about are the objects that the push was asked for: see hintsOf.
+	// about are the objects of the push's request: see hintsOf.
 	about []xdsupdate.ConfigKey
-	// since is when the push was asked for.
+	// since is when the push was requested.
 	since time.Time
-	// number tells it from those before it.
+	// number identifies the change.
 	number uint64
 }
 
-// viewChange is what generators made of a view's overlay.
+// viewChange is a new overlay of a view.
 type viewChange struct {
 	view    *view
 	overlay overlay
 	names   []resource.Name
 }
 
-// publish makes a change visible and queues what is new to whom. Pushes come one
-// at a time; it is called without the lock.
+// publish makes a change visible and queues the responses. Pushes come one at a time; it is called
+// without the lock.
 //
-// It has two parts, so that nothing is encoded under the lock: the first finds out
-// what clients are subscribed to and has it encoded, the second does everything
-// else at once, for all that have subscribed until then. In between, all that
-// clients are sent is of the moment before.
+// It has two parts, so that nothing is encoded under the lock: the first finds the subscribed
+// resources and has them encoded, the second makes the whole change visible in one step, for all
+// clients that have subscribed until then. In between, clients get the former state.
 func (c *cache) publish(ch *change) {
 	made := c.subscribed(ch)
 	c.make(made)
@@ -54,7 +53,7 @@ func (c *cache) publish(ch *change) {
 
 	var waiting []*selection
 	c.locked(func() { waiting = c.publishLocked(ch) })
-	runtime.KeepAlive(made) // a layer finds what it has made only as long as somebody has it
+	runtime.KeepAlive(made) // layers have weak references to their resources
 	c.prepare(waiting)
 }
 
@@ -82,7 +81,7 @@ func (c *cache) publishLocked(ch *change) (waiting []*selection) {
 			changed = append(changed, s)
 		}
 	}
-	for _, s := range changed { // all is new before anything is sent: the order of types counts
+	for _, s := range changed { // all selections first, because of the order of types
 		s.flush()
 	}
 	c.progressed()
@@ -100,15 +99,14 @@ func (s *selection) flush() {
 type wanted struct {
 	from          resolver
 	typeURL, name string
-	// named: it is subscribed by name, not by a wildcard.
+	// named means that it is subscribed by name, not by a wildcard.
 	named bool
-	// before is what the selection has of listeners and routes, made what make has found;
-	// both may be nil.
+	// before is the selection's present state of a listener or route configuration, and made the
+	// result of make; both may be nil.
 	before, made *resource.State
 }
 
-// subscribed returns what a change is about and clients are subscribed to. It takes
-// the lock.
+// subscribed returns the subscribed resources that a change may affect. It takes the lock.
 func (c *cache) subscribed(ch *change) []wanted {
 	var overlays map[*view]overlay
 	if len(ch.views) > 0 {
@@ -136,9 +134,8 @@ func (c *cache) subscribed(ch *change) []wanted {
 	return out
 }
 
-// nameReferences finds the references of listeners and routes that may have to wait for
-// clusters or for one another, which takes some time for large ones. It is called without
-// the lock.
+// nameReferences finds the references of listeners and routes that may have to wait for clusters or
+// for one another, which takes some time for large ones. It is called without the lock.
 func nameReferences(list []wanted) {
 	waits := slices.ContainsFunc(list, func(w wanted) bool {
 		return w.typeURL == envoy.ClusterType || w.typeURL == envoy.ListenerType
@@ -164,8 +161,8 @@ func (c *cache) make(list []wanted) {
 	}
 }
 
-// eachAffected visits the selections that have a resource that a change is about. It
-// may visit one twice.
+// eachAffected visits the selections that have a resource that a change may affect. It may visit
+// one twice.
 func (c *cache) eachAffected(ch *change, visit func(s *selection, name string)) {
 	for _, v := range ch.views {
 		for _, n := range v.names {
@@ -185,7 +182,7 @@ func (c *cache) eachAffected(ch *change, visit func(s *selection, name string)) 
 	c.everythingOf(ch, visit)
 }
 
-// accepts calls a function of a provider's changes. What it panics for is accepted.
+// accepts calls a function of a provider's changes. If it panics, the view is accepted.
 func (c *cache) accepts(l *layer, v View, f func(View) bool) (accepted bool) {
 	err := l.part.Call(func() error {
 		accepted = f(l.view(v))
@@ -195,7 +192,7 @@ func (c *cache) accepts(l *layer, v View, f func(View) bool) (accepted bool) {
 	return accepted || err != nil
 }
 
-// having visits the selections that have a resource, in some views; nil: in all.
+// having visits the selections that have a resource, in the views that in accepts; nil accepts all.
 func (c *cache) having(n resource.Name, wildcards bool, in func(*view) bool, visit func(s *selection, name string)) {
 	each := func(list []*selection) {
 		for _, s := range list {
@@ -210,13 +207,13 @@ func (c *cache) having(n resource.Name, wildcards bool, in func(*view) bool, vis
 		each(of.HavingAll())
 	}
 	if n.TypeURL == envoy.ClusterType {
-		// Whether there is a cluster decides what becomes of its assignment.
+		// The existence of a cluster decides about its load assignment.
 		each(c.index.Of(envoy.LoadAssignmentType).Having(n.Name))
 	}
 }
 
-// everythingOf visits the selections of views of which everything may have changed
-// with everything that they have and may have.
+// everythingOf visits the selections where everything may have changed, with all names that they
+// have or may have.
 func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) {
 	if !ch.unsure && !slices.ContainsFunc(ch.changes, func(of Changes) bool { return of.Everything != nil }) {
 		return
@@ -233,7 +230,7 @@ func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) 
 	}
 }
 
-// namespaces returns those of the views of which everything may have changed, of all.
+// namespaces returns the namespaces, among all, of the views where everything may have changed.
 func (ch *change) namespaces(all map[string]map[*selection]struct{}) []string {
 	some := make(map[string]struct{})
 	everywhere := ch.unsure
@@ -249,8 +246,8 @@ func (ch *change) namespaces(all map[string]map[*selection]struct{}) []string {
 	return slices.Collect(maps.Keys(some))
 }
 
-// mayHaveChanged reports whether everything that a selection has may have changed. Providers are asked
-// once in a push.
+// mayHaveChanged reports whether everything that a selection has may have changed. Providers are
+// asked once in a push.
 func (c *cache) mayHaveChanged(ch *change, s *selection) bool {
 	if s.asked != ch.number {
 		s.asked, s.affected = ch.number, ch.unsure || c.acceptEverything(ch, s)
@@ -273,8 +270,8 @@ func (c *cache) acceptEverything(ch *change, s *selection) bool {
 	return false
 }
 
-// everything returns the names of what a selection has and may have: also of what a first
-// snapshot has that is being made of the moment before.
+// everything returns the names that a selection has or may have, including those of a first
+// snapshot that is being built from the former layers.
 func (s *selection) everything(ch *change, failed *failure.List) []string {
 	out := index.Names(s.topics)
 	if !s.wildcard {
@@ -293,9 +290,8 @@ func (s *selection) everything(ch *change, failed *failure.List) []string {
 	return out
 }
 
-// makeReady makes views ready whose generators were called for the first time,
-// and everything with the first push. It returns the selections that have waited
-// for this.
+// makeReady marks views as ready whose generators were called for the first time, and the cache
+// with the first push. It returns the selections that have waited for this.
 func (c *cache) makeReady(views []viewChange) []*selection {
 	var out []*selection
 	take := func(v *view) {

@@ -12,13 +12,34 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 )
 
-// everything asks to compare all there is with the discovery.
+// A change becomes responses in these steps:
+//
+//  1. The Pusher merges requests, captures the input of a push (capture), and calls push, one call
+//     at a time.
+//  2. push asks the providers for their resources and the possible differences, first the provider
+//     of services, which rebuilds the hosts of the request, and calls the generators for the
+//     affected views. All of them read one PushContext. The results are immutable layers and
+//     overlays.
+//  3. publish finds the affected selections in the reverse index of the subscribed names. A change
+//     without subscribers ends here.
+//  4. The changed resources of these selections are built and encoded, once for all views that
+//     share them, without the lock. Each selection gets a new snapshot if its content differs.
+//  5. The planner (internal/sequence) plans the responses to the subscribers of these selections. A
+//     response is the difference between the client's snapshot and that of the selection; clients
+//     with the same two snapshots share the difference and its encoding.
+//  6. The stream sends the responses in its queue without the lock.
+//
+// A request takes the opposite way: its names are compared with those of the previous request, as
+// bytes. If they differ, the subscription moves to another selection, or a selection of its own is
+// renamed. A new selection is added to the index, in parts; then its first subscription prepares
+// the snapshot, without the lock.
+
+// everything returns a request to compare all services with the discovery.
 func everything() *xdsupdate.PushRequest {
 	return &xdsupdate.PushRequest{Full: true, Forced: true}
 }
 
-// push makes the state of what a request is about anew and publishes it. What panics
-// of it is made up for by a later push.
+// push rebuilds and publishes the state that a request names. A later push makes up for a panic.
 func (s *Server) push(req *xdsupdate.PushRequest) {
 	begun := time.Now()
 	if p := guard.Call(func() { req = s.build(req, begun) }); p != nil {
@@ -30,7 +51,8 @@ func (s *Server) push(req *xdsupdate.PushRequest) {
 	})
 }
 
-// build returns the request that was pushed.
+// build rebuilds and publishes the state that a request names, and returns the request that was
+// pushed.
 func (s *Server) build(req *xdsupdate.PushRequest, begun time.Time) *xdsupdate.PushRequest {
 	s.building.Lock()
 	defer s.building.Unlock()
@@ -50,10 +72,10 @@ func waited(req *xdsupdate.PushRequest, now time.Time) time.Duration {
 	return max(0, now.Sub(req.Start))
 }
 
-// The functions below are called with building held. Only they replace the layers,
-// so that they may read them without the cache's lock.
+// The functions below are called with building held. Only they replace the layers, so they read the
+// layers without the cache's lock.
 
-// rebuild makes the state of what a request is about anew and publishes it.
+// rebuild rebuilds and publishes the state that a request names.
 func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	push := &PushContext{Request: req, moment: s.moment, sorted: &sortedServices{}}
 	ch := &change{since: begun, about: hintsOf(req.ConfigsUpdated), unsure: s.unsure.Swap(false)}
@@ -61,7 +83,7 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 		ch.since = req.Start
 	}
 	if !s.provide(push, ch) {
-		return // an answer from nothing would take everything away from proxies
+		return // a response from an empty state would remove all resources of proxies
 	}
 	ch.views = s.generateAll(push)
 	s.cache.publish(ch)
@@ -71,8 +93,7 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	}
 }
 
-// initNewViews calls the generators for views that are new. The caller does not hold
-// building.
+// initNewViews calls the generators for new views. The caller does not hold building.
 func (s *Server) initNewViews() {
 	if p := guard.Call(s.generateForNewViews); p != nil {
 		s.cache.failures.Undone(failure.Part{In: failure.InPush}.Wrap(p))
@@ -113,7 +134,7 @@ func (s *Server) generateAll(push *PushContext) []viewChange {
 	return append(out, s.generateNew(push)...)
 }
 
-// affected asks a generator. If it panics, all views are affected.
+// affected returns the result of Generator.Affected. If it panics, all views are affected.
 func (s *Server) affected(g namedGenerator, push *PushContext) func(View) bool {
 	var accepts func(View) bool
 	err := g.part.Call(func() error {
@@ -134,7 +155,7 @@ func (s *Server) affected(g namedGenerator, push *PushContext) func(View) bool {
 	}
 }
 
-// generateNew calls all generators for the views that are new.
+// generateNew calls all generators for the new views.
 func (s *Server) generateNew(push *PushContext) []viewChange {
 	var out []viewChange
 	for _, v := range s.cache.takeFresh() {
@@ -143,7 +164,7 @@ func (s *Server) generateNew(push *PushContext) []viewChange {
 	return out
 }
 
-// generate calls generators for a view: those that are affected, or all.
+// generate calls generators for a view: those that affected accepts, or all if it is nil.
 func (s *Server) generate(v *view, push *PushContext, affected []func(View) bool) viewChange {
 	ch := viewChange{view: v, overlay: v.overlay}
 	for i, g := range s.generators {

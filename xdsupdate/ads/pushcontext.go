@@ -14,18 +14,18 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 )
 
-// ConfigReader reads configs of one moment: a configstore snapshot, for instance.
+// ConfigReader reads configs of one moment, for instance a configstore snapshot.
 type ConfigReader interface {
 	Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config
 	List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config
 }
 
-// PushContext is what one push reads: services, endpoints and configs of one
-// moment, the same for all generators and views. It is immutable and costs next
-// to nothing; holding one keeps the state of that moment in memory.
+// PushContext is the input of one push: services, endpoints and configs of one moment, the same for
+// all generators and views. It is immutable and costs next to nothing; a reference to it keeps the
+// state of that moment in memory.
 type PushContext struct {
-	// Request is what the push is about; its keys say what concerns a
-	// generator. It is Forced for a view that is new, whatever the push.
+	// Request is the request of the push; its keys tell a generator whether it is affected. For a
+	// new view it is Forced.
 	Request *xdsupdate.PushRequest
 	moment  *moment
 	table   *services.Table
@@ -33,27 +33,27 @@ type PushContext struct {
 	changed []ChangedHost
 }
 
-// ChangedHost is a host that a push found changed.
+// ChangedHost is a host that has changed with a push.
 type ChangedHost struct {
 	Hostname registry.Hostname
-	// EndpointsOnly: its services are the same.
+	// EndpointsOnly means that its services are the same.
 	EndpointsOnly bool
 }
 
-// Root returns the root that the push is made of.
+// Root returns the root of the push.
 func (p *PushContext) Root() *xdsupdate.Root { return p.moment.root }
 
-// ChangedHosts returns the hosts whose services or endpoints differ from those of
-// the push before. It must not be modified.
+// ChangedHosts returns the hosts whose services or endpoints differ from those of the previous
+// push. It must not be modified.
 func (p *PushContext) ChangedHosts() []ChangedHost { return p.changed }
 
-// ServicesNamed returns all services of a host name, visible or not, sorted by
-// ComparePrecedence; nil for none.
+// ServicesNamed returns all services of a host name, visible or not, sorted by ComparePrecedence,
+// or nil if there are none.
 func (p *PushContext) ServicesNamed(hostname registry.Hostname) []*registry.Service {
 	return p.table.ServicesNamed(hostname)
 }
 
-// sortedServices is made on first use.
+// sortedServices is sorted on first use.
 type sortedServices struct {
 	once sync.Once
 	list []*registry.Service
@@ -62,8 +62,8 @@ type sortedServices struct {
 // Configs returns the configs of Options.Configs, or nil without it.
 func (p *PushContext) Configs() ConfigReader { return p.moment.configs }
 
-// Services yields all services, visible or not, sorted by CompareServices. The
-// first call in a push sorts them.
+// Services yields all services, visible or not, sorted by CompareServices. The first call in a push
+// sorts them.
 func (p *PushContext) Services() iter.Seq[*registry.Service] {
 	p.sorted.once.Do(func() {
 		p.sorted.list = slices.AppendSeq(p.sorted.list, p.table.Services())
@@ -72,14 +72,13 @@ func (p *PushContext) Services() iter.Seq[*registry.Service] {
 	return slices.Values(p.sorted.list)
 }
 
-// ServicesOf returns the services of a host name that proxies of a view see: of
-// their own namespace, or else of the oldest that is visible; nil if there are
-// none.
+// ServicesOf returns the services of a host name that proxies of a view see: the services of their
+// own namespace, or else of the oldest visible definition; nil if there are none.
 func (p *PushContext) ServicesOf(view View, hostname registry.Hostname) []*registry.Service {
 	return p.table.ServicesSeen(view.ofServices(), hostname)
 }
 
-// Endpoints returns the endpoints of a service; nil for none.
+// Endpoints returns the endpoints of a service, or nil if there are none.
 func (p *PushContext) Endpoints(hostname registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints {
 	return p.table.Endpoints(hostname, namespace)
 }
@@ -91,9 +90,8 @@ func (p *PushContext) forNewView() *PushContext {
 	return &out
 }
 
-// moment is what a push reads: services, endpoints and configs as they were at once.
-// It is immutable; everything that clients are sent is derived from it while the
-// registries go on.
+// moment is the captured input of a push. It is immutable. All responses are derived from it while
+// the registries go on.
 type moment struct {
 	services  services.Reader
 	endpoints *xdsupdate.EndpointSnapshot
@@ -102,7 +100,7 @@ type moment struct {
 	root      *xdsupdate.Root
 }
 
-// capture is the Pusher's Capture.
+// capture captures the input of a push; it is the Pusher's Capture.
 func (s *Server) capture(req *xdsupdate.PushRequest, root *xdsupdate.Root) (exact bool) {
 	m := &moment{root: root, endpoints: root.Endpoints(), configs: s.readConfigs(), own: s.own.capture()}
 	full := req.Full || req.Everything() || !s.built
@@ -114,7 +112,7 @@ func (s *Server) capture(req *xdsupdate.PushRequest, root *xdsupdate.Root) (exac
 	return exact
 }
 
-// readConfigs reads the program's configs. If that panics those of the push before stay.
+// readConfigs calls Options.Configs. If that panics, the configs of the previous push stay.
 func (s *Server) readConfigs() (configs ConfigReader) {
 	if s.configs == nil {
 		return nil

@@ -19,8 +19,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestPushContext: a generator reads the services and endpoints that are served
-// with what it generates.
+// TestPushContext: a generator reads the services and endpoints that are served together with its
+// resources.
 func TestPushContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &scripted{name: "g", do: func(view ads.View, push *ads.PushContext, out *ads.Resources) error {
@@ -104,12 +104,12 @@ func TestConfigsOfThePush(t *testing.T) {
 		f.UpdateBatch(func(xdsupdate.XDSUpdater) { define("2") })
 		time.Sleep(time.Second) // both batches and their pushes
 		f.waitApplied()
-		check(t, "versions of config and service", got, []string{"11", "33"}) // what was disturbed is read again
+		check(t, "versions of config and service", got, []string{"11", "33"}) // the disturbed read is repeated
 	})
 }
 
-// TestSamePointerIsNoChange: what a generator sets again by its pointer is not looked
-// at, so that it may set thousands.
+// TestSamePointerIsNoChange: a resource that a generator sets again by its pointer is not compared,
+// so that it may set thousands.
 func TestSamePointerIsNoChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		message := &countedMessage{StringValue: wrapperspb.String("x")}

@@ -16,19 +16,20 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
 
-// Validation does not know every reason for which a client rejects a resource. When a client rejects a resource
-// that several objects contribute to, the server finds the objects by trials, and sends that client, and no other, the
-// resource without their contributions.
+// Validation does not know every reason why a client rejects a resource. When a client rejects a
+// resource that several objects contribute to, the server finds the objects by trials, and sends
+// that client, and no other, the resource without their contributions.
 
 // Contribution is the part of one object in a resource that several objects make together.
 type Contribution struct {
 	Object configstore.ConfigKey
-	// State must be comparable, and differs when the object, or an object that it is made of, has changed.
+	// State must be comparable, and differs when the object, or an object that it is derived from,
+	// has changed.
 	State any
 }
 
-// QuarantineError says that a proxy is sent a resource without the contribution of an
-// object, because it refuses the resource with it.
+// QuarantineError means that a proxy is sent a resource without the contribution of an object,
+// because it rejects the resource with it.
 type QuarantineError struct {
 	// Proxy is the ID of its node.
 	Proxy             string
@@ -60,7 +61,7 @@ type quarantines struct {
 	difference.Key
 }
 
-// quarantine is one resource that a client refuses. It is guarded by the cache's mutex.
+// quarantine is one resource that a client rejects. The cache's mutex guards it.
 type quarantine struct {
 	name string
 	// left are the contributions that are left out, with the NACKs. good are the contributions to the state that the
@@ -69,10 +70,10 @@ type quarantine struct {
 	good []Contribution
 	// accepted are the objects that the state that the client accepted last is without.
 	accepted []LeftOut
-	// search is the search for the rejected contributions, or nil if none is under way.
+	// search is the search for the rejected contributions, or nil between searches.
 	search *trial.Search[Contribution]
-	// made replaces a state of the selection: of, which has parts. If it is nil it has to be made, and until then the
-	// client keeps its state.
+	// made replaces a state of the selection: of, which consists of parts. If made is nil, it has
+	// to be built, and until then the client keeps its state.
 	made, of *resource.State
 	parts    []Contribution
 	// last is the answer to the last state that the client was sent.
@@ -80,9 +81,10 @@ type quarantine struct {
 		hash     uint64
 		accepted bool
 	}
-	// restless are the objects that have changed while they were left out, or during a search; nil if there are none.
+	// restless are the objects that have changed while they were left out, or during a search; nil
+	// if no object has.
 	restless map[configstore.ConfigKey]*restless
-	// hopeless: nothing can be left out that helps.
+	// hopeless means that leaving objects out does not help.
 	hopeless bool
 	refusal  Refusal // the last one
 }
@@ -102,7 +104,7 @@ func (s *subscription) isolate(res *resource.State, o *acks.Response, text strin
 	s.quarantines.version++
 }
 
-// quarantined returns the quarantine of a resource, or nil if there is none with hope.
+// quarantined returns the quarantine of a resource, or nil if it has none or a hopeless one.
 func (s *subscription) quarantined(name string) *quarantine {
 	if s.quarantines == nil {
 		return nil
@@ -146,7 +148,7 @@ func (s *subscription) judged(q *quarantine, res *resource.State, accepted bool)
 	q.last.hash, q.last.accepted = res.Hash, accepted
 	s.quarantines.version++
 	switch {
-	case q.made == nil || q.made.Hash != res.Hash: // of before
+	case q.made == nil || q.made.Hash != res.Hash: // the answer to an earlier state
 	case q.search != nil:
 		done, hopeless := q.search.Answer(accepted)
 		q.progressed(s, done, hopeless)
@@ -175,8 +177,8 @@ func (s *subscription) release(q *quarantine) {
 	}
 }
 
-// start begins a search among the parts that are not left out. Likely parts are those that the state which the client
-// accepted last did not have; if it is not known, the parts of changed objects.
+// start begins a search among the parts that are not left out. Likely parts are parts that the last
+// accepted state did not have; if it is not known, the parts of changed objects.
 func (q *quarantine) start(changed map[configstore.ConfigKey]struct{}) {
 	left := trial.SetOf(slices.Collect(maps.Keys(q.left)))
 	suspects := left.Others(q.parts)
@@ -286,7 +288,7 @@ func (s *subscription) toMake() *quarantine {
 	if s.quarantines == nil || s.selection == nil || s.selection.snapshot == nil {
 		return nil
 	}
-	_ = s.Snapshot() // without those that have ended
+	_ = s.Snapshot() // without the quarantines that have ended
 	for name, q := range s.quarantines.byName {
 		if !q.hopeless && (q.made == nil || !q.of.Same(s.selection.snapshot.Find(name)) && !s.Acks.Awaits(name)) {
 			return q // after the answer to the last state, or a search would never end
@@ -308,8 +310,8 @@ func (s *subscription) Searching() bool {
 	return s.toMake() != nil
 }
 
-// recentChanges are the objects that the last pushes were about, without services, of
-// those that were not about too many.
+// recentChanges are the objects of the last pushes, except services, and except pushes of too many
+// objects.
 type recentChanges struct {
 	list [16]recentChange
 }
@@ -319,15 +321,15 @@ type recentChange struct {
 	keys  []configstore.ConfigKey
 }
 
-// manyChanges is how many objects of one push are no hint at any of them: beyond it the search leaves
-// out objects that are good, for as long as a trial lasts.
+// manyChanges is the number of objects above which a push is no hint at any of them, because the
+// search would leave out valid objects, for as long as a trial lasts.
 const manyChanges = 1000
 
 func (r *recentChanges) add(epoch uint64, keys []configstore.ConfigKey) {
 	r.list[epoch%uint64(len(r.list))] = recentChange{epoch, keys}
 }
 
-// hintsOf returns what recentChanges keeps of the keys of a push.
+// hintsOf returns the keys of a push for recentChanges.
 func hintsOf(keys map[configstore.ConfigKey]struct{}) (out []configstore.ConfigKey) {
 	for key := range keys {
 		if xdsupdate.IsServiceKey(key) {
@@ -341,8 +343,8 @@ func hintsOf(keys map[configstore.ConfigKey]struct{}) (out []configstore.ConfigK
 	return out
 }
 
-// changed returns the objects that pushes after an epoch were about, as far as they are
-// known; nil for a client that has accepted nothing.
+// changed returns the objects of the pushes after an epoch, as far as they are known, or nil for a
+// client that has accepted nothing.
 func (r *recentChanges) changed(after uint64) map[configstore.ConfigKey]struct{} {
 	if after == 0 {
 		return nil

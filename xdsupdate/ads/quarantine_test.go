@@ -21,7 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// judge is a client that refuses resources to which some object gives a bad value.
+// judge is a client that rejects resources with a bad value of some object.
 type judge struct {
 	*xdstest.Client
 	mu      sync.Mutex
@@ -142,9 +142,9 @@ func eachShared(t *testing.T, test func(t *testing.T, typeURL string, delta bool
 	}
 }
 
-// TestQuarantine: what one object contributes to a shared resource is left out for the
-// client that refuses it, and for no other; the rest follows changes; when the object
-// changes it is tried again.
+// TestQuarantine: the contribution of one object to a shared resource is left out for the client
+// that rejects it, and for no other. The rest follows changes. When the object changes, it is tried
+// again.
 func TestQuarantine(t *testing.T) {
 	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
 		t.Helper()
@@ -200,8 +200,8 @@ func TestQuarantine(t *testing.T) {
 	})
 }
 
-// TestQuarantineSparesOthers: objects that change together with one that is refused are not left out
-// on the way.
+// TestQuarantineSparesOthers: objects that change together with a rejected one are not left out on
+// the way.
 func TestQuarantineSparesOthers(t *testing.T) {
 	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
 		t.Helper()
@@ -259,8 +259,8 @@ func TestQuarantineAtStart(t *testing.T) {
 	})
 }
 
-// TestQuarantineOfWhatIsRefusedAnyway: what is refused whatever is left out is refused as
-// a whole, and tried again.
+// TestQuarantineOfWhatIsRefusedAnyway: a resource that is rejected without any object is rejected
+// as a whole, and tried again.
 func TestQuarantineOfWhatIsRefusedAnyway(t *testing.T) {
 	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
 		t.Helper()
@@ -290,8 +290,8 @@ func TestQuarantineOfWhatIsRefusedAnyway(t *testing.T) {
 	})
 }
 
-// TestModelOfQuarantine: whatever is refused, and whatever changes meanwhile, in the end
-// the client has all that it accepts of each resource, and what is left out is the rest.
+// TestModelOfQuarantine: after random rejections and changes, the client has all accepted objects
+// of each resource in the end, and the others are left out.
 func TestModelOfQuarantine(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -341,7 +341,7 @@ func modelOfQuarantine(t *testing.T, seed uint64, typeURL string, delta bool) {
 		}
 	}
 	s.flush()
-	time.Sleep(time.Second) // a client that refuses much has to wait for its turns
+	time.Sleep(time.Second) // a client that rejects much has to wait for its turns
 	synctest.Wait()
 	s.knows(picky, "picky")
 	leftOut := []string{}

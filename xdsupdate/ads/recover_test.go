@@ -38,7 +38,7 @@ func (f *fixture) followAll(c *xdstest.Client) {
 	f.waitApplied()
 }
 
-// TestGRPCClientsKeepWhatGoes: what a gRPC client is sent when a service goes, or
+// TestGRPCClientsKeepWhatGoes checks the responses to a gRPC client when a service is removed, or
 // is hidden, and comes back.
 func TestGRPCClientsKeepWhatGoes(t *testing.T) {
 	shown := service("a", "shop")
@@ -59,7 +59,7 @@ func TestGRPCClientsKeepWhatGoes(t *testing.T) {
 					f.followAll(c)
 					since := len(c.Responses())
 					f.define([]string{"a"}, gone...)
-					f.eds("a", "shop", endpoint("10.0.0.9", 80)) // nothing of what happens to it shows
+					f.eds("a", "shop", endpoint("10.0.0.9", 80)) // the change is not visible
 					f.waitApplied()
 					check(t, "when it goes", received(c, since), []string{"EDS " + cluster("a")})
 					check(t, "addresses", len(addressesOf(t, c, "a")), 0)
@@ -97,9 +97,8 @@ func TestGRPCClientsKeepWhatGoes(t *testing.T) {
 	}
 }
 
-// TestServiceGoesBeforeTheFirstAnswer: a client that names a cluster that exists and
-// one that does not is answered in two responses. What goes between them is kept
-// like anything else.
+// TestServiceGoesBeforeTheFirstAnswer: a client that subscribes to an existing cluster and to a
+// missing one gets two responses. A resource that is removed between them is kept like any other.
 func TestServiceGoesBeforeTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		shown := service("a", "shop")
@@ -148,9 +147,8 @@ func TestGRPCClientRecovers(t *testing.T) {
 	}
 }
 
-// TestAssignmentOfAClusterThatChangedAndWent: a SotW client that keeps asking for
-// the assignment of a cluster is left with none when the cluster has gone, whatever
-// the cluster was at last.
+// TestAssignmentOfAClusterThatChangedAndWent: a SotW client that stays subscribed to the assignment
+// of a removed cluster ends with an empty one, whatever kind the cluster had at last.
 func TestAssignmentOfAClusterThatChangedAndWent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dns := func(s *registry.Service) { s.Resolution = registry.DNSLB }
@@ -206,9 +204,9 @@ func TestLegacyWildcardEnds(t *testing.T) {
 	})
 }
 
-// TestGRPCClientComesBackWhileAServiceIsMissing: what a gRPC client is sent on a new
-// stream of a service that was removed, or hidden, is made of its name, whatever the
-// service is, and is not sent to a client that has nothing.
+// TestGRPCClientComesBackWhileAServiceIsMissing: on a new stream, a gRPC client gets resources of a
+// removed or hidden service that are made of its name alone, for every kind of service, and a
+// client without resources gets none.
 func TestGRPCClientComesBackWhileAServiceIsMissing(t *testing.T) {
 	shown := service("a", "shop")
 	secret := func(s *registry.Service) { s.ServiceAccounts = []string{"spiffe://secret"} }

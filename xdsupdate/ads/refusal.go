@@ -17,21 +17,21 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
-// Refusal is a resource that a proxy refuses: it works with the state that it accepted
-// before, if there was one. It ends when the proxy accepts a state of that very
-// resource, or the resource goes.
+// Refusal is a resource that a proxy rejects: it uses the state that it accepted before, if there
+// was one. The refusal ends when the proxy accepts a state of that resource, or the resource is
+// deleted.
 type Refusal struct {
-	// Name is the resource's; "": the proxy refused a response in which it named none
-	// and of which no part can be sent alone.
+	// Name is the name of the resource, or "" if the proxy named none in a response that cannot be
+	// divided further.
 	Name string `json:"name"`
-	// Version is that of the response, Error what the proxy said: of a long text the
-	// first 4 KiB and its length, and if it refuses more than 64 resources of a type less.
+	// Version is the version of the response, Error the text of the NACK: the first 4 KiB of a long
+	// text, with its length, and less if the proxy rejects more than 64 resources of a type.
 	Version string `json:"version"`
 	Error   string `json:"error"`
-	// LeftOut are the objects without whose contributions the proxy has accepted the
-	// resource, sorted by kind, namespace and name; nil: it has not.
+	// LeftOut are the objects without whose contributions the proxy has accepted the resource,
+	// sorted by kind, namespace and name; nil if it has not.
 	LeftOut []LeftOut `json:"left_out,omitempty"`
-	// Since is when this state was refused first, Times how often.
+	// Since is when this state was rejected first, Times how often it was rejected.
 	Since time.Time `json:"since,omitzero"`
 	Times int       `json:"times,omitempty"`
 }
@@ -44,17 +44,17 @@ type refusals struct {
 	retry alarm
 }
 
-// refusal is one state of a resource that is refused.
+// refusal is one state of a resource that is rejected.
 type refusal struct {
 	Refusal
-	hash uint64 // of the state; 0: it is not known
+	hash uint64 // of the state, or 0 if it is not known
 	next time.Time
-	// varied: the client was sent it in its other encoding: see vary.
+	// varied means that the client was sent the other encoding; see vary.
 	varied bool
 }
 
-// took records the ACK or NACK of a response, and returns the refusals that were not known. It is called with
-// the cache's mutex held.
+// took records the ACK or NACK of a response, and returns the new refusals. It is called with the
+// cache's mutex held.
 func (s *subscription) took(o *acks.Response, r *received) (fresh []Refusal) {
 	refused := r.Refused && !o.TellsAbsence()
 	switch {
@@ -95,9 +95,8 @@ func (s *subscription) accept(o *acks.Response, but ...*resource.State) {
 	s.acceptStates(o, but...)
 }
 
-// saysAll reports whether a client that refuses the named resources of a response
-// accepts the others: Envoy does so of clusters and listeners, and names all that it
-// refuses.
+// saysAll reports whether a client that rejects the named resources of a response accepts the
+// others: of clusters and listeners, Envoy applies the valid ones and names all rejected ones.
 func (s *subscription) saysAll(named []*resource.State, text string) bool {
 	return len(named) > 0 && !stopsAtRefused(s.URL) && len(text) < wire.MaxRefusal
 }
@@ -133,8 +132,8 @@ func (s *subscription) refuse(o *acks.Response, text string) (fresh []Refusal) {
 	}
 }
 
-// only returns the resource that is new to the client in a response; nil if there are
-// several, or none.
+// only returns the only resource of a response that is new to the client, or nil if there are
+// several or none.
 func (s *subscription) only(o *acks.Response) *resource.State {
 	if len(o.Listed) == 1 {
 		return o.Listed[0]
@@ -142,11 +141,12 @@ func (s *subscription) only(o *acks.Response) *resource.State {
 	return nil
 }
 
-// fullTexts is how many refusals are kept with their whole texts, shortText how much is
-// kept of the others.
+// fullTexts is the number of refusals that are kept with their whole texts, shortText the number of
+// bytes that are kept of further texts.
 const fullTexts, shortText = 64, 256
 
-// recordAll records that the client refuses resources; nil stands for some of a response.
+// recordAll records that the client rejects resources; nil stands for an unknown one of the
+// response.
 func (s *subscription) recordAll(list []*resource.State, o *acks.Response, text string) (fresh []Refusal) {
 	now := time.Now()
 	if len(s.refusals.byName) >= fullTexts {
@@ -176,8 +176,7 @@ func (s *subscription) recordAll(list []*resource.State, o *acks.Response, text 
 	return fresh
 }
 
-// leftOut returns the refusals of resources that the client has without some
-// contributions.
+// leftOut returns the refusals of resources that the client has without some contributions.
 func (s *subscription) leftOut() (out []Refusal) {
 	if s.quarantines == nil {
 		return nil
@@ -189,8 +188,7 @@ func (s *subscription) leftOut() (out []Refusal) {
 	return out
 }
 
-// standing returns the refusals of resources that there still are, sorted by name; nil
-// if there are none.
+// standing returns the present refusals, sorted by name, or nil if there are none.
 func (s *subscription) standing() []Refusal {
 	if s.refusals == nil {
 		return s.leftOut()
@@ -207,7 +205,7 @@ func (s *subscription) standing() []Refusal {
 	return out
 }
 
-// errors returns what WaitApplied says of a refusal.
+// errors returns the errors of WaitApplied for a refusal.
 func (r Refusal) errors(proxy, typeURL string) []error {
 	if r.LeftOut == nil {
 		return []error{fmt.Errorf("%s: %s %s: %w: %s", proxy, typeURL, cmp.Or(r.Name, r.Version), ErrRejected, r.Error)}
@@ -219,7 +217,7 @@ func (r Refusal) errors(proxy, typeURL string) []error {
 	return out
 }
 
-// latest returns the refusal that came last.
+// latest returns the last refusal.
 func latest(list []Refusal) (out Refusal) {
 	for _, r := range list {
 		if cmp.Or(r.Since.Compare(out.Since), strings.Compare(out.Name, r.Name)) > 0 {

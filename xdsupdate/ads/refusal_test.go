@@ -73,8 +73,8 @@ func valueOf(m proto.Message) string {
 	}
 }
 
-// likeEnvoy takes responses as an Envoy does: of clusters and listeners what is good,
-// whose refusals it names, and of other types what stands before the first that is bad.
+// likeEnvoy takes responses as an Envoy does: the valid clusters and listeners, while it names the
+// rejected ones, and of other types the resources before the first invalid one.
 type likeEnvoy struct {
 	delta bool
 	mu    sync.Mutex
@@ -134,14 +134,14 @@ func (e *likeEnvoy) answer(r xdstest.Response) error {
 	return nil
 }
 
-// state returns what the client has of a type.
+// state returns the resources of a type that the client has.
 func (e *likeEnvoy) state(typeURL string) map[string]string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return maps.Clone(e.has[typeURL])
 }
 
-// refusalScene is a client like an Envoy of resources that a test makes.
+// refusalScene is a client like an Envoy, with resources that a test makes.
 type refusalScene struct {
 	*fixture
 	typeURL string
@@ -164,7 +164,7 @@ func newRefusalScene(t *testing.T, typeURL string, delta bool, values map[string
 	return s
 }
 
-// generate returns what sets exactly some values.
+// generate returns a function that sets exactly some values.
 func (s *refusalScene) generate(values map[string]string) func(ads.View, *ads.PushContext, *ads.Resources) error {
 	values = maps.Clone(values)
 	return func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
@@ -202,7 +202,7 @@ func (s *refusalScene) open(names ...string) {
 	s.subscribe(s.conn, s.typeURL, names...)
 }
 
-// refusals are the names that the client refuses.
+// refusals are the names that the client rejects.
 func (s *refusalScene) refusals() []string {
 	out := []string{}
 	for _, r := range s.Proxies()[0].Types[s.typeURL].Refusals {
@@ -222,8 +222,8 @@ func eachRefusable(t *testing.T, test func(t *testing.T, typeURL string, delta b
 	}
 }
 
-// TestRefusedBesideOthers: of what comes with a resource that is refused the client gets
-// everything, at once; the refusal is visible until that very resource is accepted.
+// TestRefusedBesideOthers: the client gets all other resources that come with a rejected one, at
+// once. The rejection is visible until that resource is accepted.
 func TestRefusedBesideOthers(t *testing.T) {
 	eachRefusable(t, func(t *testing.T, typeURL string, delta bool) {
 		t.Helper()
@@ -258,8 +258,8 @@ func TestRefusedBesideOthers(t *testing.T) {
 	})
 }
 
-// TestRefusedForNow: what is refused for a reason that is not in it is tried again, ever
-// less often, until it is accepted.
+// TestRefusedForNow: a resource that is rejected for a reason outside it is tried again, with
+// growing pauses, until it is accepted.
 func TestRefusedForNow(t *testing.T) {
 	eachRefusable(t, func(t *testing.T, typeURL string, delta bool) {
 		t.Helper()
@@ -283,7 +283,7 @@ func TestRefusedForNow(t *testing.T) {
 	})
 }
 
-// TestRefusedAndGone: nothing is left of a refusal when its resource goes.
+// TestRefusedAndGone: a rejection ends without a trace when its resource is removed.
 func TestRefusedAndGone(t *testing.T) {
 	eachRefusable(t, func(t *testing.T, typeURL string, delta bool) {
 		t.Helper()
@@ -300,8 +300,8 @@ func TestRefusedAndGone(t *testing.T) {
 	})
 }
 
-// TestModelOfRefusals: whatever is refused among whatever else, in the end the client has
-// all that is good, of what is bad what it had, and the refusals are those of what is bad.
+// TestModelOfRefusals: after random rejections, the client has all valid resources in the end, and
+// of the invalid ones its former states; the refusals are those of the invalid ones.
 func TestModelOfRefusals(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

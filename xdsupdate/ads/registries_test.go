@@ -15,9 +15,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestRegistriesComeAndGo, wired as the package comment says: a client follows
-// when one of two registries of a host is deleted, and when the other is
-// replaced, whatever those that are gone still write.
+// TestRegistriesComeAndGo is wired as in the package comment: a client follows when one of two
+// registries of a host is deleted, and when the other is replaced, although the old ones still
+// write.
 func TestRegistriesComeAndGo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registries := aggregate.NewController(aggregate.Options{})

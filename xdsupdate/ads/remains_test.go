@@ -18,8 +18,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestNothingRemainsOfClients: when clients have changed what they ask for, have moved
-// to other views and have left, the server holds nothing of them.
+// TestNothingRemainsOfClients: when clients have changed their subscriptions, have moved to other
+// views and have left, the server has no state of them.
 func TestNothingRemainsOfClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var moved atomic.Bool
@@ -95,8 +95,8 @@ func TestNameThatComesAndGoesInOneRequest(t *testing.T) {
 	})
 }
 
-// TestClientsThatWaitForAGenerator: of what a client has asked for while its view is
-// not ready only the last counts.
+// TestClientsThatWaitForAGenerator: while the view of a client is not ready, only its last request
+// counts.
 func TestClientsThatWaitForAGenerator(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := make(chan struct{})

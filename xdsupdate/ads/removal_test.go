@@ -26,7 +26,8 @@ func TestRemovalsWait(t *testing.T) {
 	})
 }
 
-// TestLaterRemovalsWaitForLaterRoutes: what goes later is not in an earlier removal.
+// TestLaterRemovalsWaitForLaterRoutes: a cluster that is removed later does not belong to an
+// earlier removal.
 func TestLaterRemovalsWaitForLaterRoutes(t *testing.T) {
 	begin := []change{clusters("a", "b", "c"), routes("r", "x", "a"), routes("s", "y", "b"), httpListener("l", "r", "s")}
 	phasesTest(t, ads.Options{}, begin, func(f *fixture, m *manual) {
@@ -40,8 +41,7 @@ func TestLaterRemovalsWaitForLaterRoutes(t *testing.T) {
 	})
 }
 
-// TestRemovalEndsWhenTheClusterComesBack: what goes and comes back while its removal waits
-// does not go.
+// TestRemovalEndsWhenTheClusterComesBack: a cluster that comes back while its removal waits stays.
 func TestRemovalEndsWhenTheClusterComesBack(t *testing.T) {
 	begin := []change{clusters("a", "b"), routes("r", "x", "a"), httpListener("l", "r")}
 	phasesTest(t, ads.Options{}, begin, func(f *fixture, m *manual) {
@@ -55,8 +55,8 @@ func TestRemovalEndsWhenTheClusterComesBack(t *testing.T) {
 	})
 }
 
-// TestRemovalOfClustersThatCameBack: what came back and goes once more while a removal waits
-// is not in it: routes that have come meanwhile name it.
+// TestRemovalOfClustersThatCameBack: a cluster that comes back and is removed again while a removal
+// waits does not belong to it, because newer routes reference the cluster.
 func TestRemovalOfClustersThatCameBack(t *testing.T) {
 	begin := []change{clusters("a", "b", "c"), routes("r", "x", "a"), routes("s", "y", "c"), tcpListener("l", "b")}
 	phasesTest(t, ads.Options{}, begin, func(f *fixture, m *manual) {
@@ -75,8 +75,8 @@ func TestRemovalOfClustersThatCameBack(t *testing.T) {
 	})
 }
 
-// TestRemovalDelay: a cluster that listeners have sent connections to stays for the
-// option's time, which nobody waits for; one that only routes have named goes at once.
+// TestRemovalDelay: a cluster that listeners have sent connections to stays for the option's time,
+// which WaitApplied does not wait for; one that only routes have referenced is removed at once.
 func TestRemovalDelay(t *testing.T) {
 	begin := []change{clusters("a", "b", "c"), routes("r", "x", "b"), httpListener("h", "r"), tcpListener("l", "a")}
 	phasesTest(t, ads.Options{RemovalDelay: 30 * time.Second}, begin, func(f *fixture, m *manual) {
@@ -126,8 +126,8 @@ func TestAssignmentsOfClustersThatHaveGone(t *testing.T) {
 	})
 }
 
-// TestResumedStreams: of a client that comes back, and says what clusters it has, none go
-// before it has asked for listeners and routes and has accepted them, for a second.
+// TestResumedStreams: a client that comes back, and lists its clusters, keeps them until it has
+// subscribed to listeners and routes and has accepted them, for a second.
 func TestResumedStreams(t *testing.T) {
 	for name, asks := range map[string]bool{"asks for routes": true, "asks for clusters only": false} {
 		t.Run(name, func(t *testing.T) {
@@ -175,8 +175,8 @@ func TestResumedStreams(t *testing.T) {
 	}
 }
 
-// deltaStream opens a stream; received returns what came on it since the last call, and
-// nonce is that of the last response. All but routes is accepted.
+// deltaStream opens a stream; received returns the resources since the last call, and nonce the
+// nonce of the last response. All types but routes are accepted.
 func (f *fixture) deltaStream() (
 	stream discovery.AggregatedDiscoveryService_DeltaAggregatedResourcesClient, received func() []string, nonce *string,
 ) {
@@ -185,7 +185,7 @@ func (f *fixture) deltaStream() (
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	var mu sync.Mutex // synctest.Wait orders what was received before what reads it, not the other way round
+	var mu sync.Mutex // synctest.Wait orders receiving before reading, but not the other way round
 	got, nonce := []string{}, new(string)
 	go func() {
 		for {
@@ -216,8 +216,8 @@ func (f *fixture) deltaStream() (
 	}, nonce
 }
 
-// TestRemovalsBesideUnknownNames: a client that has to be answered for a name of which there
-// is nothing is sent the removal of what goes meanwhile, too.
+// TestRemovalsBesideUnknownNames: a client that must get a response about a missing name also gets
+// the removals of the meantime.
 func TestRemovalsBesideUnknownNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serveDiscovery(t, ads.Options{}, nil)

@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 )
 
-// reportFailures reports what has failed, and asks for a later push if something may
-// be left undone. No lock is held.
+// reportFailures reports failures, and requests a later push if work may be left undone. No lock is
+// held.
 func (s *Server) reportFailures() {
 	errs, list, retry := s.cache.failures.Take()
 	for _, err := range errs {
@@ -51,7 +51,7 @@ func (s *Server) observing(see func(o Observer)) {
 	}
 }
 
-// endedBy ends a stream by the panic of what runs it.
+// endedBy ends a stream because of a panic.
 func (s *stream) endedBy(p *guard.PanicError) {
 	if p == nil {
 		return
@@ -63,7 +63,7 @@ func (s *stream) endedBy(p *guard.PanicError) {
 
 func errInternal() error { return status.Error(codes.Internal, "internal error") }
 
-// safeHandler keeps the panics of the program's log handler from what is logged.
+// safeHandler recovers panics of the program's log handler.
 type safeHandler struct{ slog.Handler }
 
 // Enabled reports false if the handler panics.
@@ -72,17 +72,17 @@ func (h safeHandler) Enabled(ctx context.Context, level slog.Level) (out bool) {
 	return out
 }
 
-// Handle drops a record for which the handler panics.
+// Handle drops a record if the handler panics.
 func (h safeHandler) Handle(ctx context.Context, r slog.Record) (err error) {
 	_ = guard.Call(func() { err = h.Handler.Handle(ctx, r) })
 	return err
 }
 
-// streamLife is what was reported of a stream. It is opened on one goroutine and closed
-// on another, and what counts streams must see them in that order.
+// streamLife records the reported events of a stream. A stream is opened on one goroutine and
+// closed on another, and an Observer that counts streams must see both in that order.
 type streamLife struct {
-	// mu is held while an Observer is called: it makes the end of a stream wait for the
-	// report of its beginning, and nothing else.
+	// mu is held while an Observer is called: the report of the end of a stream waits for the
+	// report of its beginning, and nothing waits for other streams.
 	mu             sync.Mutex
 	opened, closed bool
 }
@@ -114,9 +114,9 @@ func (s *Server) closed(st *stream) {
 	s.observing(func(o Observer) { o.StreamClosed(about, st.err) })
 }
 
-// refused reports that a stream is ended for what it is or does, with the ID that it gave
-// itself: one that is refused at once has no identity yet. A client tries again, and again;
-// what it is told is logged once a minute.
+// refused reports that a stream was rejected or ended because of its requests, with the node ID of
+// the request, because a rejected stream has no identity yet. Clients retry, so the same error is
+// logged once a minute.
 func (s *Server) refused(st *stream, err error) {
 	if isStopping(err) {
 		return
@@ -161,9 +161,8 @@ func (s *stream) observe(r *received, h handling) {
 	})
 }
 
-// refusal logs that a proxy has refused a resource, or a response of which it is not
-// known yet what it refuses. What is refused again for the same reason is not logged
-// again.
+// refusal logs that a proxy has rejected a resource, or a response whose rejected resources are not
+// known yet. A repeated rejection with the same reason is not logged again.
 func (s *Server) refusal(st *stream, typeURL string, r Refusal) {
 	s.logger.Warn("resources refused", slog.String("node", st.about.Load().Node), slog.String("type_url", typeURL),
 		slog.String("resource", r.Name), slog.String("version", r.Version), slog.String("reason", r.Error))

@@ -23,7 +23,7 @@ type view struct {
 	waiting []*selection
 }
 
-// wrap says for which view something has failed.
+// wrap adds the view to an error, which may be nil.
 func (v *view) wrap(err error) error {
 	if err == nil {
 		return nil
@@ -31,16 +31,16 @@ func (v *view) wrap(err error) error {
 	return fmt.Errorf("view (%s): %w", v, err)
 }
 
-// make makes a resource, which may be nil, for the view. Why it cannot be made is noted
-// once, with the view, however many share the resource.
+// make builds a resource, which may be nil, for the view. An error is recorded once, with the view,
+// however many views share the resource.
 func (v *view) make(r *resource.State, failed *failure.List) {
 	if err := r.Make(); err != nil {
 		failed.Add(v.wrap(err))
 	}
 }
 
-// resolver is what resources are looked up in at one moment: it is immutable, so
-// that a new selection is made without a lock.
+// resolver looks resources up in the layers and the overlay of one moment. It is immutable, so that
+// a new selection is prepared without a lock.
 type resolver struct {
 	view    *view
 	overlay overlay
@@ -48,11 +48,10 @@ type resolver struct {
 	failed  *failure.List
 }
 
-// make makes a resource, which may be nil, for the view.
+// make builds a resource, which may be nil, for the view.
 func (s resolver) make(r *resource.State) { s.view.make(r, s.failed) }
 
-// named returns the resource that is served under a name to those who ask for
-// it, or nil.
+// named returns the resource of a name for a subscription by name, or nil.
 func (s resolver) named(typeURL, name string) *resource.State {
 	if made, ok := s.overlay.get(typeURL, name); ok {
 		return made.resource
@@ -61,8 +60,8 @@ func (s resolver) named(typeURL, name string) *resource.State {
 	return r
 }
 
-// covered returns the resource that a wildcard subscription covers under a name,
-// or nil: the rest is sent to those who name it.
+// covered returns the resource of a name for a wildcard subscription, or nil if the name is not
+// covered.
 func (s resolver) covered(typeURL, name string) *resource.State {
 	if made, ok := s.overlay.get(typeURL, name); ok {
 		return made.resource
@@ -78,9 +77,8 @@ func (s resolver) covered(typeURL, name string) *resource.State {
 	return s.named(typeURL, name)
 }
 
-// all returns the resources that a wildcard subscription covers, in any order, none
-// of them nil. A name may be in there twice, with the same resource. Not ok: what there
-// is could not be found out.
+// all returns the resources that a wildcard subscription covers, in any order, without nil. A name
+// may occur twice, with the same resource. ok is false if a provider failed to list its resources.
 func (s resolver) all(typeURL string) (out []*resource.State, ok bool) {
 	made := s.overlay[typeURL]
 	err := s.layers.each(s.view.View, typeURL, s.failed, func(name string, r *resource.State) {
@@ -108,7 +106,7 @@ func (s resolver) all(typeURL string) (out []*resource.State, ok bool) {
 
 var errIncomparable = errors.New("not comparable")
 
-// checkKey refuses a value that cannot be the key of a map.
+// checkKey returns an error for a value that cannot be the key of a map.
 func checkKey(v any) error {
 	if v == nil || reflect.ValueOf(v).Comparable() {
 		return nil

@@ -8,10 +8,11 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// An object that a client rejects is tried again when it changes. An object that changes all the time would so keep
-// the changes of others from the client: each of its states is rejected together with them, and a search among states
-// that are gone never ends. So after a few changes its new states take the place of the old ones without a trial, and
-// the last of them is tried after a pause.
+// An object that a client rejects is tried again when it changes. An object that changes all the
+// time would in this way keep the changes of others from the client: each of its states is rejected
+// together with them, and a search among outdated states never ends. So after a few changes, new
+// states of such an object replace the old ones without a trial, and the last of them is tried
+// after a pause.
 
 // restless counts the changes of an object that a client rejects, or may reject.
 type restless struct {
@@ -29,7 +30,8 @@ const (
 	firstPause, lastPause = 50 * time.Millisecond, 8 * time.Second
 )
 
-// become notes the contributions to a new state of the resource. It returns when one of them is to be tried, or zero.
+// become records the contributions to a new state of the resource. It returns when one of them has
+// to be tried, or zero.
 func (q *quarantine) become(parts []Contribution, now time.Time) (due time.Time) {
 	old, next := byObject(q.parts), byObject(parts)
 	for object, c := range next {
@@ -92,7 +94,8 @@ func (q *quarantine) rename(before, c Contribution) {
 	}
 }
 
-// retry has the states tried that are due, and returns when the next one is due; zero if there is none.
+// retry tries the states that are due, and returns when the next one is due, or zero if no other
+// state waits.
 func (q *quarantine) retry(now time.Time) (next time.Time, tries bool) {
 	for object, r := range q.restless {
 		switch {

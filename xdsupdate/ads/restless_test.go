@@ -14,9 +14,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestRefusalsThatKeepComing: an object that changes all the time, and that a client refuses in each state, does not
-// delay the change of a neighbour by more than a second, nor anybody who waits for other clients, however long the
-// client takes to answer.
+// TestRefusalsThatKeepComing: an object that changes all the time, and whose states a client
+// rejects, does not delay the change of another object by more than a second, nor callers that wait
+// for other clients, however long the client takes to answer.
 func TestRefusalsThatKeepComing(t *testing.T) {
 	for _, latency := range []time.Duration{3 * time.Millisecond, 40 * time.Millisecond} {
 		t.Run(latency.String(), func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestClaims: a delta client that comes back is sent what differs from what it says
-// that it has, whether or not others have what there is.
+// TestClaims: a delta client that comes back is sent the differences to the resources that it
+// lists, whether or not others have the present ones.
 func TestClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &scripted{name: "custom"}
@@ -40,8 +40,8 @@ func TestClaims(t *testing.T) {
 		}
 		f.waitApplied()
 
-		// comeBack returns the names that a client is sent that says it has versions,
-		// until they are as many as it is to be sent.
+		// comeBack returns the names that are sent to a client that lists some versions, until
+		// there are as many as expected.
 		comeBack := func(want int, versions map[string]string, names ...string) []string {
 			t.Helper()
 			ctx, cancel := context.WithCancel(f.context())
@@ -92,7 +92,7 @@ func TestClaims(t *testing.T) {
 			{"contents under each other's names", with(func(m map[string]string) { m["a"], m["b"] = m["b"], m["a"] }), nil, []string{"a", "b"}},
 			{"names", with(func(m map[string]string) { delete(m, "c"); delete(m, "b") }), []string{"a", "b"}, []string{"b"}},
 		} {
-			for range 2 { // the second may be sent what the first was
+			for range 2 { // the second may get the content of the first
 				if got := comeBack(len(test.want), test.versions, test.names...); !slices.Equal(got, test.want) {
 					t.Errorf("%s: sent %q, want %q", test.name, got, test.want)
 				}

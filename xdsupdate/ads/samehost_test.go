@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestSeveralServicesOfOneHost in one namespace: ports are united, of each port
-// the first service counts, and what is not exported stays so.
+// TestSeveralServicesOfOneHost: services of a host in one namespace are united by port, the first
+// service of each port counts, and a service that is not exported stays hidden.
 func TestSeveralServicesOfOneHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		second := func(s *registry.Service) {

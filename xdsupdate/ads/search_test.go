@@ -15,8 +15,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestChangesDuringSearch: what changes, comes and goes while the server searches for what
-// a client refuses takes part in the search.
+// TestChangesDuringSearch: objects that change, come and go while the server searches for rejected
+// ones take part in the search.
 func TestChangesDuringSearch(t *testing.T) {
 	for _, changes := range []map[string]string{
 		{"z": "bad"}, {"z": "1"}, {"a": "2"}, {"b": "bad2"}, {"b": "3"}, {"b": ""}, {"a": "", "z": "bad"},
@@ -65,8 +65,8 @@ func TestChangesDuringSearch(t *testing.T) {
 	}
 }
 
-// TestTrialThatIsKnown: a trial that is what the client has just answered is not sent, and
-// has the same answer.
+// TestTrialThatIsKnown: a trial that equals the state that the client has just answered is not
+// sent, and has the same answer.
 func TestTrialThatIsKnown(t *testing.T) {
 	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
 		t.Helper()
@@ -86,7 +86,7 @@ func TestTrialThatIsKnown(t *testing.T) {
 	})
 }
 
-// TestQuarantineIsNotTriedByTime: what is left out waits for its own change.
+// TestQuarantineIsNotTriedByTime: an object that is left out waits for its own change.
 func TestQuarantineIsNotTriedByTime(t *testing.T) {
 	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
 		t.Helper()
@@ -175,8 +175,8 @@ func (l watchedLayer) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	return a
 }
 
-// TestPendingDuringSearch: a client is not done while the server makes what it is to try,
-// though it has answered all that it was sent.
+// TestPendingDuringSearch: a client is pending while the server builds its next trial, although it
+// has answered all responses.
 func TestPendingDuringSearch(t *testing.T) {
 	for protocol, delta := range protocols() {
 		t.Run(protocol, func(t *testing.T) {

@@ -15,58 +15,61 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// selection is what equal subscriptions share: those of one type, of proxies of
-// one view, to the same names or to everything. It knows the resources that
-// there are, in a snapshot, and the subscriptions; a subscription knows the
-// snapshot that its client has. So a change costs the selections that have the
-// name, the names of a thousand Envoys are kept once, and what the second of them
-// is sent was made for the first. All of it is guarded by the cache's mutex.
+// selection is the shared state of equal subscriptions: of one type, of proxies of one view, to the
+// same names or to everything. It has a snapshot of the present resources, and the subscriptions; a
+// subscription has the snapshot of its client. So a change costs only the selections that have the
+// name, the names of a thousand Envoys are kept once, and Envoys share responses. A client that is
+// up to date has the same snapshot as its selection, so that its names cost nothing.
+//
+// A selection has a snapshot when the generators of its view have been called, the first push is
+// done, and it is attached and prepared. Before that its clients get no response. The cache's mutex
+// guards all of it.
 type selection struct {
 	selectionKey
-	// topics are the names that are subscribed, sorted.
+	// topics are the subscribed names, sorted.
 	topics      []*topic
 	subscribers []*subscription
-	// attached: it is in the index, and stays there while it has subscribers, or while
-	// it is held, by as many as attach a selection that has topics of it.
+	// attached means that it is in the index. It stays there while it has subscribers, or is held.
+	// held counts the selections that are being attached and share topics with it.
 	attached bool
 	held     int
 
 	// snapshot is nil until the selection was prepared.
 	snapshot *resource.Snapshot
-	// preparing are the layers that the first snapshot is being made of; nil: it is not.
+	// preparing are the layers of the first snapshot while it is being built, otherwise nil.
 	preparing layers
-	// since is when the push was asked for that made the snapshot; zero: it was not
-	// made by a push.
+	// since is when the push was requested that made the snapshot, or zero if no push made it.
 	since time.Time
-	// touched is the epoch of the last push that made something of it dirty.
+	// touched is the epoch of the last push that made a name dirty.
 	touched uint64
-	// asked is the number of the last change for which providers were asked about everything, affected what they said.
+	// asked is the number of the last change whose providers were asked about everything, affected
+	// the result.
 	asked    uint64
 	affected bool
-	// dirty are the names whose resources may differ from the snapshot. A name may
-	// be in it twice.
+	// dirty are the names whose resources may differ from the snapshot. A name may occur twice.
 	dirty []string
-	// differences are what brings clients up to date with the snapshot; current counts
-	// those that are: when all are, they are not needed.
+	// differences bring clients up to date with the snapshot. current counts the clients that are
+	// up to date: when all are, the differences are released.
 	differences difference.Known
 	current     int
-	// announcements are those of its route configurations to clients that have others.
+	// announcements are the announcements of its route configurations.
 	announcements map[announcementKey]*sequence.Announcement
-	// failing are the resources that are not as they should be, by name.
+	// failing are the resources that have failures, by name.
 	failing failing
 }
 
-// announcementKey finds the announcement of a state of a route configuration to clients that have another one.
+// announcementKey finds the announcement of a state of a route configuration to clients that have
+// another one.
 type announcementKey struct{ base, of *resource.State }
 
-// selectionState is what a selection is and has at one moment.
+// selectionState is the state of a selection at one moment.
 type selectionState = difference.State[*selection]
 
-// topic is a name that selections have.
+// topic is a name that selections subscribe to.
 type topic = index.Topic[*selection]
 
-// selectionKey finds a selection: equal selections have equal keys, and nearly
-// always the other way round.
+// selectionKey finds a selection: equal selections have equal keys, and selections with equal keys
+// are nearly always equal.
 type selectionKey struct {
 	view     *view
 	typeURL  string
@@ -75,7 +78,7 @@ type selectionKey struct {
 	count    int
 }
 
-// find returns the resource that the selection has under a name, or nil.
+// find returns the resource of a name for the selection, or nil.
 func (s *selection) find(from resolver, name string) *resource.State {
 	switch {
 	case s.names(name):
@@ -87,13 +90,13 @@ func (s *selection) find(from resolver, name string) *resource.State {
 	}
 }
 
-// lookup returns what the snapshot has to have under a name; nil for none, or one that
-// is unavailable. What is not encoded is encoded here.
+// lookup returns the resource for the snapshot under a name, or nil, or an unavailable one. It
+// encodes the resource if necessary.
 func (s *selection) lookup(from resolver, name string) *resource.State {
 	return s.served(from, name, s.find(from, name))
 }
 
-// served is lookup for what was found under the name.
+// served is lookup for a resource that was found under the name.
 func (s *selection) served(from resolver, name string, r *resource.State) *resource.State {
 	if from.make(r); r.Exists() || r.IsUnavailable() {
 		return r
@@ -103,21 +106,21 @@ func (s *selection) served(from resolver, name string, r *resource.State) *resou
 	}
 	cluster := from.named(envoy.ClusterType, name)
 	if from.make(cluster); cluster.Exists() || cluster.IsUnavailable() {
-		// A cluster that is there, but takes its endpoints from elsewhere, may use its
-		// last assignment until it has found them.
+		// A cluster that exists, but takes its endpoints from elsewhere, may use its last
+		// assignment until it has found them.
 		return nil
 	}
 	return resource.NewMarker(s.typeURL, name, resource.Tombstone)
 }
 
-// names reports whether a name is subscribed as such.
+// names reports whether a name is subscribed by name.
 func (s *selection) names(name string) bool {
 	_, found := slices.BinarySearchFunc(s.topics, name, func(t *topic, name string) int { return strings.Compare(t.Name, name) })
 	return found
 }
 
-// prepare returns the first snapshot of a selection; nil if what there is could not be
-// found out. It is called without the lock, with topics of that moment.
+// prepare returns the first snapshot of a selection, or nil if a provider failed to list its
+// resources. It is called without the lock, with the topics of the resolver's moment.
 func (s *selection) prepare(from resolver, topics []*topic) (out *resource.Snapshot, failed failing) {
 	var found []*resource.State
 	if s.wildcard {
@@ -137,7 +140,7 @@ func (s *selection) prepare(from resolver, topics []*topic) (out *resource.Snaps
 		failed.note(r.Name, r)
 	}
 	found = slices.DeleteFunc(found, func(r *resource.State) bool { return r.Hash == 0 })
-	if s.wildcard { // topics are sorted, and there is none twice
+	if s.wildcard { // topics are sorted and unique
 		slices.SortFunc(found, resource.CompareNames)
 		found = slices.CompactFunc(found, func(a, b *resource.State) bool { return a.Name == b.Name })
 	}
@@ -185,8 +188,8 @@ func (s *selection) refresh(from resolver) bool {
 	return changed
 }
 
-// refresh brings the selection of a subscription up to date with names that are new to
-// it, and answers others who have it. It takes the lock, and encodes without it.
+// refresh brings the selection of a subscription up to date with its new names, and sends responses
+// to its other subscribers. It takes the lock, and encodes without it.
 func (c *cache) refresh(sub *subscription) {
 	var list []wanted
 	c.locked(func() {
@@ -207,7 +210,7 @@ func (c *cache) refresh(sub *subscription) {
 			s.flush()
 		}
 	})
-	runtime.KeepAlive(list) // a layer finds what it has made only as long as somebody has it
+	runtime.KeepAlive(list) // layers have weak references to their resources
 }
 
 // publish replaces the snapshot.
@@ -223,7 +226,7 @@ func (s *selection) publish(next *resource.Snapshot) {
 	}
 }
 
-// join and leave count the subscriptions.
+// join and leave add and remove a subscription.
 func (s *selection) join(sub *subscription) {
 	sub.selection, sub.position = s, len(s.subscribers)
 	s.subscribers = append(s.subscribers, sub)
@@ -244,7 +247,7 @@ func (s *selection) leave(sub *subscription) {
 	sub.selection = nil
 }
 
-// moved notes that the client of a subscription had another snapshot before.
+// moved updates current after the client of a subscription has got another snapshot.
 func (s *selection) moved(sub *subscription, before *resource.Snapshot) {
 	if before == s.snapshot {
 		s.current--
@@ -271,13 +274,12 @@ func (s *selection) announcement(base, of *resource.State) *sequence.Announcemen
 	return a
 }
 
-// state returns what the selection is and has now. It is called with the cache's mutex
-// held.
+// state returns the present state of the selection. It is called with the cache's mutex held.
 func (s *selection) state() selectionState {
 	return selectionState{Kind: difference.Kind{TypeURL: s.typeURL, Wildcard: s.wildcard}, Topics: s.topics, Snapshot: s.snapshot}
 }
 
-// difference returns what a client that has from is to be sent.
+// difference returns the difference for a client that has from.
 func (s *selection) difference(from *resource.Snapshot, d difference.Traits) *difference.Difference {
 	key := difference.Key{From: from, Traits: d}
 	found := s.differences.Get(key)

@@ -23,44 +23,42 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
 )
 
-// Server is an XDSUpdater that serves what it receives over ADS. The package
-// comment says how it behaves.
+// Server is an XDSUpdater that serves the reported state over ADS. See the package comment.
 type Server struct {
 	generators []namedGenerator
-	providers  []namedProvider // own, those of the program's, services
+	providers  []namedProvider // own resources, Options.Providers, services
 	own        ownResources
 	services   *servicesProvider
-	grouping   []Provider // those of the program's
+	grouping   []Provider // Options.Providers
 	configs    func() ConfigReader
 	proxyOf    func(context.Context, *core.Node) (*registry.Proxy, error)
 	group      func(*core.Node, *registry.Proxy) any
 	limits     Limits
-	observer   Observer // nil: none
+	observer   Observer // may be nil
 	logger     *slog.Logger
-	// refusals are the streams that are refused.
+	// refusals limits the log of rejected streams.
 	refusals loglimit.Limiter
 	pusher   *xdsupdate.Pusher
 	cache    *cache
 
 	running atomic.Bool
-	wake    chan struct{} // holds one token if there are new views
+	wake    chan struct{} // has one token if there are new views
 	streams liveStreams
 	turns   *pace.Turns
-	// allowances are those of connections. large has the turns of large work that they
-	// allow, excess those of work beyond them.
+	// allowances are the allowances of connections. large has the turns of large work within them,
+	// excess the turns of work beyond them.
 	allowances    pace.Allowances
 	large, excess *pace.Turns
 
-	// building makes pushes one at a time. It is no lock that a caller can
-	// wait for: the discovery and the generators are called while it is held.
+	// building makes pushes one at a time. The discovery and the generators are called while it is
+	// held, so no method that the program calls may wait for it.
 	building sync.Mutex
 	built    bool         // the first push is done
-	context  *PushContext // that of the last push
-	moment   *moment      // that of the push that is running
-	// idle: it was said that Run has not been called.
+	context  *PushContext // of the last push
+	moment   *moment      // of the present push
+	// idle means that a warning was logged because Run has not been called.
 	idle atomic.Bool
-	// unsure: something has failed, and with the next push everything may have
-	// changed. It is guarded by nothing.
+	// unsure means that a call has failed, so that everything may have changed with the next push.
 	unsure atomic.Bool
 }
 
@@ -70,19 +68,18 @@ var (
 	_ xdsupdate.BatchUpdater         = (*Server)(nil)
 )
 
-// attacher is a discovery that consists of registries, to which it hands updaters.
+// attacher is a discovery that consists of registries, and hands updaters to them.
 type attacher interface {
 	AttachUpdater(updater xdsupdate.XDSUpdater)
 }
 
-// New returns a server of the services of a discovery and of the endpoints that
-// it is called with; nil: there are none, and the server has what generators, a provider
-// and SetResource give it. The discovery is read when the server pushes, so that it may
-// still be empty. If it is, or wraps, an aggregate.Controller, or has its method
-// AttachUpdater, the server becomes an updater of its registries, so that a host
-// cannot forget to connect the two ends. New panics, with a text that says what is wrong, if
-// there are two Options, if the discovery is a nil pointer, and if a generator or a provider
-// is nil or has the name of another.
+// New returns a server of the services of a discovery and of the reported endpoints. The discovery
+// may be nil: then the server has only the resources of generators, providers and SetResource. The
+// discovery is read by each push, so it may still be empty. If it is, or wraps, an
+// aggregate.Controller, or another type with the method AttachUpdater, the server becomes an
+// updater of its registries, so that a host cannot forget to connect the two ends. New panics, with
+// a text that names the cause, if there are two Options, if the discovery is a nil pointer, and if
+// a generator or a provider is nil or has the name of another.
 func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
@@ -120,25 +117,23 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	return s
 }
 
-// checkDiscovery panics for a nil pointer, which is not the nil that New allows: it would
-// fail at the first call of it, in the code of its type.
+// checkDiscovery panics for a nil pointer, which differs from the nil that New allows: it would
+// fail at its first call, in the code of its type.
 func checkDiscovery(services registry.ServiceDiscovery) {
 	if v := reflect.ValueOf(services); v.Kind() == reflect.Pointer && v.IsNil() {
 		panic(fmt.Sprintf("ads.New: the discovery is a nil %T: pass one that was made, or nil itself for a server without services", services))
 	}
 }
 
-// Register adds the aggregated discovery service, SotW and delta, to a gRPC
-// server. Streams may come before Run; they are answered when Run has looked at
-// the discovery for the first time.
+// Register adds the aggregated discovery service, SotW and delta, to a gRPC server. Streams may
+// come before Run; their first response follows the first push.
 func (s *Server) Register(server grpc.ServiceRegistrar) {
 	discovery.RegisterAggregatedDiscoveryServiceServer(server, service{s})
 }
 
-// Run pushes until stop is closed, then ends all streams with the status
-// Unavailable, and returns when everything that it started has ended. Call it
-// when the discovery has synced: what the discovery has then is the first state
-// that clients are sent. A second call panics.
+// Run pushes until stop is closed, then ends all streams with the status Unavailable, and returns
+// when everything that it started has ended. Call it when the discovery has synced: the state of
+// the discovery at that time is the first state that clients are sent. A second call panics.
 func (s *Server) Run(stop <-chan struct{}) {
 	if s.running.Swap(true) {
 		panic("ads: Run called twice")
@@ -158,25 +153,24 @@ func (s *Server) Run(stop <-chan struct{}) {
 	pusher.Wait()
 }
 
-// warnIdle says once that a client has connected to a server that is not running.
+// warnIdle warns, once, about a client of a server that is not running.
 func (s *Server) warnIdle() {
 	if !s.running.Load() && !s.idle.Swap(true) {
 		s.logger.Warn("a client has connected and Run has not been called: clients are sent nothing before Run or Flush")
 	}
 }
 
-// Flush pushes what the server received before the call, without delay, and
-// returns when it has been handed to the streams that it concerns. Before Run,
-// Flush itself does the work, so that programs can do without. The error is the cause
-// of ctx's end, wrapped, or that Run has ended. Generators must not call it.
+// Flush pushes all changes that the server received before the call, without delay, and returns
+// when the responses have been handed to the streams. Before Run, Flush itself does the work, so
+// that programs can do without Run. The error is the cause of ctx's end, wrapped, or that Run has
+// ended. Generators must not call it.
 //
-// That clusters stay empty because a registry was not given the server as its updater is no
-// error of Flush, which cannot tell it from one whose first report is still to come:
-// CheckRegistries says so.
+// Flush returns no error if clusters stay empty because a registry does not have the server as its
+// updater, because it cannot distinguish this from a registry whose first report is still to come:
+// CheckRegistries does.
 func (s *Server) Flush(ctx context.Context) error { return s.pusher.Flush(ctx) }
 
-// EndpointIndex returns the endpoints that the server received. It may be read,
-// not written.
+// EndpointIndex returns the index of the reported endpoints. It must only be read.
 func (s *Server) EndpointIndex() *xdsupdate.EndpointIndex { return s.pusher.Index() }
 
 // EDSUpdate implements xdsupdate.XDSUpdater.
@@ -201,9 +195,8 @@ func (s *Server) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname,
 	s.pusher.SvcUpdate(shard, hostname, namespace, event)
 }
 
-// ConfigUpdate implements xdsupdate.XDSUpdater. A request without keys makes the
-// server compare everything with the discovery; one with keys only the hosts
-// that are named by keys of services.
+// ConfigUpdate implements xdsupdate.XDSUpdater. A request without keys compares all hosts with the
+// discovery; a request with keys compares only the hosts that keys of services name.
 func (s *Server) ConfigUpdate(req *xdsupdate.PushRequest) { s.pusher.ConfigUpdate(req) }
 
 // UpdateBatch implements xdsupdate.BatchUpdater.

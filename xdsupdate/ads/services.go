@@ -16,15 +16,15 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 )
 
-// servicesProvider is the provider of the services of a discovery and of the endpoints
-// that the server was told of: the last one. What it has read is what all others find in
-// the PushContext, so that it is called first. All of it is guarded by Server.building.
+// servicesProvider is the last provider: that of the services of a discovery and of the reported
+// endpoints. It is called first, because all others read its table from the PushContext.
+// Server.building guards all of it.
 type servicesProvider struct {
 	*services.Builder
 	discovery   registry.ServiceDiscovery
 	customizers customizers
 	failures    *failure.List
-	// incomplete: of the last push services could not be read.
+	// incomplete means that the last push could not read the services.
 	incomplete bool
 }
 
@@ -51,10 +51,10 @@ func newServicesProvider(
 // Name implements Provider.
 func (*servicesProvider) Name() string { return "services" }
 
-// Attach does nothing: registries ask for pushes.
+// Attach does nothing: registries request pushes.
 func (*servicesProvider) Attach(xdsupdate.XDSUpdater) {}
 
-// Group returns nil: what views have of a proxy is enough.
+// Group returns nil, because the other fields of a view are enough.
 func (*servicesProvider) Group(*core.Node, *registry.Proxy) any { return nil }
 
 // Provide brings the hosts that a push is about up to date.
@@ -76,7 +76,7 @@ func (p *servicesProvider) Provide(push *PushContext) (Provided, Changes) {
 	return servicesLayer{made.Next, p.customizers}, Changes{Names: names}
 }
 
-// customizedAnew returns the hosts that customizers want to customize anew.
+// customizedAnew returns the hosts that customizers want to customize again.
 func (p *servicesProvider) customizedAnew(push *PushContext) (out []registry.Hostname) {
 	for _, c := range p.customizers {
 		if c.Changed == nil {
@@ -94,7 +94,7 @@ func (p *servicesProvider) customizedAnew(push *PushContext) (out []registry.Hos
 	return out
 }
 
-// servicesLayer is what the provider of services has at one moment.
+// servicesLayer is the state of the provider of services at one moment.
 type servicesLayer struct {
 	table       *services.Table
 	customizers customizers
@@ -105,7 +105,7 @@ func (l servicesLayer) Names(v View, typeURL string) (iter.Seq[string], bool) {
 	return l.table.Names(v.ofServices(), typeURL), true
 }
 
-// Covers implements Provided. A name that there is not may be covered.
+// Covers implements Provided. It may cover a name that does not exist.
 func (l servicesLayer) Covers(_ View, typeURL, _ string) (covered, only bool) {
 	return services.IsCovered(typeURL), true
 }
@@ -126,21 +126,21 @@ func (l servicesLayer) List(v View, typeURL string) (iter.Seq2[string, Answer], 
 	}, true
 }
 
-// ErrSilentRegistry means that a registry shows services but never reported endpoints to the
-// server. What wraps it names the provider and one of its services.
+// ErrSilentRegistry means that a registry has services but never reported endpoints to the server.
+// An error that wraps it names the provider and one of its services.
 var ErrSilentRegistry = errors.New("shows services but never reported endpoints to this server, so that their clusters stay empty: " +
 	"give the registry this server as its updater")
 
-// CheckRegistries says which registries show services that nobody can call: those that take
-// their endpoints from load assignments, and whose clusters all stay empty, because none of the
-// registries of their provider ever called the server. The error wraps ErrSilentRegistry
-// for each; nil: there is none. Any call is enough, so a registry that has no endpoints is not
-// silent; nor is a provider for which another reports endpoints, and services without a
-// provider are not looked at.
+// CheckRegistries returns an error for registries whose services cannot be called: the services
+// take their endpoints from load assignments, and all their clusters stay empty, because no
+// registry of their provider ever called the server. The error wraps ErrSilentRegistry for each; it
+// is nil if there are no such registries. Any call is enough, so a registry without endpoints is
+// not silent; nor is a provider if another of its registries reports endpoints. Services without a
+// provider are not checked.
 //
-// It is about what the last push has read: call it when the registries have synced and Flush
-// has returned. A registry that makes no batches (xdsupdate.BatchUpdater), and is about to
-// make its first report, may be named until then. It looks at all services.
+// It describes the state that the last push has read: call it when the registries have synced and
+// Flush has returned. A registry that makes no batches (xdsupdate.BatchUpdater), and is about to
+// make its first report, may be named until then. Its cost depends on the number of all services.
 func (s *Server) CheckRegistries() error {
 	var now layers
 	s.cache.locked(func() { now = s.cache.layers })

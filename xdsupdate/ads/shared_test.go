@@ -78,7 +78,7 @@ func objectKey(name string) configstore.ConfigKey {
 	return configstore.ConfigKey{Kind: configstore.GroupVersionKind{Kind: "Object"}, Name: name, Namespace: "ns"}
 }
 
-// sharedLayer is what a sharedProvider has at one moment.
+// sharedLayer is the state of a sharedProvider at one moment.
 type sharedLayer struct {
 	of      *sharedProvider
 	objects map[string]map[string]string
@@ -118,8 +118,8 @@ func (l sharedLayer) Lookup(_ ads.View, typeURL, name string) ads.Answer {
 	}
 }
 
-// build makes the resource: each object adds "NAME=VALUE", or "NAME=failing". Those whose
-// value is "broken" keep it from being made.
+// build builds the resource: each object adds "NAME=VALUE", or "NAME=failing". Objects with the
+// value "broken" make it fail.
 func (l sharedLayer) build(
 	name string, objects map[string]string, out func(ads.Contribution) bool,
 ) (m proto.Message, all []ads.Contribution, err error) {
@@ -144,7 +144,7 @@ func (l sharedLayer) build(
 	return &routev3.RouteConfiguration{Name: name, InternalOnlyHeaders: values}, all, nil
 }
 
-// valuesOf are those of a resource, by object.
+// valuesOf returns the values in a resource, by object.
 func valuesOf(m proto.Message) map[string]string {
 	var values []string
 	switch m := m.(type) {

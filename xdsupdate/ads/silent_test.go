@@ -92,13 +92,13 @@ func checkSilent(t *testing.T, f *fixture, want int) {
 	}
 }
 
-// TestSilentRegistryThatReports: it is named by CheckRegistries, without a Logger and
-// before Run, until its first call, whatever that says.
+// TestSilentRegistryThatReports: CheckRegistries names a registry, without a Logger and before Run,
+// until its first call of any kind.
 func TestSilentRegistryThatReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		discovery := &services{}
 		f := &fixture{Server: ads.New(discovery), services: discovery, t: t}
-		checkSilent(t, f, 0) // nothing was pushed
+		checkSilent(t, f, 0) // before the first push
 		f.define(nil, service("a", "shop", func(s *registry.Service) { s.Attributes.Provider = "silent" }))
 		f.flush()
 		checkSilent(t, f, 1)
@@ -108,8 +108,7 @@ func TestSilentRegistryThatReports(t *testing.T) {
 	})
 }
 
-// TestSilentRegistryAtStart: the first push is one of everything, whatever it is
-// about.
+// TestSilentRegistryAtStart: the first push is one of everything, for any request.
 func TestSilentRegistryAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer

@@ -10,14 +10,14 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
-// TestSoak churns for a minute. What clients have then equals what a fresh server
-// sends, and when they have left the server holds no more than before they came.
+// TestSoak churns for a minute. Then the resources of clients equal those of a fresh server, and
+// when the clients have left the server holds no more memory than before.
 func TestSoak(t *testing.T) {
 	tier.OnlyFull(t, "a soak of a minute")
 	w := newChurnWorld(t, true)
 	fleet := newFleet(w.f, w.hosts, w.random)
 
-	// What is made once is made before it is measured.
+	// State that is built once is built before the measurement.
 	join(fleet)
 	w.churn(fleet, func() bool { return w.steps < 500 })
 	leave(t, w.f, fleet)
@@ -41,10 +41,10 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// held returns what the heap holds that can be reached.
+// held returns the reachable memory of the heap.
 func held() (stats runtime.MemStats) {
 	runtime.GC()
-	runtime.GC() // what had a finalizer
+	runtime.GC() // memory with finalizers
 	runtime.ReadMemStats(&stats)
 	return stats
 }

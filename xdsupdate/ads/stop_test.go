@@ -54,7 +54,7 @@ func startBlocked(t *testing.T) *blocked {
 func startBlockedByPush(t *testing.T) *blocked {
 	t.Helper()
 	b := startUnread(t)
-	b.send() // from now on the client may be sent what is new
+	b.send() // from now on the client may be sent new resources
 	synctest.Wait()
 	b.content.Store("y")
 	b.ConfigUpdate(&xdsupdate.PushRequest{Full: true, Forced: true})
@@ -170,7 +170,7 @@ func TestIdentityErrorWithAClientThatDoesNotRead(t *testing.T) {
 		b.ProxyUpdate("", "10.0.0.1")
 		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 		defer cancel()
-		// It does not count any more, so there is nothing to wait for.
+		// It has stopped counting, so there is no proxy to wait for.
 		if err := b.WaitApplied(ctx, nil); err != nil {
 			t.Errorf("WaitApplied = %v", err)
 		}
@@ -180,8 +180,8 @@ func TestIdentityErrorWithAClientThatDoesNotRead(t *testing.T) {
 	})
 }
 
-// TestStreamAfterTheEnd: a stream that opens when Run has ended is refused as if it had
-// been ended, so that its client looks for another server.
+// TestStreamAfterTheEnd: a stream that opens when Run has ended is rejected like one that is ended
+// by it, so that its client looks for another server.
 func TestStreamAfterTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := ads.New(&services{})
@@ -247,8 +247,8 @@ func (l *lingering) Response(_ ads.Stream, r ads.ResponseEvent) {
 	}
 }
 
-// TestRunWaitsForStreams: when Run returns nothing of a stream is left to do, neither
-// the end of it nor a response, to a request or of a push.
+// TestRunWaitsForStreams: when Run returns, all work of streams is done: their ends, and responses
+// to requests or of pushes.
 func TestRunWaitsForStreams(t *testing.T) {
 	for name, tt := range map[string]struct {
 		lingering

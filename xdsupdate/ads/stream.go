@@ -21,7 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
-// service is the discovery service; it keeps its methods out of Server's.
+// service is the discovery service, whose methods are not methods of Server.
 type service struct{ server *Server }
 
 // StreamAggregatedResources serves SotW.
@@ -38,42 +38,41 @@ func (a service) DeltaAggregatedResources(
 	return a.server.serve(stream, true)
 }
 
-// stream runs the protocol of one stream, on three goroutines. That of gRPC only
-// waits for the end, so that the stream can be ended at any time: by its return
-// gRPC cancels what the others wait for. One receives requests, and sends the
-// answers to them before it receives the next: a client that reads nothing is not
-// read either. The third lives while a push has something to send.
+// stream runs the protocol of one stream, on three goroutines. gRPC's goroutine only waits for the
+// end, so that the stream can be ended at any time: when it returns, gRPC cancels the calls that
+// the others wait for. The second goroutine receives requests, and sends the responses to them
+// before it receives the next: the server does not read from a client that does not read. The third
+// lives while a push has responses to send.
 type stream struct {
 	server *Server
 	grpc   grpc.ServerStream
 	conn   *connection
-	// about is what an observer receives.
+	// about is passed to observers.
 	about  atomic.Pointer[Stream]
 	life   streamLife
 	bucket pace.Bucket
-	// allowance is that of the stream's connection. responses is how many the client
-	// has not answered, topics how many names it was last subscribed to of a type: see
+	// allowance is the allowance of the stream's connection. responses counts the responses that
+	// the client has not answered, topics the names of its last subscription to a type: see
 	// received.work.
 	allowance *pace.Allowance
-	// owner is the client that the stream counts for, which is known when it has entered: its
-	// identity, or else the allowance. It is guarded by the cache's mutex.
+	// owner is the client that the stream counts for, which is known when the stream is identified:
+	// its identity, or else the allowance. The cache's mutex guards it.
 	owner     any
 	responses atomic.Int64
 	topics    int
 
-	// sending is full while a goroutine sends. It is a channel because that may last:
-	// a send waits for a client that does not read, and for a turn.
+	// sending is full while a goroutine sends. It is a channel because sending may take long: it
+	// waits for a client that does not read, and for a turn.
 	sending chan struct{}
-	// turn ends the turn of the last large response; nil: there is none. It is guarded
-	// by sending.
+	// turn ends the turn of the last large response, or is nil. sending guards it.
 	turn func()
-	// draining: a goroutine sends, or is about to, and will look at the queue again.
-	// It is guarded by the cache's mutex.
+	// draining means that a goroutine sends, or is about to, and will check the queue again. The
+	// cache's mutex guards it.
 	draining bool
 
 	once  sync.Once
 	ended chan struct{} // closed by end
-	err   error         // before ended is closed
+	err   error         // set before ended is closed
 }
 
 // serve runs a stream until it ends or the server stops.
@@ -115,7 +114,7 @@ func (s *stream) end(err error) {
 func (s *stream) receive() {
 	defer s.server.streams.work.Done()
 	s.endedBy(guard.Call(s.receiveAll))
-	// A client that has left is not one that is late.
+	// A stream that has ended must not count as a late answer.
 	s.sending <- struct{}{}
 	s.endTurn()
 	<-s.sending
@@ -146,16 +145,16 @@ func (s *stream) receiveAll() {
 	}
 }
 
-// received is a request, with what it is about.
+// received is a request and its context.
 type received struct {
 	*wire.Request
-	// answered is the response that it is an answer to, if it is one: see stream.begin.
+	// answered is the response that the request answers, if any: see stream.begin.
 	answered acks.Response
-	// resumed is what a delta client says that it has; nil: nothing.
+	// resumed are the resources that a delta client lists, or nil.
 	resumed *resource.Snapshot
 }
 
-// answer handles a request and sends what is queued then.
+// answer handles a request and sends the queued responses.
 func (s *stream) answer(r *received) error {
 	defer s.server.reportFailures()
 	s.sending <- struct{}{}
@@ -170,7 +169,7 @@ func (s *stream) answer(r *received) error {
 	return nil
 }
 
-// handle makes the subscriptions what a request says, and queues the answer.
+// handle applies a request to the subscriptions, and queues the response.
 func (s *stream) handle(r *received) error {
 	if err := s.check(r); err != nil {
 		return err
@@ -207,8 +206,8 @@ func (s *stream) handle(r *received) error {
 	return nil
 }
 
-// answers reports whether a request may be the answer to a response: as many are as
-// there were responses.
+// answers reports whether a request may be an answer to a response: as many requests are as there
+// were responses.
 func (s *stream) answers(r *received) bool {
 	if r.Nonce == "" || s.responses.Load() == 0 {
 		return false
@@ -217,20 +216,21 @@ func (s *stream) answers(r *received) bool {
 	return true
 }
 
-// handling is what a request is about.
+// handling is the result of begin.
 type handling struct {
-	sub      *subscription // nil: nothing of it counts
-	isAnswer bool          // to received.answered
-	// refused are refusals that were not known before.
+	sub      *subscription // nil if the request does not count
+	isAnswer bool          // the request answers received.answered
+	// refused are the refusals that were not known before.
 	refused []Refusal
-	// early: there are later responses for the client to answer, and nothing else of the
-	// request counts.
+	// early means that the client still has to answer later responses, so that the other fields of
+	// the request do not count.
 	early bool
-	// changes: it may change what the subscription is. done: there is nothing left to do.
+	// changes means that the request may change the names of the subscription. done means that no
+	// work is left.
 	changes, done bool
 }
 
-// begin records what a request answers. It is called with the cache's mutex held.
+// begin records the answer in a request. It is called with the cache's mutex held.
 func (s *stream) begin(r *received) (h handling, err error) {
 	if s.conn.closed { // while the request waited for a response to be sent
 		return h, nil
@@ -244,8 +244,8 @@ func (s *stream) begin(r *received) (h handling, err error) {
 		s.conn.Answered(&sub.Type, &r.answered, time.Now())
 	}
 	if !r.Delta && len(sub.Acks.Unanswered) > 0 {
-		// Of a SotW client that has not seen the last response yet nothing else counts (xDS
-		// protocol, "ACK and NACK semantics summary").
+		// The other fields of a request do not count until a SotW client has seen the last response
+		// (xDS protocol, "ACK and NACK semantics summary").
 		if h.isAnswer {
 			h.sub, h.early, h.done = sub, true, true
 			s.conn.cache.progressed()
@@ -258,7 +258,7 @@ func (s *stream) begin(r *received) (h handling, err error) {
 	h.sub, h.changes = sub, sub.changes(r)
 	switch {
 	case h.changes:
-		sub.Open = false // what its client has is not to change meanwhile
+		sub.Open = false // the resources of its client must not change meanwhile
 	case sub.isQuick():
 		s.flush(sub, nil)
 		h.done = true
@@ -266,7 +266,7 @@ func (s *stream) begin(r *received) (h handling, err error) {
 	return h, nil
 }
 
-// reply queues what answers a request.
+// reply queues the response to a request.
 func (s *stream) reply(sub *subscription) {
 	c := s.conn.cache
 	c.refresh(sub)
@@ -274,17 +274,17 @@ func (s *stream) reply(sub *subscription) {
 	c.locked(func() { s.flush(sub, a) })
 }
 
-// flush queues what is to be sent, of which the difference of a subscription may be
-// known ahead. It is called with the cache's mutex held.
+// flush queues responses after a request for sub. A request for its type allows the next response.
+// a is the difference that was computed ahead, or nil. It is called with the cache's mutex held.
 func (s *stream) flush(sub *subscription, a *ahead) {
 	sub.Open = !sub.Acks.Full()
-	s.draining = true // what is queued from here on is sent by drain
+	s.draining = true // drain sends the responses that are queued from here on
 	s.conn.cache.flushAhead(sub, a)
 	s.conn.cache.progressed()
 }
 
-// wake sees to it that the queue is sent. It is called with the cache's mutex
-// held, and not blocked by anything.
+// wake makes sure that the queue is sent. It is called with the cache's mutex held, and does not
+// block.
 func (s *stream) wake() {
 	if s.draining {
 		return
@@ -299,7 +299,7 @@ func (s *stream) wake() {
 	})
 }
 
-// drain sends what is queued, unless the stream ends. The caller holds sending.
+// drain sends the queued responses, unless the stream ends. The caller holds sending.
 func (s *stream) drain() {
 	for {
 		s.conn.cache.mu.Lock()

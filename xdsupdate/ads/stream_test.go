@@ -276,7 +276,7 @@ func TestVisibility(t *testing.T) {
 					f.await(c, envoy.ListenerType, wantListeners...)
 				}
 
-				// Changes of what is hidden reach no other client either.
+				// Changes of hidden services reach no other client either.
 				f.waitApplied()
 				counts := map[*xdstest.Client]int{}
 				for _, c := range clients {
@@ -288,7 +288,7 @@ func TestVisibility(t *testing.T) {
 					check(t, "hidden endpoint", received(c, counts[c]), []string{})
 				}
 
-				// What becomes invisible is removed.
+				// Services that become invisible are removed.
 				f.define([]string{"public"}, service("public", "other", exportTo("third")), private, named, hidden)
 				f.waitApplied()
 				got := map[string]int{}

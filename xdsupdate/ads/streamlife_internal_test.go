@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// calls notes what an observer sees of streams.
+// calls records the calls of an observer about streams.
 type calls struct {
 	NoObserver
 	seen []string

@@ -22,8 +22,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// gauge counts streams by what the comments of Observer say, and nothing else. Some of its
-// calls panic after they have counted.
+// gauge counts streams according to the comments of Observer. Some of its calls panic after they
+// have counted.
 type gauge struct {
 	ads.NoObserver
 	t      *testing.T
@@ -34,7 +34,7 @@ type gauge struct {
 	known   map[uint64]bool
 	byNode  map[string]int
 	refused map[codes.Code]int
-	nodes   map[string]int // of refused streams
+	nodes   map[string]int // of rejected streams
 }
 
 func newGauge(t *testing.T, panics func() bool) *gauge {
@@ -97,7 +97,7 @@ func (g *gauge) Response(s ads.Stream, _ ads.ResponseEvent) {
 	}
 }
 
-// mayPanic panics with the lock held; what is deferred releases it.
+// mayPanic panics with the lock held, which a deferred call releases.
 func (g *gauge) mayPanic() {
 	if g.panics() {
 		panic("of an observer")
@@ -120,8 +120,8 @@ func (g *gauge) streams() (n int, byNode map[string]int) {
 	return len(g.open), byNode
 }
 
-// TestGauge: whatever happens to streams, and whatever panics, a gauge that is written
-// from the comments of Observer is right, and 0 in the end.
+// TestGauge: for all ends of streams, and all panics, a gauge that is written from the comments of
+// Observer is right, and 0 in the end.
 func TestGauge(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 60) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -133,7 +133,7 @@ func TestGauge(t *testing.T) {
 func gaugeModel(t *testing.T, seed uint64) {
 	t.Helper()
 	random, ofHost := rand.New(rand.NewPCG(seed, 0)), rand.New(rand.NewPCG(seed, 1))
-	var mu sync.Mutex // of what the program's functions decide by
+	var mu sync.Mutex // guards the decisions of the program's functions
 	in := func(n int) bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -213,8 +213,8 @@ func gaugeModel(t *testing.T, seed uint64) {
 	check(t, "streams in the end", n, 0)
 }
 
-// TestStreamRefused: refusals before a stream is opened have the ID that the proxy gave
-// itself, as far as it has said it.
+// TestStreamRefused: rejections before a stream is opened have the node ID, if the proxy has sent
+// one.
 func TestStreamRefused(t *testing.T) {
 	for name, tt := range map[string]struct {
 		options ads.Options

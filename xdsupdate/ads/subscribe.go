@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// resubscribe makes a subscription what a request says. It takes the lock. What the
-// client is to be sent waits until the subscription is open again.
+// resubscribe applies a request to a subscription. It takes the lock. The subscription is not open
+// meanwhile, so no response changes the resources of its client.
 func (s *subscription) resubscribe(r *received) {
 	c := s.conn.cache
 	list := r.Names.Decoded()
@@ -29,13 +29,13 @@ func (s *subscription) resubscribe(r *received) {
 	defer unpin()
 	drop := c.known(r.TypeURL, r.Unsubscribe.Decoded())
 	for !s.tryChange(r, add, drop) {
-		// The view or what the client has is another one: again.
+		// The view or the client's resources have changed meanwhile: try again.
 	}
 }
 
-// tryChange applies a request to what a subscription is at present, with the topics of the
-// names that it has or subscribes to, and of those that it gives up. It reports whether
-// that counts, or the connection is closed, and takes the lock.
+// tryChange applies a request to the present state of a subscription. add are the topics of the
+// names that the request has or subscribes to, drop the topics of the names that it unsubscribes
+// from. It reports whether the request was applied, or the connection is closed. It takes the lock.
 func (s *subscription) tryChange(r *received, add, drop []*topic) (done bool) {
 	c := s.conn.cache
 	var before holding
@@ -59,8 +59,8 @@ func (s *subscription) tryChange(r *received, add, drop []*topic) (done bool) {
 	return done
 }
 
-// become makes a subscription what a request has made of what it was before. Not done:
-// it is something else now. Made is a selection that has to be attached. It is called
+// become replaces the state of a subscription by the result of a request. done is false if the
+// subscription has changed meanwhile. made is a selection that has to be attached. It is called
 // with the cache's mutex held.
 func (s *subscription) become(before, after *holding, n names) (made *selection, done bool) {
 	if s.conn.closed {
@@ -72,14 +72,15 @@ func (s *subscription) become(before, after *holding, n names) (made *selection,
 	s.requested, s.Returning, s.legacy = after.requested, after.returning, after.legacy
 	s.Resumed, s.MustAnswer = after.resumed, after.mustAnswer
 	s.conn.Warming = after.warming
-	s.Acks.Applied = 0 // there may be more to have
+	s.Acks.Applied = 0 // there may be more resources to apply
 	s.Have(after.sent)
 	s.answersGone(n.come)
 	return s.conn.cache.subscribe(s, after.wildcard, n), true
 }
 
-// answersGone has a SotW client answered about assignments of clusters that it was sent and that are gone: it
-// waits for them, and for all clusters that came with them, and the protocol has no other answer.
+// answersGone makes sure that a SotW client gets a response about the load assignments of clusters
+// that it was sent and that have been removed. It waits for them, together with all clusters of the
+// same response, and SotW has no other response for them.
 func (s *subscription) answersGone(come []*topic) {
 	if s.URL != envoy.LoadAssignmentType || s.conn.Delta || !s.conn.Phased() {
 		return
@@ -98,24 +99,24 @@ func (s *subscription) answersGone(come []*topic) {
 	s.Have(s.Has.With(edits))
 }
 
-// names are those that a subscription is to have, sorted, and what finds its selection.
-// come and left are the topics that its selection did not have, and those that it had.
+// names are the names of a subscription, sorted, and the sum that finds its selection. come and
+// left are the topics that are new to the selection, and those that it loses.
 type names struct {
 	topics     []*topic
 	sum        uint64
 	come, left []*topic
 }
 
-// namesAfter returns the names of a subscription that held something else before.
+// namesAfter returns the names of a subscription whose former state is before.
 func namesAfter(before *holding, topics []*topic) names {
 	n := names{topics: topics, come: index.Without(topics, before.topics), left: index.Without(before.topics, topics)}
 	n.sum = before.sum + index.Sum(n.come) - index.Sum(n.left)
 	return n
 }
 
-// subscribe makes a subscription one to some names, and perhaps to everything. It
-// returns a selection that has to be attached, or nil; then the one before, if there is
-// any, is held. The caller has seen to it that sent has nothing that is not subscribed.
+// subscribe subscribes to some names, and to everything if wildcard is set. It returns a selection
+// that has to be attached, or nil; with such a selection, the former one is held. Has must not have
+// resources that the client is not subscribed to.
 func (c *cache) subscribe(s *subscription, wildcard bool, n names) *selection {
 	view := s.conn.view
 	key := selectionKey{view: view, typeURL: s.URL, wildcard: wildcard, sum: n.sum, count: len(n.topics)}
@@ -161,8 +162,8 @@ func (c *cache) selection(key selectionKey, topics []*topic) *selection {
 	return nil
 }
 
-// unsubscribe takes a subscription out of its selection, which ends with its last
-// one: nobody finds it any more, and it leaves the index when detach is called.
+// unsubscribe removes a subscription from its selection. The last one ends the selection, which
+// leaves the index when detach is called.
 func (c *cache) unsubscribe(sub *subscription) {
 	s := sub.selection
 	if s == nil {
@@ -201,8 +202,8 @@ func (c *cache) forgetSelection(s *selection) {
 	}
 }
 
-// rename changes a few names of a selection with one subscription, at the cost of
-// those that come and go.
+// rename changes a few names of a selection with one subscription, at the cost of the changed
+// names.
 func (c *cache) rename(s *selection, key selectionKey, n names) {
 	c.forgetSelection(s)
 	var gone []resource.Edit
@@ -220,14 +221,14 @@ func (c *cache) rename(s *selection, key selectionKey, n names) {
 	index.Add(s, n.come)
 	c.index.Change(s.typeURL, func(t *index.Type[*selection]) { t.Remove(s, n.left) })
 	s.selectionKey, s.topics = key, n.topics
-	s.differences = difference.Known{} // they have answers about names
+	s.differences = difference.Known{} // they depend on the names
 	c.rememberSelection(s)
 	s.publish(s.snapshot.With(gone))
 }
 
-// prepare makes the first snapshots of selections and answers those who wait for
-// them. It is called without the lock: the work for a selection is the same
-// the goroutine that asks for it first, and no other one waits for it.
+// prepare builds the first snapshots of selections and sends them to their subscribers. It is
+// called without the lock: the work for a selection is done by the goroutine that needs it first,
+// and no other one waits for it.
 func (c *cache) prepare(list []*selection) {
 	if len(list) == 0 {
 		return
@@ -264,7 +265,7 @@ func (c *cache) prepare(list []*selection) {
 		}
 	}
 	if behind {
-		flush() // what has changed since follows with the next answers
+		flush() // later changes follow with the next responses
 	}
 	for _, j := range jobs {
 		j.of.refresh(c.resolver(j.of.view))
@@ -273,23 +274,23 @@ func (c *cache) prepare(list []*selection) {
 	c.progressed()
 }
 
-// preparation makes the first snapshot of a selection, and what it takes to send it.
+// preparation builds the first snapshot of a selection, and the differences to it.
 type preparation struct {
 	selectionState
 	of   *selection
 	from resolver
-	// starts are what clients have that wait for it.
+	// starts are the snapshots of clients that wait for it.
 	starts []difference.Key
 	made   []*difference.Difference
-	// failing are those of the snapshot.
+	// failing are the failures of the snapshot.
 	failing failing
 }
 
-// maxStarts bounds how many differences are found ahead for one selection: mostly all
-// of its clients have nothing.
+// maxStarts bounds the number of differences that are computed ahead for one selection: mostly all
+// of its clients have no resources.
 const maxStarts limit.Size = 8
 
-// preparation is called with the mutex held. What changes from here on is dirty.
+// preparation is called with the mutex held. Later changes become dirty names.
 func (c *cache) preparation(s *selection) *preparation {
 	p := &preparation{selectionState: s.state(), of: s, from: c.resolver(s.view)}
 	s.dirty, s.preparing = nil, p.from.layers
@@ -310,8 +311,8 @@ func (p *preparation) make() {
 	}
 }
 
-// publish shows the snapshot. It reports whether that is not of this moment any more. It
-// is called with the mutex held.
+// publish makes the snapshot visible. It reports whether there are later changes. It is called with
+// the mutex held.
 func (p *preparation) publish() (behind bool) {
 	p.of.publish(p.Snapshot)
 	p.of.failing = p.failing

@@ -10,11 +10,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 )
 
-// subscription is one type of one stream: its state, its selection, and the rejected resources. The cache's mutex
-// guards all of it.
+// subscription is one type of one stream: its state, its selection, and the rejected resources. The
+// cache's mutex guards all of it.
 //
-// Responses are not stored: each is the difference between the client's snapshot and that of the selection.
-// So a slow client costs nothing, however often things change meanwhile.
+// Responses are not stored: each is the difference between the client's snapshot and that of the
+// selection. So a slow client costs nothing, however often resources change meanwhile. After a
+// response, the next one of the type waits for a request, so that a client has at most one more
+// response than requests; exceptions are new clusters (see package sequence) and responses in
+// parts.
 type subscription struct {
 	sequence.Type
 	conn      *connection
@@ -27,7 +30,8 @@ type subscription struct {
 	ahead *ahead
 
 	refusals *refusals // nil if there are none
-	// quarantines are the resources that the client gets in a state of its own; nil if there are none.
+	// quarantines are the resources that the client gets in a state of its own; nil if there are
+	// none.
 	quarantines *quarantines
 }
 

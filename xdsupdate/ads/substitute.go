@@ -18,17 +18,17 @@ import (
 type substitution struct {
 	sub   *subscription
 	q     *quarantine
-	of    *resource.State // what it takes the place of
+	of    *resource.State // the state that it replaces
 	from  resolver
-	first bool // only the contributions are asked for
+	first bool // only the contributions are needed
 	out   trial.Set[Contribution]
 
 	made  *resource.State
 	parts []Contribution
 }
 
-// substitute makes one state of a resource in quarantine, if there is one to be made.
-// Not ok: the stream has ended. The caller holds sending.
+// substitute builds one state of a resource in quarantine, if there is one to be built. ok is false
+// if the stream has ended. The caller holds sending.
 func (s *stream) substitute() (ok bool) {
 	c := s.conn.cache
 	var job *substitution
@@ -52,7 +52,7 @@ func (s *stream) substitute() (ok bool) {
 	return true
 }
 
-// substitutes reports whether there is something to be made for the client.
+// substitutes reports whether a resource is to be built for the client.
 func (c *connection) substitutes() bool {
 	return slices.ContainsFunc(c.Types, func(t *sequence.Type) bool { return t.Target.(*subscription).toMake() != nil })
 }
@@ -73,7 +73,7 @@ func (c *connection) substitution() *substitution {
 	return nil
 }
 
-// make makes the resource. Made stays nil if that is not possible.
+// make builds the resource. made stays nil if that is not possible.
 func (j *substitution) make() {
 	typeURL, name := j.sub.URL, j.q.name
 	of, without := j.from.without(typeURL, name)
@@ -86,7 +86,7 @@ func (j *substitution) make() {
 			return built, failed
 		})
 		if m != nil {
-			err = nil // what is left out anyway is reported with the resource itself
+			err = nil // errors about omitted parts are reported with the resource itself
 		}
 		return m, err
 	}}
@@ -102,7 +102,7 @@ func (j *substitution) install() {
 		return
 	}
 	if now := s.selection.snapshot.Find(q.name); now == nil || !now.Same(j.of) {
-		return // once more
+		return // build again
 	}
 	s.quarantines.version++
 	fresh := q.of == nil || !q.of.Same(j.of)
@@ -120,12 +120,12 @@ func (j *substitution) install() {
 	case fresh && q.search != nil:
 		q.search.Become(j.parts)
 		q.made = nil
-	case !due.IsZero(): // it was made with what is to wait
+	case !due.IsZero(): // it was built with a contribution that has to wait
 		q.made = nil
 	default:
 		q.made = j.made
 		if q.made.Hash == q.last.hash {
-			s.judged(q, q.made, q.last.accepted) // the client has answered that
+			s.judged(q, q.made, q.last.accepted) // the client has answered this state
 		}
 	}
 }

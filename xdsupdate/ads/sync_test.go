@@ -25,9 +25,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestRunAfterSync starts a whole control plane as the package comment of configstore
-// says: the server runs when WaitForSync has returned for what it serves, and the first
-// thing that a client is sent, which has waited for it, is the state of then.
+// TestRunAfterSync starts a whole control plane in the way of configstore's package comment: the
+// server runs when WaitForSync has returned for its sources, and the first response to a client,
+// which has waited for it, has the state of that time.
 func TestRunAfterSync(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var loaded atomic.Bool

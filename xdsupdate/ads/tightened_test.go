@@ -54,9 +54,8 @@ func denying(name string, routes []string, paths ...string) change {
 	}
 }
 
-// TestTightened: routes come with the listeners that protect them: when these are in use if
-// they refuse more, and before them if they refuse less. Routes of other listeners do not
-// wait.
+// TestTightened: routes come with the listeners that protect them: when these are in use if they
+// reject more, and before them if they reject less. Routes of other listeners do not wait.
 func TestTightened(t *testing.T) {
 	begin := []change{clusters("a"), routes("r", "x", "a"), routes("s", "y", "a"), denying("l", []string{"r"}, "/old"), denying("k", []string{"s"})}
 	policy := denying("l", []string{"r"}, "/old", "/new")
@@ -111,8 +110,8 @@ func TestTightenedUnanswered(t *testing.T) {
 	}
 }
 
-// TestTightenedNewRoutes: a listener that refuses more and needs routes that the client does
-// not have gets these at once, and only then is in use.
+// TestTightenedNewRoutes: a listener that rejects more and needs routes that the client does not
+// have gets these at once, and only then is in use.
 func TestTightenedNewRoutes(t *testing.T) {
 	begin := []change{clusters("a"), routes("r", "x", "a"), denying("l", []string{"r"})}
 	phasesTest(t, ads.Options{}, begin, func(f *fixture, m *manual) {
@@ -129,9 +128,10 @@ func TestTightenedNewRoutes(t *testing.T) {
 	})
 }
 
-// TestTightenedRefused: a client that refuses a listener that refuses more keeps the routes of
-// that listener, for however long; nobody waits for it, all else comes, and the routes when it
-// accepts a state that refuses enough, or the policy has gone.
+// TestTightenedRefused: a client that rejects a stricter listener keeps the routes of that
+// listener, without a time limit; WaitApplied does not wait for them, all other resources come, and
+// the routes follow when the client accepts a state that is strict enough, or the policy is
+// removed.
 func TestTightenedRefused(t *testing.T) {
 	for name, end := range map[string]change{
 		"mended":     denying("l", []string{"r"}, "/new", "/more"),

@@ -27,9 +27,8 @@ func largeServices() []*registry.Service {
 	return list
 }
 
-// TestLargeResponses: with one large response at a time clients that never answer keep
-// others from theirs for a moment each, those that answer for no time, and nobody keeps
-// the server from ending.
+// TestLargeResponses: with one large response at a time, clients that never answer delay others for
+// a moment each, clients that answer do not delay them, and no client keeps the server from ending.
 func TestLargeResponses(t *testing.T) {
 	const clients = 5
 	for what, tt := range map[string]struct {

@@ -20,9 +20,9 @@ func TestLoweredSizes(t *testing.T) {
 	testmain.Lowered(t, "^(TestModelOf.*|TestPhasesModel|TestRandomHistories|TestRefusalBehindManyResponses)$")
 }
 
-// TestRefusalBehindManyResponses: a client that asks and does not answer is sent a bounded number of
-// responses, and the others as
-// it answers; what it refuses of them is found, and nothing else counts as refused.
+// TestRefusalBehindManyResponses: a client that sends requests and does not answer is sent a
+// bounded number of responses, and the others as it answers; the resources that it rejects are
+// found, and no others count as rejected.
 func TestRefusalBehindManyResponses(t *testing.T) {
 	for _, typeURL := range []string{envoy.RouteType, envoy.ClusterType, envoy.LoadAssignmentType} {
 		t.Run(typeURL, func(t *testing.T) {

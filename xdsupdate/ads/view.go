@@ -16,33 +16,32 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// View is what decides which resources a proxy is sent. Proxies with the same
-// view share everything. It is comparable. Its JSON has the client as a word, and Group and
-// Policy as text; for more than fmt.Sprint they have a method String.
+// View decides which resources a proxy is sent. Proxies with the same view share everything. It is
+// comparable. Its JSON has the client as a word, and Group and Policy as text, made by fmt.Sprint:
+// a method String improves that text.
 type View struct {
-	// Namespace is where the proxy runs: it limits the services that are visible.
+	// Namespace is the namespace of the proxy: it limits the visible services.
 	Namespace string
-	// Cluster is where the proxy runs: it limits the endpoints that are visible.
+	// Cluster is the cluster of the proxy: it limits the visible endpoints.
 	Cluster registry.ClusterID
-	// Addresses says which addresses of services the proxy can use.
+	// Addresses are the addresses of services that the proxy can use.
 	Addresses Addresses
 	// Client is the kind of the proxy.
 	Client envoy.Client
-	// Group is what Options.Group made of the proxy; nil without it. Built-in
-	// resources do not depend on it; generators and customizers may.
+	// Group is the result of Options.Group for the proxy, or nil without it. Built-in resources do
+	// not depend on it; generators and customizers may.
 	Group any
-	// Policy is what Provider.Group made of the proxy: each provider is given views with
-	// what it made itself, and everybody else with what the first one of
-	// Options.Providers made, and has that of another one by SeenBy. Nil without a provider.
-	// Built-in resources do not depend on it.
+	// Policy is the result of Provider.Group for the proxy. Each provider gets views with its own
+	// result; other callers get the result of the first one of Options.Providers, and the results
+	// of others through SeenBy. Nil without a provider. Built-in resources do not depend on it.
 	Policy any
-	// policies are what each of several providers made, a policy; nil with one provider.
+	// policies are the results of several providers, as a policy; nil with one provider.
 	policies any
 }
 
-// String returns what a reader of logs and errors knows a view by, such as `namespace
-// "shop", cluster "east", Envoy, group gold`; what is empty, and what providers made of the
-// proxy, is left out. Proxies say their namespaces themselves: long texts are cut.
+// String describes the view for logs and errors, as in `namespace "shop", cluster "east", Envoy,
+// group gold`. Empty fields and the results of providers are omitted. Long texts are cut, because
+// proxies choose their namespaces.
 func (v View) String() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "namespace %q, ", excerpt.Cut(v.Namespace))
@@ -72,8 +71,8 @@ type addressesJSON struct {
 	Allocated bool `json:"allocated"`
 }
 
-// MarshalJSON implements json.Marshaler. Group and Policy may be any values, of which some
-// have no JSON and others would fail for all that is beside them, so that they are text.
+// MarshalJSON implements json.Marshaler. Group and Policy are texts, because they may be values
+// that have no JSON, or whose error would fail the whole view.
 func (v View) MarshalJSON() ([]byte, error) {
 	return json.Marshal(viewJSON{
 		Namespace: v.Namespace, Cluster: v.Cluster, Addresses: addressesJSON(v.Addresses),
@@ -81,7 +80,7 @@ func (v View) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// textOf returns the text of a value, "" for nil.
+// textOf returns the text of a value, or "" for nil.
 func textOf(v any) string {
 	if v == nil {
 		return ""
@@ -89,18 +88,18 @@ func textOf(v any) string {
 	return excerpt.Cut(fmt.Sprint(v))
 }
 
-// Addresses says which addresses of services a proxy can use. It is comparable. The
-// zero value is a proxy of which nothing is known.
+// Addresses are the addresses of services that a proxy can use. It is comparable. The zero value
+// stands for an unknown proxy.
 type Addresses struct {
-	// IPv4 and IPv6: the proxy has addresses of this family. Neither: unknown, which
-	// counts as both.
+	// IPv4 and IPv6 mean that the proxy has addresses of this family. If neither is set, the
+	// families are unknown, which counts as both.
 	IPv4, IPv6 bool
-	// Allocated: the proxy answers the DNS queries of its application with
-	// automatically allocated addresses.
+	// Allocated means that the proxy answers the DNS queries of its application with automatically
+	// allocated addresses.
 	Allocated bool
 }
 
-// addressesOf returns what a proxy can use.
+// addressesOf returns the addresses that a proxy can use.
 func addressesOf(proxy *registry.Proxy) Addresses {
 	a := Addresses{Allocated: proxy.DNSCapture && proxy.DNSAutoAllocate}
 	for _, text := range proxy.IPAddresses {
@@ -118,19 +117,19 @@ func (v View) ServiceAddresses(svc *registry.Service) []string {
 	return v.ofServices().AddressesOf(svc)
 }
 
-// ofServices returns what of the view matters to the resources of services.
+// ofServices returns the fields of the view on which the resources of services depend.
 func (v View) ofServices() services.View {
 	return services.View{Namespace: v.Namespace, Cluster: v.Cluster, Client: v.Client, Addresses: services.Addresses(v.Addresses)}
 }
 
-// policy is what a provider has made of a proxy; next is that of another one, or nil. It is
+// policy is the result of a provider for a proxy; next is that of another one, or nil. It is
 // comparable if of is, and so are views.
 type policy struct {
 	provider string // its name
 	of, next any
 }
 
-// group sets what the providers make of a proxy.
+// group sets the results of the providers for a proxy.
 func (v *View) group(providers []Provider, node *core.Node, proxy *registry.Proxy) {
 	for i, p := range providers {
 		made := p.Group(node, proxy)
@@ -143,9 +142,9 @@ func (v *View) group(providers []Provider, node *core.Node, proxy *registry.Prox
 	}
 }
 
-// SeenBy returns the view as the provider of a name is given it: with the Policy that this
-// one made, whichever the order of Options.Providers. Views that a provider was given, and
-// those that a program makes itself, are returned as they are.
+// SeenBy returns the view as the provider with a name gets it: with the Policy of that provider,
+// independent of the order of Options.Providers. Views that a provider was given, and views that a
+// program makes itself, are returned as they are.
 func (v View) SeenBy(provider string) View {
 	if v.policies == nil {
 		return v

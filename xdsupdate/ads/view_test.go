@@ -83,8 +83,8 @@ func timeoutOf(t *testing.T, c *xdstest.Client, host string) time.Duration {
 	return m.(*clusterv3.Cluster).GetConnectTimeout().AsDuration()
 }
 
-// TestViewText: a view is told from others by what its proxies say of themselves, of which
-// what is very long is cut.
+// TestViewText: the text of a view distinguishes it by the properties that its proxies report, and
+// very long values are cut.
 func TestViewText(t *testing.T) {
 	for want, view := range map[string]ads.View{
 		`namespace "", Envoy`:                                                 {},

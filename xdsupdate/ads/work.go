@@ -10,33 +10,33 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
-// Requests are work, and clients send as many as they like. So each connection has an
-// allowance of work that is done at once, of which only large pieces take turns, on half
-// of the processors. What goes beyond takes turns of its own: it is done for few clients
-// at a time, the first to come first, and after each turn its processor is left to others
-// for some time. A client that waits is not read from, so that what it
-// sends fills its window of HTTP/2 and costs nothing. Changes and the responses to them
-// wait for none of this, nor do answers to responses.
+// Requests are work, and clients choose how many they send. So each connection has an allowance of
+// work that is done at once; only large pieces of it take turns, on half of the processors. Work
+// beyond the allowance takes turns of its own: it is done for few clients at a time, in the order
+// of arrival, and after each turn its processor is left to others for some time. The server does
+// not read from a client that waits, so that its data fills its window of HTTP/2 and costs nothing.
+// Changes and the responses to them wait for none of this, nor do ACKs and NACKs.
 
 // Work is counted in units of about a microsecond of a processor.
 const (
-	// streamWork is that of opening a stream, trialWork that of making what is tried on a
-	// client that refuses something, with one more for each object, and requestWork that of a request that is no
-	// answer; for each name that it has, and for each workBytes bytes there is one more,
-	// and one for each workTopics names that are subscribed already.
+	// streamWork is the cost of opening a stream, trialWork the cost of building a trial for a
+	// client that rejects a resource, with one more for each object, and requestWork the cost of a
+	// request that is no answer. For each name in it, and for each workBytes bytes, there is one
+	// more, and one for each workTopics names that are subscribed already.
 	streamWork  = 1_000
 	trialWork   = 200
 	requestWork = 50
 	workBytes   = 64
 	workTopics  = 20
-	// largeWork is from how much on work takes turns that is allowed: who holds the lock
-	// is not to wait for a processor behind many others.
+	// largeWork is the amount above which allowed work takes turns, because the holder of the lock
+	// must not wait for a processor behind many others.
 	largeWork = 1_000
-	// restFor is how many times longer than a turn the rest after it is.
+	// restFor is the factor between a turn and the rest after it.
 	restFor = 3
 )
 
-// work returns what a request costs. answers: a response to the client waits for its answer.
+// work returns the cost of a request. answers means that a response to the client waits for its
+// answer.
 func (r *received) work(answers bool, topics int) int {
 	names := r.Names.Count + r.Subscribe.Count + r.Unsubscribe.Count + r.InitialVersions.Count
 	switch {
@@ -51,8 +51,8 @@ func (r *received) work(answers bool, topics int) int {
 	}
 }
 
-// spend notes work of a stream that was done and that its request did not show: what
-// follows has to wait for longer.
+// spend counts work of a stream that was done without being visible in its request: later requests
+// wait longer.
 func (s *stream) spend(work int) {
 	s.server.allowances.Spend(s.allowance, work)
 }
@@ -88,8 +88,8 @@ func (s *stream) await(work int) (done func()) {
 	}
 }
 
-// takeTurn waits until a response of some bytes may be sent, for a turn if it is large. It
-// reports whether the stream lives. The caller holds sending.
+// takeTurn waits until a response of some bytes may be sent, for a turn if it is large. It reports
+// whether the stream lives. The caller holds sending.
 func (s *stream) takeTurn(bytes int) bool {
 	if bytes < wire.LargeResponse {
 		return true

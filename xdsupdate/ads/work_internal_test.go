@@ -11,7 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
 )
 
-// TestWork: what requests cost: an answer nothing, others what they have.
+// TestWork checks the cost of requests: none for an answer, and for others the cost of their
+// content.
 func TestWork(t *testing.T) {
 	names := func(n int) wire.NameList { return wire.NameList{Count: n} }
 	for what, tt := range map[string]struct {
@@ -36,9 +37,8 @@ func TestWork(t *testing.T) {
 	}
 }
 
-// TestExcess: work beyond an allowance is done for one client at a time, the first to
-// come first, and after it nothing is done for three times as long as it took, or should
-// have taken.
+// TestExcess: work beyond an allowance is done for one client at a time, in the order of arrival,
+// and then its processor rests for three times as long as the work took, or should have taken.
 func TestExcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &Server{large: pace.NewTurns(1), excess: pace.NewTurns(1)}

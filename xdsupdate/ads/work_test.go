@@ -30,8 +30,8 @@ type requests struct {
 
 func (r *requests) Request(ads.Stream, ads.RequestEvent) { r.handled.Inc() }
 
-// TestFloodsWait: of what clients ask for beyond measure little is done in any moment,
-// and another client is answered, and sent a change, without any delay.
+// TestFloodsWait: of excessive requests little is done at any time, and another client gets
+// responses, and a change, without any delay.
 func TestFloodsWait(t *testing.T) {
 	const clients = 5
 	for what, tt := range map[string]struct {
@@ -106,7 +106,7 @@ func manyNames(n int) []string {
 	return out
 }
 
-// TestDefaultLimits: without limits of the program's there are some; a negative one is none.
+// TestDefaultLimits: the limits have defaults; a negative one means no limit.
 func TestDefaultLimits(t *testing.T) {
 	for what, tt := range map[string]struct {
 		limits ads.Limits
@@ -160,8 +160,7 @@ func TestAnswersAreFree(t *testing.T) {
 	}
 }
 
-// addressed accepts connections that have an address of their own each, as those of a
-// network have.
+// addressed accepts connections that have an address of their own each, like those of a network.
 type addressed struct{ *memnet.Listener }
 
 func (l addressed) Accept() (net.Conn, error) {
@@ -176,8 +175,8 @@ type addressedConn struct {
 
 func (c addressedConn) RemoteAddr() net.Addr { return c.addr }
 
-// TestStreamsAreWork: opening streams on one connection, one after the other, is work
-// too, of which little is done at once; other connections do not notice.
+// TestStreamsAreWork: opening streams on one connection, one after the other, is work, too, and
+// little of it is done at once; other connections do not notice.
 func TestStreamsAreWork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{}, service("a", "shop"))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package acks keeps what clients have said to the responses that they were sent: ACKs, NACKs, and
-// what of it is not answered yet. Its values are guarded by whoever has them.
+// Package acks tracks the responses to a client and its ACKs and NACKs. A Tracker serves one
+// subscription: Sent records a response, and Answer records the answer to it. The owner of a value
+// guards it.
 package acks
 
 import (
@@ -14,22 +15,23 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// maxUnanswered is how many responses a client may leave unanswered until it is sent no more of them. Delta clients may send
-// requests, and be answered, without answering; SotW clients have one response unanswered at most.
+// maxUnanswered is the number of unanswered responses after which a client is sent no more of them.
+// Delta clients may send requests, and get responses, without answering; SotW clients have at most
+// one unanswered response.
 const maxUnanswered limit.Size = 32
 
-// Tracker tracks what a subscription was sent and what the client said to it.
+// Tracker tracks the responses of a subscription and the client's answers.
 type Tracker struct {
-	// Unanswered are the responses that the client has not answered, in their order.
+	// Unanswered are the responses that the client has not answered, in the order of sending.
 	Unanswered []Response
-	// Pushed counts the responses, Refused those that the client has refused.
+	// Pushed counts the responses, Refused the rejected ones.
 	Pushed  uint64
 	Refused int
-	// An epoch is the number of a push. Applied is the last one of which the client has
-	// everything, Accepted that in which the last response was sent that it has accepted.
+	// An epoch is the number of a push. Applied is the last epoch whose resources the client has
+	// completely, Accepted the epoch of the last accepted response.
 	Applied, Accepted uint64
-	// SentVersion is the version of the last response, AckedVersion that of the last one that
-	// the client has accepted; "": there is none.
+	// SentVersion is the version of the last response, AckedVersion the version of the last
+	// accepted response; both are "" before there is one.
 	SentVersion, AckedVersion string
 }
 
@@ -37,31 +39,31 @@ type Tracker struct {
 type Response struct {
 	// Nonce is a number that grows with each response to the client.
 	Nonce, Version string
-	// Epoch: with this response the client has everything of that epoch; 0: there
-	// is more to come.
+	// Epoch is the epoch whose resources the client has completely with this response, or 0 if
+	// further responses follow.
 	Epoch uint64
-	// SentIn is the epoch in which it was sent.
+	// SentIn is the epoch when it was sent.
 	SentIn uint64
-	// PushedAt is when the push was asked for that has made what is in it; zero: none has.
+	// PushedAt is when the push was requested that caused the response, or zero if no push did.
 	PushedAt time.Time
-	// Listed are the resources that were new to the client, by name, and Full: it was sent
-	// everything that it has, so that they are not all that it answers.
+	// Listed are the resources that were new to the client, by name. Full means that the response
+	// has all resources of the client, so that the answer is about more than Listed.
 	Listed []*resource.State
 	Full   bool
-	// Before is what the client had before.
+	// Before is the client's snapshot before the response.
 	Before *resource.Snapshot
-	// IsPart: it is one of several responses that are sent at once.
+	// IsPart means that it is one of several responses that are sent at once.
 	IsPart bool
-	// SentAt is when it was queued, Fresh the clusters in it that the client did not have,
-	// Overdue whether it was reported that the answer is late.
+	// SentAt is when it was queued, Fresh the clusters in it that the client did not have, and
+	// Overdue means that the late answer was reported.
 	SentAt time.Time
 	Fresh  reference.ClusterNames
-	// Left are the clusters that routes in it do not lead to any more.
+	// Left are the clusters that routes in it have stopped leading to.
 	Left    reference.Hashes
 	Overdue bool
 }
 
-// Find returns a resource that was new to the client; nil: there was none of that name.
+// Find returns a resource that was new to the client, or nil if there was none of that name.
 func (o *Response) Find(name string) *resource.State {
 	i, found := slices.BinarySearchFunc(o.Listed, name, func(r *resource.State, name string) int { return strings.Compare(r.Name, name) })
 	if !found {
@@ -70,13 +72,13 @@ func (o *Response) Find(name string) *resource.State {
 	return o.Listed[i]
 }
 
-// TellsAbsence reports whether the response was sent to be refused, which says that there is
-// no resource.
+// TellsAbsence reports whether the response has an unreadable resource, whose NACK is expected. The
+// resource stands for one that does not exist.
 func (o *Response) TellsAbsence() bool {
 	return len(o.Listed) == 1 && o.Listed[0].Marker == resource.Absent
 }
 
-// Sent returns a record of one more response, which the caller fills in.
+// Sent adds a record of a response, which the caller fills in.
 func (a *Tracker) Sent(version string) *Response {
 	a.Pushed++
 	a.Unanswered = append(a.Unanswered, Response{})
@@ -85,8 +87,7 @@ func (a *Tracker) Sent(version string) *Response {
 	return o
 }
 
-// Moved forgets what the client has applied: it is to have something else now, in the
-// same epoch.
+// Moved resets the applied epochs, because the client is to get other resources in the same epoch.
 func (a *Tracker) Moved() {
 	a.Applied = 0
 	for i := range a.Unanswered {
@@ -94,15 +95,14 @@ func (a *Tracker) Moved() {
 	}
 }
 
-// Apply notes that the client has what a response brings, or refuses it for good.
+// Apply records that the client has the resources of a response, or rejects them for good.
 func (a *Tracker) Apply(o *Response) { a.Applied = max(a.Applied, o.Epoch) }
 
-// Full reports whether no response is to be sent before the client answers: one of several that were sent at once is not
-// answered, or too many are not.
+// Full reports whether the next response has to wait for an answer: one of several responses that
+// were sent at once is not answered, or too many are not.
 func (a *Tracker) Full() bool { return len(a.Unanswered) >= maxUnanswered.Get() || a.AwaitsParts() }
 
-// AwaitsParts reports whether one of several responses that were sent at once is not
-// answered.
+// AwaitsParts reports whether one of several responses that were sent at once is not answered.
 func (a *Tracker) AwaitsParts() bool {
 	for i := range a.Unanswered {
 		if a.Unanswered[i].IsPart {
@@ -119,16 +119,15 @@ func (a *Tracker) Awaits(name string) bool {
 	})
 }
 
-// Answer records the client's answer to the response with a nonce, and to
-// those before it, and sets that response. Without a nonce, or with a stale
-// one, it is no answer.
+// Answer records the client's answer to the response with a nonce, and to earlier ones, and copies
+// the response to of. It reports false if the nonce is empty or stale.
 func (a *Tracker) Answer(nonce string, refused bool, of *Response) bool {
 	for i := range a.Unanswered {
 		if o := &a.Unanswered[i]; nonce == "" || o.Nonce != nonce {
 			continue
 		}
 		*of = a.Unanswered[i]
-		a.Unanswered = slices.Delete(a.Unanswered, 0, i+1) // with what it holds on to
+		a.Unanswered = slices.Delete(a.Unanswered, 0, i+1) // releases the snapshots
 		if refused && !of.TellsAbsence() {
 			a.Refused++
 		} else {

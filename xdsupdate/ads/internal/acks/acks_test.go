@@ -9,8 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// TestAnswers: a refusal leaves the accepted version as it was, unless the response was sent to be
-// refused; an answer counts for the responses before it; and no nonce, or one again, is no answer.
+// TestAnswers: a NACK leaves the accepted version as it was, unless the NACK was expected; an
+// answer counts for earlier responses, too; an empty or repeated nonce is no answer.
 func TestAnswers(t *testing.T) {
 	var a Tracker
 	send := func(nonce string, listed ...*resource.State) {
@@ -45,7 +45,8 @@ func TestAnswers(t *testing.T) {
 	answer("absent", true, true, "version of absent", 1)
 }
 
-// TestFull: nothing more is to be sent while too many responses are unanswered, or one part; each answer makes room.
+// TestFull: no response is allowed while too many responses are unanswered, or one part is; each
+// answer makes room.
 func TestFull(t *testing.T) {
 	var a Tracker
 	var o Response

@@ -9,25 +9,23 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// With SotW there is no answer that says of a secret that there is none, and an Envoy
-// waits for it: for 15 seconds by default, with the listener or cluster that names it
-// and, after a change, with all the others of a listener. But it ends the wait of all
-// secrets, without any harm to those that it has, if it is sent one that it cannot read
-// (Envoy 1.36 and 1.40: SdsApi::onConfigUpdateFailed). So an Envoy is sent such a secret,
-// once it has all that there are, under a name of which there is none; that it refuses
-// this is the answer that is expected. Until the secret is there it closes
-// the connections that need it.
+// SotW has no response for a secret that does not exist, and Envoy waits for the secret: for 15
+// seconds by default, together with the listener or cluster that references it and, after a change,
+// with all other secrets of a listener. An unreadable secret ends the wait for all secrets, without
+// any effect on secrets that Envoy has (Envoy 1.36 and 1.40: SdsApi::onConfigUpdateFailed). So an
+// Envoy gets an unreadable secret under a missing name, after all existing secrets, and its NACK is
+// expected. Until the secret exists, Envoy closes the connections that need it.
 
 // SecretType is the type URL of secrets.
 const SecretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret" //nolint:gosec // a type URL
 
-// tellsAbsent reports whether clients with some traits are told that there is no resource by
-// one that they cannot read.
+// tellsAbsent reports whether clients with some traits get an unreadable resource in place of a
+// missing one.
 func (s State[H]) tellsAbsent(d Traits) bool {
 	return s.TypeURL == SecretType && !d.Delta && !d.GRPC && !s.Wildcard
 }
 
-// untold returns the names of which there is nothing, as what a client has that knows.
+// untold returns markers for the missing names that a client does not know to be missing.
 func (s State[H]) untold(from *resource.Snapshot) []resource.Edit {
 	var out []resource.Edit
 	for _, name := range s.missing() {
@@ -38,8 +36,8 @@ func (s State[H]) untold(from *resource.Snapshot) []resource.Edit {
 	return out
 }
 
-// tell adds to what a client is sent, after all others, that there is nothing under the
-// names that it does not know this of yet.
+// tell adds an unreadable resource after all others, and markers for the missing names, if the
+// client does not know that one of them is missing.
 func (s State[H]) tell(from *resource.Snapshot, edits *[]resource.Edit, changed *[]*resource.State) {
 	if untold := s.untold(from); len(untold) > 0 {
 		*edits = append(*edits, untold...)
@@ -47,7 +45,7 @@ func (s State[H]) tell(from *resource.Snapshot, edits *[]resource.Edit, changed 
 	}
 }
 
-// unreadable returns a secret that no Envoy takes.
+// unreadable returns a secret that every Envoy rejects.
 func unreadable(name string) *resource.State {
 	r := &resource.State{TypeURL: SecretType, Name: name, Marker: resource.Absent, Build: func() (proto.Message, error) {
 		noKeys := &tlsv3.Secret_SessionTicketKeys{SessionTicketKeys: &tlsv3.TlsSessionTicketKeys{}} // one is required

@@ -16,32 +16,32 @@ import (
 type Content struct {
 	TypeURL string
 	delta   bool
-	// Listed are the resources in it, by name, unless Full is set: then everything in After
-	// is, because the client takes what is not listed for removed.
+	// Listed are the resources in the response, by name, unless Full is set: then the response has
+	// all resources of After, because the client takes the others for removed.
 	Listed []*resource.State
 	Full   bool
 	// Removed are the names in a delta response.
 	Removed []string
 	// Fresh are the clusters of Listed that the client does not have.
 	Fresh reference.ClusterNames
-	// After is what the client has then.
+	// After is the client's snapshot after the response.
 	After *resource.Snapshot
-	// Parts are the content in responses of their own; nil: it is in one.
+	// Parts divide the content into several responses; nil if there is one response.
 	Parts []Part
 
 	once    sync.Once
 	encoded []byte // the resources, encoded as a field of the response
 }
 
-// Part is a part of a content. With it, and those before it, what the client has
-// sums up to Sum.
+// Part is a part of a content. Sum is the sum of the client's snapshot after this part and those
+// before it.
 type Part struct {
 	*Content
 	Sum uint64
 }
 
-// Encode returns the field "resources" of a response, as the two protocols have
-// it: Any, or Resource. It is made once, by the first stream that sends it.
+// Encode returns the field "resources" of a response, in the encoding of the protocol: Any, or
+// Resource. It is encoded once, by the first stream that sends it.
 func (c *Content) Encode() []byte {
 	c.once.Do(func() {
 		size := 0

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package difference finds what brings a client from the resources that it has to those that
-// there are, in the ways of SotW and delta, Envoys and gRPC clients: the contents of responses,
-// which all clients share that have the same and are to have the same.
+// Package difference computes the contents of the responses that bring a client from one snapshot
+// to another, for SotW and delta, Envoys and gRPC clients. State.Difference returns them. Clients
+// with equal snapshots and traits share them.
 package difference
 
 import (
@@ -17,68 +17,65 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// MaxBytes is how much a response holds at most, but for one resource that is
-// larger, where the protocol allows to divide it: gRPC takes messages of up to 4 MiB by
-// default.
+// MaxBytes is the size of the largest response, except for a single resource that is larger, where
+// the protocol allows dividing it: gRPC accepts messages of up to 4 MiB by default.
 const MaxBytes = 2 << 20
 
-// Difference is what brings a client from one snapshot to another. It is made
-// once for all clients of a selection, and immutable.
+// Difference brings a client from one snapshot to another. It is computed once for all clients of a
+// selection, and immutable.
 type Difference struct {
-	// Update is sent first; nil: nothing is new. More: there is more to send after it, which is
-	// another difference.
+	// Update is sent first; it is nil if no resource is new or changed. More means that another
+	// difference follows after it.
 	Update *Content
 	More   bool
-	// Removal is sent when nothing may use any more what has gone; nil: nothing
-	// has gone that the client is sent.
+	// Removal is sent when the client uses the removed resources no more; it is nil if there are
+	// none.
 	Removal *Content
-	// Rest is what the client has when nothing, or nothing more, is to be sent.
+	// Rest is the client's snapshot after the last response.
 	Rest *resource.Snapshot
 }
 
-// FullState reports whether a SotW response has to list everything that the
-// client is subscribed to, because what it does not list is taken for removed:
-// clusters and listeners (xDS protocol, "Deleting resources"), and whatever is
-// not subscribed by name.
+// FullState reports whether a SotW response has to list all subscribed resources, because the
+// client takes the others for removed: clusters and listeners (xDS protocol, "Deleting resources"),
+// and all types under a wildcard.
 func FullState(typeURL string, wildcard bool) bool {
 	return wildcard || typeURL == envoy.ClusterType || typeURL == envoy.ListenerType
 }
 
-// Kind is the type of the resources that a client is subscribed to, and whether to all of them.
+// Kind is the type of the subscribed resources, and whether the subscription is a wildcard.
 type Kind struct {
 	TypeURL  string
 	Wildcard bool
 }
 
-// FullState is that function for the kind.
+// FullState calls the function FullState for the kind.
 func (k Kind) FullState() bool { return FullState(k.TypeURL, k.Wildcard) }
 
-// State is what clients are subscribed to, and what there is of it, at one moment. It is
-// immutable, so that differences are found without a lock.
+// State is the subscribed names and the present resources, at one moment. It is immutable, so that
+// differences are computed without a lock.
 type State[H comparable] struct {
 	Kind
 	Topics   []*index.Topic[H]
 	Snapshot *resource.Snapshot
 }
 
-// Difference returns what a client that has from is to be sent. It decides what becomes of each
-// name:
+// Difference returns the difference for a client whose snapshot is from. It decides for each name:
 //
-//	the client has   | there is      | it is sent
+//	the client has   | present state | the response has
 //	-----------------|---------------|-------------------------------------------
 //	anything         | another state | the state
-//	a state          | the same      | nothing
+//	a state          | the same      | no entry
 //	anything else    | the same      | the state
 //	a state          | none          | by removalOf: its removal, an empty assignment,
-//	                 |               | or nothing, and it keeps the state
+//	                 |               | or no entry, and the client keeps the state
 //	unknown          | none          | its removal; with SotW an empty assignment
-//	nothing          | none          | nothing; if it is returning the removal, or
+//	no resource      | none          | no entry; if it is returning the removal, or
 //	                 |               | an empty assignment; see tellsAbsent
 func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 	var changed, fresh, emptied []*resource.State
 	clusters := s.TypeURL == envoy.ClusterType && s.Wildcard
 	var removed []string
-	var edits []resource.Edit // of s.Snapshot, to what the client has in the end
+	var edits []resource.Edit // turns s.Snapshot into the client's final snapshot
 	size, more, divisible, most := 0, false, d.Delta || !s.FullState(), s.AtOnce(d)
 	resource.Compare(from, s.Snapshot, func(old, now *resource.State) {
 		switch {
@@ -133,9 +130,9 @@ func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 	return out
 }
 
-// absent returns the names that are subscribed and of which there is nothing, but
-// for those of resources that the client keeps, or is sent an empty state of: they
-// have gone since its first response.
+// absent returns the subscribed names without a resource, except the names of resources that the
+// client keeps, or gets in an empty state, because these have been removed since its first
+// response.
 func (s State[H]) absent(kept []resource.Edit, emptied []*resource.State) []string {
 	out := s.missing()
 	if len(kept)+len(emptied) == 0 {
@@ -154,7 +151,7 @@ func (s State[H]) absent(kept []resource.Edit, emptied []*resource.State) []stri
 	})
 }
 
-// missing returns the names that are subscribed and of which there is nothing.
+// missing returns the subscribed names without a resource.
 func (s State[H]) missing() []string {
 	var out []string
 	topics := s.Topics
@@ -174,13 +171,13 @@ func (s State[H]) missing() []string {
 	return out
 }
 
-// Keeps reports whether a client keeps a resource that it has, though there is none or a
+// Keeps reports whether a client keeps a resource that has been removed, or replaced by a
 // tombstone.
 func (s State[H]) Keeps(old, now *resource.State, d Traits) bool {
 	return s.removalOf(old, now, d) == isKept
 }
 
-// removalAction is what becomes of a resource that a client has and that is gone.
+// removalAction is the consequence of a removal for a client that has the resource.
 type removalAction int
 
 const (
@@ -189,8 +186,8 @@ const (
 	isKept
 )
 
-// removalOf decides what becomes of a resource that a client has, when there is none
-// or, for an assignment, a tombstone.
+// removalOf decides the consequence of a removal for a client that has old. now is nil or, for an
+// assignment, may be a tombstone.
 func (s State[H]) removalOf(old, now *resource.State, d Traits) removalAction {
 	assignment := s.TypeURL == envoy.LoadAssignmentType
 	switch {
@@ -214,8 +211,8 @@ func (s State[H]) removalOf(old, now *resource.State, d Traits) removalAction {
 	}
 }
 
-// grpcKeeps reports whether gRPC clients keep a resource that has gone. The listener of a server is not
-// kept: it says who may call, which nobody would bring up to date.
+// grpcKeeps reports whether gRPC clients keep a removed resource. They do not keep the listener of
+// a server, because it decides who may call and would never be updated.
 func grpcKeeps(typeURL, name string) bool {
 	_, inbound, _ := envoy.ParseInboundName(name)
 	return !inbound && (typeURL == envoy.ClusterType || typeURL == envoy.ListenerType || typeURL == envoy.RouteType)

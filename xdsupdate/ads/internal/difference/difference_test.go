@@ -32,8 +32,8 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestDifferencesFromNothing: clients that have nothing share what they are sent, also when it
-// was released, while somebody has it.
+// TestDifferencesFromNothing: clients without resources share their difference, also after Release,
+// while somebody has it.
 func TestDifferencesFromNothing(t *testing.T) {
 	var all Known
 	made, nothing := &Difference{}, &resource.Snapshot{}
@@ -48,8 +48,7 @@ func TestDifferencesFromNothing(t *testing.T) {
 	runtime.KeepAlive(made)
 }
 
-// TestWhatIsSent: what becomes of a name that a client has, or has not, and of which there is
-// something, or not.
+// TestWhatIsSent checks the consequence for a name, by the client's state and the present state.
 func TestWhatIsSent(t *testing.T) {
 	made := func(typeURL, text string) *resource.State {
 		r := &resource.State{TypeURL: typeURL, Name: "a", Bytes: func() []byte { return []byte(text) }}

@@ -8,13 +8,13 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// Traits is what makes clients that have the same differ in what they are sent.
+// Traits are the properties of clients that make responses differ between equal snapshots.
 type Traits struct {
 	Delta bool
-	// GRPC clients keep what has gone: see package ads.
+	// GRPC clients keep removed resources: see package ads.
 	GRPC bool
-	// Returning: nothing is known of what the client has. With SotW there may be
-	// assignments that have gone; with delta each name has to be answered.
+	// Returning means that the client's resources are not known. With SotW it may have assignments
+	// that were removed; with delta each name has to be answered.
 	Returning bool
 }
 
@@ -24,15 +24,15 @@ type Key struct {
 	Traits
 }
 
-// Known are differences to one snapshot, by what clients have. Mostly all clients have the same,
-// so that the first one has its own place. The zero value has none.
+// Known are differences to one snapshot, by the snapshots of clients. Mostly all clients have the
+// same one, so the first difference has a field of its own. The zero value is empty.
 type Known struct {
 	firstKey Key
 	first    *Difference
 	others   map[Key]*Difference
-	// fromNothing are those for clients that have nothing, even when all have been brought up to
-	// date: as long as the memory is not needed, clients that come one after the other share
-	// the first answer.
+	// fromNothing are the differences for clients without resources. They remain when all clients
+	// are up to date, until the memory is needed, so that clients that connect one after the other
+	// share the first response.
 	fromNothing map[Traits]weak.Pointer[Difference]
 }
 
@@ -68,5 +68,5 @@ func (k *Known) Add(key Key, made *Difference) {
 	}
 }
 
-// Release forgets what clients that have nothing do not need.
+// Release releases the differences, except for clients without resources.
 func (k *Known) Release() { *k = Known{fromNothing: k.fromNothing} }

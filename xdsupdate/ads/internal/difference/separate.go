@@ -9,12 +9,12 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// MostParts is how many responses are sent before the client has answered them all, each
-// with one resource.
+// MostParts is the number of responses that are sent before the client has answered all of them,
+// each with one resource.
 const MostParts = 16
 
-// comesAlone reports whether resources of a type come in responses of their own, at
-// least if they are few. gRPC clients take what is good of any response.
+// comesAlone reports whether resources of a type come in responses of their own if they are few.
+// gRPC clients apply the valid resources of any response.
 func comesAlone(typeURL string, d Traits) bool {
 	switch typeURL {
 	case envoy.RouteType, SecretType:
@@ -26,8 +26,9 @@ func comesAlone(typeURL string, d Traits) bool {
 	}
 }
 
-// AtOnce returns how many resources are sent before the client has answered. Load
-// assignments are what there may be thousands of, and are hardly ever refused.
+// AtOnce returns the number of resources that are sent before the client has answered. It is not
+// bounded for load assignments, because there may be thousands of them, and they are hardly ever
+// rejected.
 func (k Kind) AtOnce(d Traits) int {
 	if k.TypeURL != envoy.LoadAssignmentType && comesAlone(k.TypeURL, d) {
 		return MostParts
@@ -35,8 +36,8 @@ func (k Kind) AtOnce(d Traits) int {
 	return math.MaxInt
 }
 
-// Divide makes responses of their own of the resources of a response, if they are few.
-// The client had from before.
+// Divide puts each resource of a response into a response of its own, if they are few. from is the
+// client's snapshot before.
 func (c *Content) Divide(from *resource.Snapshot, d Traits) {
 	if c.Full || len(c.Listed) < 2 || len(c.Listed) > MostParts+1 || !comesAlone(c.TypeURL, d) {
 		return

@@ -12,12 +12,12 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// StandIns returns a snapshot with what a gRPC client may have that comes back on a
-// new stream (SotW). Its first answer lists all listeners or clusters that it is to
-// keep, and the server that sent them may be another one: what does not exist, or is
-// hidden from the client, is therefore in the answer as the name alone says that it
-// looks like. Of what exists the client is sent the present state, as it is another
-// one, or the same. So a stand-in says nothing of what there is.
+// StandIns returns a snapshot of the resources that a gRPC client may have when it comes back on a
+// new stream (SotW). Its first response lists all listeners or clusters that it is to keep, and
+// another server may have sent these. So for resources that do not exist, or are hidden from the
+// client, the response has placeholders that are made of the name alone. Existing resources are
+// sent in their present state, whether it differs from the placeholder or not. So a placeholder
+// reveals no existing resource.
 func StandIns[H comparable](typeURL string, topics []*index.Topic[H]) *resource.Snapshot {
 	var list []*resource.State
 	for _, t := range topics {
@@ -29,15 +29,15 @@ func StandIns[H comparable](typeURL string, topics []*index.Topic[H]) *resource.
 	return resource.NewSnapshot(list)
 }
 
-// HasStandIns reports whether there are stand-ins for resources of a type: for those
-// that a SotW response removes by not listing them. Routes and assignments are only
-// removed with what points to them.
+// HasStandIns reports whether there are placeholders for resources of a type: a SotW response
+// removes listeners and clusters by not listing them. Routes and assignments are only removed with
+// the resources that reference them.
 func HasStandIns(typeURL string) bool {
 	return typeURL == envoy.ListenerType || typeURL == envoy.ClusterType
 }
 
-// standIn returns a listener or a cluster made of nothing but its name; nil for a
-// name that no listener of a client has: a server without its listener serves nobody.
+// standIn returns a listener or a cluster made of its name, or nil for a name that no listener of a
+// client has: a server without its listener serves nobody.
 func standIn(typeURL, name string) proto.Message {
 	if typeURL == envoy.ClusterType {
 		return &clusterv3.Cluster{
@@ -51,8 +51,8 @@ func standIn(typeURL, name string) proto.Message {
 		return nil
 	}
 	if number == 0 {
-		// The port is the service's default, which the name does not say. With another
-		// one the client finds no route until the true listener comes.
+		// The port is the service's default, which the name does not tell. With another port the
+		// client finds no route until it gets the real listener.
 		number = guessedPort
 	}
 	return envoy.APIListener(name, &registry.Service{Hostname: host}, &registry.Port{Number: number})

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package failure keeps what the code of a program may do, such as to fail or to panic, from
-// everything else: each part is called by itself, and what has failed waits to be reported.
+// Package failure isolates failures and panics of the program's code: Part.Call calls one part by
+// itself, and a List keeps the errors until they are reported.
 package failure
 
 import (
@@ -27,10 +27,10 @@ const (
 	InStream     = "stream"
 )
 
-// Part is what can fail by itself.
+// Part is code that can fail by itself.
 type Part struct {
 	In   string // one of few texts
-	Name string // which of them; "" if there is only one
+	Name string // the name of the part, or "" if there is only one
 }
 
 // String names the part.
@@ -41,7 +41,7 @@ func (p Part) String() string {
 	return p.In + " " + p.Name
 }
 
-// partError says which part an error is from.
+// partError is an error with its part.
 type partError struct {
 	Part
 	err error
@@ -53,7 +53,7 @@ func (e *partError) Error() string { return e.String() + ": " + e.err.Error() }
 // Unwrap returns the part's error.
 func (e *partError) Unwrap() error { return e.err }
 
-// Wrap says of an error, which may be nil, which part it is from.
+// Wrap adds the part to an error, which may be nil.
 func (p Part) Wrap(err error) error {
 	if err == nil {
 		return nil
@@ -61,7 +61,7 @@ func (p Part) Wrap(err error) error {
 	return &partError{p, err}
 }
 
-// Call calls a function of the program's. A panic is an error.
+// Call calls a function of the program. A panic becomes an error.
 func (p Part) Call(f func() error) error {
 	var err error
 	if panicked := guard.Call(func() { err = f() }); panicked != nil {
@@ -70,19 +70,18 @@ func (p Part) Call(f func() error) error {
 	return p.Wrap(err)
 }
 
-// List are errors that wait to be reported: they are noted wherever they are,
-// under locks too, and reported where none is held. Panics of one part are reported
-// as one, so that what panics for each of 100,000 names fills neither the memory nor
-// the log.
+// List has errors that wait to be reported: they are added anywhere, also under locks, and reported
+// without a lock. Panics of one part are reported as one, so that a panic for each of 100,000 names
+// fills neither the memory nor the log.
 type List struct {
 	mu     sync.Mutex
 	errs   []error
 	panics []Panics
-	// retry: what has failed may have left something undone.
+	// retry means that a failure may have left work undone.
 	retry bool
 }
 
-// Panics are those of one part.
+// Panics are the panics of one part.
 type Panics struct {
 	Part
 	First error
@@ -90,7 +89,7 @@ type Panics struct {
 	Times int
 }
 
-// Add notes an error; nil is none.
+// Add adds an error, unless it is nil.
 func (f *List) Add(err error) {
 	if err == nil {
 		return
@@ -116,8 +115,7 @@ func (f *List) Add(err error) {
 	f.panics = append(f.panics, Panics{Part: of, First: err, Stack: panicked.Stack, Times: 1})
 }
 
-// Undone notes an error that may have left something undone, which a later push of
-// everything makes up for.
+// Undone adds an error that may have left work undone; a later push of everything makes up for it.
 func (f *List) Undone(err error) {
 	if err == nil {
 		return
@@ -128,7 +126,7 @@ func (f *List) Undone(err error) {
 	f.mu.Unlock()
 }
 
-// Take returns what has failed since the last call, and whether something may be left undone.
+// Take returns the failures since the last call, and whether work may be left undone.
 func (f *List) Take() (errs []error, list []Panics, retry bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package index has the reverse index: who has a name, and sorted lists of names that change by
-// a few. Its values are guarded by whoever has them.
+// Package index has the reverse index from a name to its holders, such as selections, and
+// operations on sorted lists of names that cost little if few names change. The owner of a value
+// guards it.
 package index
 
 import (
@@ -10,37 +11,37 @@ import (
 	"github.com/cespare/xxhash/v2"
 )
 
-// Index says who has a name of a type, and who has all of them. It holds names that somebody has,
-// and nothing of the others, so that a change that nobody has costs a look-up. The zero value
-// is empty.
+// Index finds the holders of a name of a type, and the holders of all names. It has only names with
+// a holder, so that a change of any other name costs a look-up. The zero value is empty.
 type Index[H comparable] struct {
-	types map[string]*Type[H] // none is empty
+	types map[string]*Type[H] // none of the types is empty
 	names int
 }
 
-// Type is the index of one type. A nil one is empty.
+// Type is the index of one type. A nil Type is empty.
 type Type[H comparable] struct {
 	topics    map[string]*Topic[H]
 	wildcards []H
 }
 
-// Topic is a name that somebody has.
+// Topic is a name in the index.
 type Topic[H comparable] struct {
 	Name string
-	// hash is that of Name.
+	// hash is the hash of Name.
 	hash    uint64
 	holders []H
-	// pins is how many are about to use it: it stays without a holder.
+	// pins counts the callers that are about to use the topic, which stays without a holder until
+	// then.
 	pins int
 }
 
-// Of returns the index of a type, to be read.
+// Of returns the index of a type, for reading.
 func (x *Index[H]) Of(typeURL string) *Type[H] { return x.types[typeURL] }
 
-// Len returns how many names there are, of all types.
+// Len returns the number of names, of all types.
 func (x *Index[H]) Len() int { return x.names }
 
-// Change changes the index of a type. One that has nothing is forgotten: clients name the types.
+// Change changes the index of a type. An empty type is deleted, because clients choose the types.
 func (x *Index[H]) Change(typeURL string, change func(t *Type[H])) {
 	t := x.types[typeURL]
 	if t == nil {
@@ -58,7 +59,7 @@ func (x *Index[H]) Change(typeURL string, change func(t *Type[H])) {
 	}
 }
 
-// Count returns what there is of each kind.
+// Count returns the numbers of types, topics and wildcards.
 func (x *Index[H]) Count() (types, topics, wildcards int) {
 	for _, t := range x.types {
 		topics += len(t.topics)
@@ -67,7 +68,7 @@ func (x *Index[H]) Count() (types, topics, wildcards int) {
 	return len(x.types), topics, wildcards
 }
 
-// Find returns the topic of a name; nil: nobody has it.
+// Find returns the topic of a name, or nil if it has no holder.
 func (t *Type[H]) Find(name string) *Topic[H] {
 	if t == nil {
 		return nil
@@ -75,7 +76,7 @@ func (t *Type[H]) Find(name string) *Topic[H] {
 	return t.topics[name]
 }
 
-// Having returns who has a name, not to be modified.
+// Having returns the holders of a name; the list must not be modified.
 func (t *Type[H]) Having(name string) []H {
 	if p := t.Find(name); p != nil {
 		return p.holders
@@ -83,7 +84,7 @@ func (t *Type[H]) Having(name string) []H {
 	return nil
 }
 
-// HavingAll returns who has all names, not to be modified.
+// HavingAll returns the holders of all names; the list must not be modified.
 func (t *Type[H]) HavingAll() []H {
 	if t == nil {
 		return nil
@@ -91,7 +92,7 @@ func (t *Type[H]) HavingAll() []H {
 	return t.wildcards
 }
 
-// AddToAll and RemoveFromAll say who has all names.
+// AddToAll adds a holder of all names.
 func (t *Type[H]) AddToAll(h H) { t.wildcards = append(t.wildcards, h) }
 
 // RemoveFromAll is the opposite of AddToAll.
@@ -108,7 +109,7 @@ func (t *Type[H]) Pin(name string) *Topic[H] {
 	return p
 }
 
-// Unpin lets topics go that nobody has.
+// Unpin ends pins, and deletes topics without holder.
 func (t *Type[H]) Unpin(topics []*Topic[H]) {
 	for _, p := range topics {
 		p.pins--
@@ -116,7 +117,7 @@ func (t *Type[H]) Unpin(topics []*Topic[H]) {
 	}
 }
 
-// Add says that somebody has topics, which are pinned or had by others.
+// Add adds a holder to topics, which are pinned or have other holders.
 func Add[H comparable](h H, topics []*Topic[H]) {
 	for _, p := range topics {
 		p.holders = append(p.holders, h)
@@ -131,14 +132,14 @@ func (t *Type[H]) Remove(h H, topics []*Topic[H]) {
 	}
 }
 
-// discard forgets a topic that has no holder and is not about to have one.
+// discard deletes a topic without holder and pin.
 func (t *Type[H]) discard(p *Topic[H]) {
 	if len(p.holders) == 0 && p.pins == 0 {
 		delete(t.topics, p.Name)
 	}
 }
 
-// Removed returns a list, whose order does not matter, without an element.
+// Removed returns a list without an element. It does not keep the order.
 func Removed[T comparable](list []T, v T) []T {
 	if i := slices.Index(list, v); i >= 0 {
 		last := len(list) - 1

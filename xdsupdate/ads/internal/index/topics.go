@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// The functions below take sorted topics without repetitions, and return such. Mostly
-// one list is long and the other short, or both are nearly the same: short ones are
-// searched for, and the same topic is recognized without comparing names. A result may
-// be one of the arguments.
+// The functions below take sorted topics without repetitions, and return such. Mostly one list is
+// long and the other short, or both are nearly equal: the topics of the short list are searched in
+// the long one, and equal topics are recognized without comparing names. A result may be one of the
+// arguments.
 
-// Union returns what is in one of them.
+// Union returns the topics that are in a or b.
 func Union[H comparable](a, b []*Topic[H]) []*Topic[H] {
 	if len(a) < len(b) {
 		a, b = b, a
@@ -28,7 +28,7 @@ func Union[H comparable](a, b []*Topic[H]) []*Topic[H] {
 	return append(out, a...)
 }
 
-// Without returns what is in the first and not in the second.
+// Without returns the topics of a that are not in b.
 func Without[H comparable](a, b []*Topic[H]) []*Topic[H] {
 	if disjoint(a, b) {
 		return a
@@ -51,7 +51,7 @@ func Without[H comparable](a, b []*Topic[H]) []*Topic[H] {
 	return out
 }
 
-// disjoint reports whether nothing is in both.
+// disjoint reports whether a and b have no topic in common.
 func disjoint[H comparable](a, b []*Topic[H]) bool {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -65,7 +65,7 @@ func disjoint[H comparable](a, b []*Topic[H]) bool {
 	return true
 }
 
-// Intersection returns what is in both.
+// Intersection returns the topics that are in a and in b.
 func Intersection[H comparable](a, b []*Topic[H]) []*Topic[H] {
 	if len(a) > len(b) {
 		a, b = b, a
@@ -80,8 +80,8 @@ func Intersection[H comparable](a, b []*Topic[H]) []*Topic[H] {
 	return out
 }
 
-// cut returns what is before and after a topic, and whether it is in the list. It looks
-// near the beginning first.
+// cut returns the topics before and after a topic, and whether it is in the list. It searches near
+// the beginning first.
 func cut[H comparable](list []*Topic[H], p *Topic[H]) (before []*Topic[H], found bool, after []*Topic[H]) {
 	if len(list) > 0 && list[0] == p {
 		return nil, true, list[1:]
@@ -90,7 +90,7 @@ func cut[H comparable](list []*Topic[H], p *Topic[H]) (before []*Topic[H], found
 	for end < len(list) && list[end].Name < p.Name {
 		end *= 2
 	}
-	from := end / 2 // what is before it is less
+	from := end / 2 // all topics before it are less
 	i, found := slices.BinarySearchFunc(list[from:min(end+1, len(list))], p, byName[H])
 	if i += from; found {
 		return list[:i], true, list[i+1:]

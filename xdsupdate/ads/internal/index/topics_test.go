@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestSetsOfTopics compares unions, differences and intersections of sorted topics with
-// what maps say, for lists of all sizes.
+// TestSetsOfTopics compares unions, differences and intersections of sorted topics with those of
+// maps, for lists of all sizes.
 func TestSetsOfTopics(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	all := make([]*Topic[int], 400)
@@ -58,8 +58,8 @@ func TestSetsOfTopics(t *testing.T) {
 	}
 }
 
-// TestFewNamesOfMany: what one name more or less of a long list takes does not grow with
-// the list, but for the copy of it.
+// TestFewNamesOfMany: the cost of adding or removing one name of a long list does not grow with the
+// list, except for copying it.
 func TestFewNamesOfMany(t *testing.T) {
 	const n = 100_000
 	list := make([]*Topic[int], n)

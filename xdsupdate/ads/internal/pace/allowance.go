@@ -14,30 +14,29 @@ import (
 	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
-// WorkAtOnce is what a connection may ask for at once, WorkPerSecond in the long run, in
-// units of about a microsecond of a processor: an Envoy that comes back asks for a cluster and
-// an assignment by name of each of 50,000 services at once, and for hundreds a second after
-// that.
+// WorkAtOnce is the work that a connection may request at once, WorkPerSecond in the long run, in
+// units of about a microsecond of a processor. An Envoy that comes back subscribes to a cluster and
+// an assignment of each of 50,000 services by name at once, and to hundreds per second after that.
 const (
 	WorkAtOnce    = 100_000
 	WorkPerSecond = 20_000
 )
 
-// Allowances are those of all connections.
+// Allowances are the allowances of all connections.
 type Allowances struct {
 	mu    sync.Mutex
 	of    map[net.Addr]*Allowance
-	sweep int // how many there are when those that are not needed are dropped
+	sweep int // the number of allowances that starts a sweep
 }
 
-// Allowance is that of one connection; streams is how many it has.
+// Allowance is the allowance of one connection; streams is the number of its streams.
 type Allowance struct {
 	Bucket
 	streams int
 }
 
-// Open returns the allowance of a stream's connection. Without one that is known to be
-// its own, a stream has its own. done is to be called in the end.
+// Open returns the allowance of a stream's connection. If the connection is not known, the stream
+// gets an allowance of its own. The caller calls done at the end of the stream.
 func (a *Allowances) Open(ctx context.Context) (of *Allowance, done func()) {
 	p, ok := peer.FromContext(ctx)
 	if !ok || p.Addr == nil || reflect.TypeOf(p.Addr).Kind() != reflect.Pointer {
@@ -58,10 +57,10 @@ func (a *Allowances) Open(ctx context.Context) (of *Allowance, done func()) {
 	}
 }
 
-// sweepAtLeast is how many allowances are kept without a look at whether they are needed.
+// sweepAtLeast is the number of allowances that are kept without a check for use.
 const sweepAtLeast limit.Size = 64
 
-// drop drops the allowances that are not needed, now and then. The caller holds mu.
+// drop drops unused allowances, now and then. The caller holds mu.
 func (a *Allowances) drop() {
 	if a.of == nil {
 		a.of = make(map[net.Addr]*Allowance)
@@ -78,18 +77,17 @@ func (a *Allowances) drop() {
 	a.sweep = 2 * len(a.of)
 }
 
-// NewAllowance returns one of which nothing is used yet.
+// NewAllowance returns a full allowance.
 func NewAllowance() *Allowance { return &Allowance{Bucket: NewBucket(WorkPerSecond, WorkAtOnce)} }
 
-// Allows reports whether some work may be done at once.
+// Allows reports whether some work may be done at once, and counts it then.
 func (a *Allowances) Allows(of *Allowance, work int) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return of.Take(time.Now(), float64(work))
 }
 
-// Spend notes work that was done and that nobody had asked for: what follows has to wait for
-// longer.
+// Spend counts work that was done without an earlier Allows: later work waits longer.
 func (a *Allowances) Spend(of *Allowance, work int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

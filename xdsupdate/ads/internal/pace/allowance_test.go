@@ -12,9 +12,9 @@ import (
 	"google.golang.org/grpc/peer"
 )
 
-// TestAllowances: streams of one connection share its allowance, also one after the
-// other; those of connections that are not known have one each; nothing is kept of
-// connections that have gone and would have all of it again.
+// TestAllowances: streams of one connection share its allowance, also one after the other; streams
+// of unknown connections have one each; the allowance of a closed connection is dropped when it is
+// full again.
 func TestAllowances(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all Allowances

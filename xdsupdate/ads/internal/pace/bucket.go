@@ -11,14 +11,14 @@ type Bucket struct {
 	last             time.Time
 }
 
-// NewBucket returns a bucket that is full; without a rate it lets everything pass, and a burst
-// is at least one.
+// NewBucket returns a full bucket. Without a rate, Take always reports true. The burst is at least
+// one.
 func NewBucket(perSecond, burst float64) Bucket {
 	burst = max(1, burst)
 	return Bucket{perSecond: perSecond, burst: burst, tokens: burst}
 }
 
-// Take reports whether something that takes n tokens may pass now, and takes them.
+// Take reports whether work that takes n tokens may pass now, and takes them.
 func (b *Bucket) Take(now time.Time, n float64) bool {
 	if b.perSecond <= 0 {
 		return true
@@ -38,7 +38,7 @@ func (b *Bucket) fill(now time.Time) {
 	b.last = now
 }
 
-// isFull reports whether it is as if nothing had ever been taken.
+// isFull reports whether the bucket is in its initial state.
 func (b *Bucket) isFull(now time.Time) bool {
 	b.fill(now)
 	return b.tokens >= b.burst

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package pace bounds how much work is done at a time, and how much for whom: turns, token
-// buckets, and the allowances of connections.
+// Package pace bounds the concurrent work, and the work of each connection: Turns, token buckets
+// (Bucket), and the Allowances of connections.
 package pace
 
 import (
@@ -12,43 +12,43 @@ import (
 	"time"
 )
 
-// longestTurn ends the turn of a client that does not answer: it is far away, slow
-// or dead, and keeps no processor busy. A large response takes a few milliseconds
-// of one, more if others compete for it.
+// longestTurn ends the turn of a client that does not answer: it is far away, slow or dead, and
+// keeps no processor busy. A large response takes a few milliseconds of one, more if others compete
+// for it.
 const longestTurn = 50 * time.Millisecond
 
-// mostTurns is how many times more turns there may be at most.
+// mostTurns bounds the growth of the number of turns, as a factor.
 const mostTurns = 32
 
-// Turns bound how many large responses are on their way to clients at a time. A
-// thousand proxies that connect at once are to have megabytes each. Sent all at
-// once, they would share the processors, and as many goroutines would run before
-// the one that has a changed endpoint for another client (BenchmarkChangeDuringConnects).
-// In turns all are served earlier, because the buffers of few are used again.
+// Turns bound the number of large responses in flight. A thousand proxies that connect at the same
+// time get megabytes each. Sent all at once, the responses would share the processors, and as many
+// goroutines would run before the one that has a changed endpoint for another client
+// (BenchmarkChangeDuringConnects). In turns all clients are served earlier, because the buffers of
+// few are used again.
 //
-// Turns are taken in the order in which streams ask for them. That clients do not
-// answer in time says that the processors are not what they wait for: then there is
-// one turn more, up to mostTurns times as many, so that a thousand distant clients are
-// served in about twenty times longestTurn, and not one after the other; and thousands
-// that mean to be late take no more than that. With each answer in time there is one
-// less again, and as many as at first when none is taken.
+// Turns are taken in the order in which streams ask for them. Clients that do not answer in time
+// show that processors are not the bottleneck: then there is one turn more, up to mostTurns times
+// as many, so that a thousand distant clients are served in about twenty times longestTurn, and not
+// one after the other. Thousands of malicious clients that are late on purpose take no more than
+// that. With each answer in time there is one turn less again, and the initial number when no turn
+// is taken.
 type Turns struct {
-	least int // how many there are at first; negative: there is no bound
+	least int // the initial number; negative if it is not bounded
 
 	mu      sync.Mutex
 	limit   int
 	taken   int
-	waiting []chan struct{} // one is closed when its turn has come
+	waiting []chan struct{} // each is closed when its turn has come
 }
 
-// NewTurns returns n turns at a time; 0: GOMAXPROCS, negative: any number.
+// NewTurns returns n turns at a time; 0 means GOMAXPROCS, a negative number means no bound.
 func NewTurns(n int) *Turns {
 	n = cmp.Or(n, runtime.GOMAXPROCS(0))
 	return &Turns{least: n, limit: n}
 }
 
-// Take waits for a turn, or for the stream to end; then it returns nil. The turn
-// lasts until end is called, but not for longer than longestTurn.
+// Take waits for a turn, or for the stream to end; then it returns nil. The turn lasts until end is
+// called, but not for longer than longestTurn.
 func (t *Turns) Take(ended <-chan struct{}) (end func()) {
 	if t.least < 0 {
 		return func() {}
@@ -68,8 +68,8 @@ func (t *Turns) Take(ended <-chan struct{}) (end func()) {
 	}
 }
 
-// Ask asks for a turn: it has come when the channel is closed. Then End has to be called, and
-// Cancel by who does not wait any more.
+// Ask requests a turn, which has come when the channel is closed. The caller then calls End, or
+// Cancel if it stops waiting.
 func (t *Turns) Ask() chan struct{} {
 	mine := make(chan struct{})
 	t.mu.Lock()
@@ -79,7 +79,7 @@ func (t *Turns) Ask() chan struct{} {
 	return mine
 }
 
-// next gives turns to those who wait. The caller holds mu.
+// next gives turns to the waiting streams. The caller holds mu.
 func (t *Turns) next() {
 	for t.taken < t.limit && len(t.waiting) > 0 {
 		close(t.waiting[0])
@@ -88,7 +88,7 @@ func (t *Turns) next() {
 	}
 }
 
-// Cancel ends the waiting of a stream, or its turn if it has come meanwhile.
+// Cancel ends the wait for a turn, or the turn if it has come meanwhile.
 func (t *Turns) Cancel(mine chan struct{}) {
 	t.mu.Lock()
 	i := slices.Index(t.waiting, mine)
@@ -101,7 +101,7 @@ func (t *Turns) Cancel(mine chan struct{}) {
 	}
 }
 
-// End ends a turn, and has more or less of them from now on.
+// End ends a turn, and adds more to the number of turns, within its bounds.
 func (t *Turns) End(more int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -113,7 +113,7 @@ func (t *Turns) End(more int) {
 	}
 }
 
-// Taken returns how many turns are taken.
+// Taken returns the number of taken turns.
 func (t *Turns) Taken() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()

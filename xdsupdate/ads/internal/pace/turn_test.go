@@ -66,8 +66,8 @@ func TestTurnOfEndedStream(t *testing.T) {
 	})
 }
 
-// TestTurnsOfDistantClients: a thousand clients that take a second to answer do not
-// wait for each other for long, and those that answer at once take turns again.
+// TestTurnsOfDistantClients: a thousand clients that take a second to answer do not wait for each
+// other for long, and clients that answer at once take turns again.
 func TestTurnsOfDistantClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		turns, begun := NewTurns(2), time.Now()
@@ -117,7 +117,7 @@ func TestNewTurns(t *testing.T) {
 		t.Errorf("default: %d turns, want GOMAXPROCS", n)
 	}
 	turns := NewTurns(-1)
-	for range 1_000 { // without a bound nobody waits
+	for range 1_000 { // without a bound no stream waits
 		turns.Take(nil)
 	}
 }

@@ -17,7 +17,8 @@ const (
 	routesField       = 3
 )
 
-// Clusters returns the clusters that an encoded resource names, but for some, sorted.
+// Clusters returns the sorted names of the clusters that an encoded resource references, except
+// those in but.
 func Clusters(typeURL string, value []byte, but Hashes) (out []string) {
 	f := finder{named: func(name []byte) {
 		if !but.Has(xxhash.Sum64(name)) {
@@ -29,9 +30,9 @@ func Clusters(typeURL string, value []byte, but Hashes) (out []string) {
 	return slices.Compact(out)
 }
 
-// Announce returns an encoded route configuration that names more clusters: in routes that
-// match no call, behind those of each of its virtual hosts, as clients use one of them. Nil: it
-// would have more than so many bytes.
+// Announce returns an encoded route configuration that references more clusters, or nil if it would
+// have more than most bytes. The references are in routes that match no call, behind the routes of
+// each virtual host, because a client uses one of the virtual hosts.
 func Announce(configuration []byte, clusters []string, most int) (out []byte) {
 	var routes []byte
 	for _, name := range clusters {
@@ -62,9 +63,8 @@ func Announce(configuration []byte, clusters []string, most int) (out []byte) {
 	return out
 }
 
-// announcingRoute returns a route that matches no call, encoded as a field of a virtual
-// host. Clients agree on what is sent: all of them take a header that has to be there, and
-// not to be there.
+// announcingRoute returns a route that matches no call, encoded as a field of a virtual host. All
+// clients get the same one: all of them accept a header that has to be present, and absent.
 func announcingRoute(cluster string) []byte {
 	present := func(inverted bool) *routev3.HeaderMatcher {
 		return &routev3.HeaderMatcher{

@@ -21,8 +21,8 @@ func IsEDS(cluster []byte) bool {
 	return is
 }
 
-// AssignmentOf returns the name of the load assignment that clients ask for when they have an
-// encoded cluster, of a name; "": they ask for none.
+// AssignmentOf returns the name of the load assignment that clients subscribe to for an encoded
+// cluster with a name, or "" if they need none.
 func AssignmentOf(name string, cluster []byte) (assignment string) {
 	const edsField, serviceNameField = 3, 2
 	eachField(cluster, func(number protowire.Number, _, eds []byte) {

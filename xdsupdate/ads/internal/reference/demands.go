@@ -15,32 +15,31 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// chain is a filter chain of a listener by which requests come to a route configuration.
+// chain is a filter chain of a listener that leads requests to a route configuration.
 type chain struct {
 	routes string
-	// content is a hash of all of it but its name and what it matches; demands are what it
-	// demands of requests, the same ones for chains of equal content.
+	// content is a hash of all fields except the name and the match; demands are the requirements
+	// of the chain, shared by chains of equal content.
 	content uint64
 	*demands
 }
 
-// demands are what a filter chain demands of requests and connections, as hashes.
+// demands are the requirements of a filter chain for requests and connections, as hashes.
 type demands struct {
-	// restrictions are the filters, and the rules of filters, that may refuse some;
-	// permissions those rules without which a filter would refuse more.
+	// restrictions are the filters, and the rules of filters, that may reject requests; permissions
+	// are the rules without which a filter would reject more.
 	restrictions, permissions Hashes
 }
 
-// exceed reports whether something may be refused that others do not refuse. What is
-// different in a way that nobody can tell the direction of counts.
+// exceed reports whether d may reject requests that others do not reject. A difference whose
+// direction is not known counts.
 func (d *demands) exceed(others *demands) bool {
 	return d.restrictions.Exceed(others.restrictions) || others.permissions.Exceed(d.permissions)
 }
 
-// Tightened returns the route configurations, in no order, of which a listener refuses more
-// requests in its next state than in s, or may do so, in some filter chain that takes the
-// place of another. Of a route configuration to which s has no requests come nothing is
-// known that would be tightened.
+// Tightened returns the route configurations, in unspecified order, that are behind a filter chain
+// of the next state which may reject more requests than the chain of s that it replaces. A route
+// configuration that s does not reference is never among them.
 func (s *Set) Tightened(next *Set) (routes []string) {
 	for names := s.chains; len(names) > 0; {
 		n := 1
@@ -55,7 +54,7 @@ func (s *Set) Tightened(next *Set) (routes []string) {
 	return routes
 }
 
-// chainsTo returns the chains of a route configuration.
+// chainsTo returns the chains that lead to a route configuration.
 func (s *Set) chainsTo(routes string) []chain {
 	first, _ := slices.BinarySearchFunc(s.chains, routes, func(c chain, routes string) int {
 		if c.routes < routes {
@@ -70,8 +69,8 @@ func (s *Set) chainsTo(routes string) []chain {
 	return s.chains[first:last]
 }
 
-// tightened reports whether chains that go may refuse less than those that come. Both lists
-// are sorted by content.
+// tightened reports whether removed chains may reject less than added ones. Both lists are sorted
+// by content.
 func tightened(old, now []chain) bool {
 	gone, come := lacking(old, now), lacking(now, old)
 	return len(gone) > 0 && len(come) == 0 || slices.ContainsFunc(gone, func(g chain) bool {
@@ -79,7 +78,7 @@ func tightened(old, now []chain) bool {
 	})
 }
 
-// lacking returns the chains of a that are not in b, each as often as there are more.
+// lacking returns the chains of a that are missing in b, each as often as a has more of them.
 func lacking(a, b []chain) (out []chain) {
 	for _, c := range a {
 		for len(b) > 0 && b[0].content < c.content {
@@ -94,10 +93,10 @@ func lacking(a, b []chain) (out []chain) {
 	return out
 }
 
-// demanding finds the demands of encoded filter chains. The zero value has none.
+// demanding finds the demands of encoded filter chains. The zero value is empty.
 type demanding struct{ known map[uint64]*demands }
 
-// Of messages in which demands are looked for: the numbers of fields, and names of types.
+// Field numbers and type names of the messages that may have demands.
 //
 //nolint:gochecknoglobals // never changed
 var (
@@ -105,7 +104,7 @@ var (
 	filterConfig = numbersOf(&listenerv3.Filter{}, "typed_config")
 	httpFilter   = numbersOf(&hcm.HttpFilter{}, "typed_config")
 	managerField = numbersOf(&hcm.HttpConnectionManager{}, "http_filters")
-	rulesOf      = numbersOf(&httprbac.RBAC{}, "rules") // of that for connections, too
+	rulesOf      = numbersOf(&httprbac.RBAC{}, "rules") // also for connections
 	rulesFields  = numbersOf(&rbacv3.RBAC{}, "action", "policies")
 
 	managerType = nameOf(&hcm.HttpConnectionManager{})
@@ -159,7 +158,7 @@ func (d *demanding) of(encoded []byte) (content uint64, found *demands) {
 // demandList collects demands.
 type demandList struct{ restrictions, permissions []uint64 }
 
-// filter adds a filter for connections.
+// filter adds a network filter.
 func (l *demandList) filter(encoded []byte) {
 	typed, manager := typedConfig(encoded, filterConfig[0])
 	if typed != managerType {
@@ -177,7 +176,7 @@ func (l *demandList) filter(encoded []byte) {
 	l.restrictions = append(l.restrictions, rest.Sum64())
 }
 
-// add adds a filter with its configuration in a field: by the rules, if it has such.
+// add adds a filter whose configuration is in a field, rule by rule if it has rules.
 func (l *demandList) add(encoded []byte, config protowire.Number) {
 	typed, value := typedConfig(encoded, config)
 	if !slices.Contains(rbacTypes, typed) {
@@ -187,7 +186,7 @@ func (l *demandList) add(encoded []byte, config protowire.Number) {
 	rest := xxhash.New()
 	eachField(encoded, func(number protowire.Number, field, _ []byte) {
 		if number != config {
-			_, _ = rest.Write(field) // its name, by which two of them differ
+			_, _ = rest.Write(field) // its name, which distinguishes filters
 		}
 	})
 	eachField(value, func(number protowire.Number, field, rules []byte) {
@@ -200,7 +199,7 @@ func (l *demandList) add(encoded []byte, config protowire.Number) {
 	l.restrictions = append(l.restrictions, rest.Sum64())
 }
 
-// rules adds those of an RBAC filter, each for itself.
+// rules adds each rule of an RBAC filter.
 func (l *demandList) rules(typed string, encoded []byte) {
 	action := rbacv3.RBAC_ALLOW
 	var policies []uint64
@@ -225,12 +224,12 @@ func (l *demandList) rules(typed string, encoded []byte) {
 		l.permissions = append(l.permissions, policies...)
 	case rbacv3.RBAC_DENY:
 		l.restrictions = append(l.restrictions, policies...)
-	default: // nothing is refused
+	default: // LOG rejects no request
 	}
 }
 
-// typedConfig returns the type and the value of what is packed in a field of a message; ""
-// for none.
+// typedConfig returns the type and the value of an Any in a field of a message; typed is "" if
+// there is none.
 func typedConfig(message []byte, number protowire.Number) (typed string, value []byte) {
 	const typeField, valueField = 1, 2 // of google.protobuf.Any
 	eachField(message, func(n protowire.Number, _, packed []byte) {
@@ -249,8 +248,9 @@ func typedConfig(message []byte, number protowire.Number) (typed string, value [
 	return typed, value
 }
 
-// eachField calls visit with the fields of an encoded message: whole, and what they hold if
-// that has a length. What cannot be decoded ends it: this server has encoded it.
+// eachField calls visit with each field of an encoded message, and with its value if it has a
+// length. It ends at a field that cannot be decoded, which does not occur because this server has
+// encoded the message.
 func eachField(message []byte, visit func(number protowire.Number, field, value []byte)) {
 	for len(message) > 0 {
 		number, kind, tag := protowire.ConsumeTag(message)

@@ -18,7 +18,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// rules are those of an RBAC filter, with policies of some names.
+// rules returns the rules of an RBAC filter, with policies of some names.
 func rules(action rbacv3.RBAC_Action, policies ...string) *rbacv3.RBAC {
 	out := &rbacv3.RBAC{Action: action, Policies: make(map[string]*rbacv3.Policy)}
 	for _, name := range policies {
@@ -50,8 +50,8 @@ func matching(c *listenerv3.FilterChain, names ...string) *listenerv3.FilterChai
 	return c
 }
 
-// TestTightened: of two states of a listener it is known which refuses more of what comes to
-// which routes.
+// TestTightened: Tightened finds the route configurations behind the stricter one of two states of
+// a listener.
 func TestTightened(t *testing.T) {
 	http := func(list ...proto.Message) []proto.Message { return list }
 	deny := func(policies ...string) proto.Message {
@@ -102,7 +102,7 @@ func TestTightened(t *testing.T) {
 	}
 }
 
-// found returns what is found in a listener with filter chains, the last one of which is the
+// found returns the references of a listener with filter chains, the last one of which is the
 // default.
 func found(tb testing.TB, chains []*listenerv3.FilterChain) *Set {
 	tb.Helper()
@@ -115,7 +115,7 @@ func found(tb testing.TB, chains []*listenerv3.FilterChain) *Set {
 		tb.Fatal(err)
 	}
 	for i := range encoded {
-		Find(envoy.ListenerType, encoded[:i]).Tightened(None) // what is cut off does no harm
+		Find(envoy.ListenerType, encoded[:i]).Tightened(None) // truncated messages do no harm
 	}
 	if diff := cmp.Diff([]string(nil), None.Tightened(Find(envoy.ListenerType, encoded))); diff != "" {
 		tb.Errorf("of nothing (-want +got):\n%s", diff)

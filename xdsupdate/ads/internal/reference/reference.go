@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package reference finds the names in encoded listeners and route configurations: those of
-// the clusters to which they lead, and those that decide in which order clients are sent
-// what there is.
+// Package reference finds the references in encoded listeners and route configurations: the
+// clusters that they lead to, the route configurations of listeners, and the properties that decide
+// about the order of responses. Find returns them as a Set.
 package reference
 
 import (
@@ -25,7 +25,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// Hashes are those of names (xxhash.Sum64String), sorted, each once.
+// Hashes are the hashes of names (xxhash.Sum64String), sorted and unique.
 type Hashes []uint64
 
 // NewHashes returns the hashes of a list, which it keeps and sorts.
@@ -40,7 +40,7 @@ func (h Hashes) Has(hash uint64) bool {
 	return found
 }
 
-// Without adds those to a list that are not of others.
+// Without appends the hashes that are not in others to a list.
 func (h Hashes) Without(to []uint64, others Hashes) []uint64 {
 	for _, hash := range h {
 		if !others.Has(hash) {
@@ -50,35 +50,34 @@ func (h Hashes) Without(to []uint64, others Hashes) []uint64 {
 	return to
 }
 
-// Exceed reports whether there are some that are not of others.
+// Exceed reports whether there are hashes that are not in others.
 func (h Hashes) Exceed(others Hashes) bool {
 	return slices.ContainsFunc(h, func(hash uint64) bool { return !others.Has(hash) })
 }
 
-// Set are the names in a listener or a route configuration.
+// Set are the references of a listener or a route configuration.
 type Set struct {
-	// Clusters are those that requests and connections go to.
+	// Clusters are the clusters that requests and connections go to.
 	Clusters Hashes
-	// Routes are the route configurations that a listener has the client ask for.
+	// Routes are the route configurations that a client subscribes to because of a listener.
 	Routes []string
-	// Domains are those of a route configuration of which requests are sent somewhere: that
-	// others are answered at once may mean that another listener has them.
+	// Domains are the domains of a route configuration whose requests are forwarded or redirected.
+	// Other domains, whose requests are answered at once, may belong to another listener now.
 	Domains Hashes
-	// chains are those of a listener that lead to route configurations, sorted by these,
-	// then by content: see Tightened.
+	// chains are the filter chains of a listener that lead to route configurations, sorted by
+	// these, then by content: see Tightened.
 	chains []chain
 }
 
-// None are those of what is no listener nor a route configuration, and of what
-// is not there.
+// None is the empty set, of resources of other types and of resources that do not exist.
 var None = &Set{} //nolint:gochecknoglobals // immutable
 
-// HasClusters reports whether resources of a type may name clusters.
+// HasClusters reports whether resources of a type may reference clusters.
 func HasClusters(typeURL string) bool {
 	return typeURL == envoy.ListenerType || typeURL == envoy.RouteType
 }
 
-// Find returns what an encoded resource names.
+// Find returns the references of an encoded resource.
 func Find(typeURL string, value []byte) *Set {
 	f := finder{}
 	f.scan(namingTypes[typeName(typeURL)], value)
@@ -90,13 +89,13 @@ func Find(typeURL string, value []byte) *Set {
 
 func typeName(typeURL string) string { return typeURL[strings.LastIndexByte(typeURL, '/')+1:] }
 
-// naming is what the fields of a message have to do with names, by their numbers.
+// naming describes the fields of a message that have names, by their numbers.
 type naming map[protowire.Number]*namingField
 
 // namingField is a field that is a name, or that has messages with names.
 type namingField struct {
 	is     nameKind
-	in     naming // of the message that it has; nil: it has none
+	in     naming // of its message, or nil if it has none
 	packed bool   // the message is in an Any
 }
 
@@ -104,17 +103,17 @@ type nameKind int
 
 const (
 	noName nameKind = iota
-	// servedBelow: the domains count if there is a served in the message.
+	// servedBelow: the domains count if the message has a served field.
 	servedBelow
 	served
 	clusterNamed
 	routesNamed
 	domainNamed
-	// chainOfFilters: the routes that are named in it are behind its filters.
+	// chainOfFilters: the named routes in it are behind its filters.
 	chainOfFilters
 )
 
-// namingTypes are the messages in which names are looked for, by the names of their types.
+// namingTypes are the messages that may have names, by the names of their types.
 //
 //nolint:gochecknoglobals // never changed
 var namingTypes = compileNaming(
@@ -155,7 +154,7 @@ var namingTypes = compileNaming(
 	}},
 )
 
-// namingPaths are the fields of a message that matter; noName: an Any.
+// namingPaths are the relevant fields of a message; noName marks an Any.
 type namingPaths struct {
 	of    proto.Message
 	paths map[string]nameKind
@@ -205,8 +204,8 @@ type finder struct {
 	demanding         demanding
 }
 
-// scan looks at an encoded message. What cannot be decoded ends it: this server has
-// encoded it.
+// scan visits an encoded message. It ends at a field that cannot be decoded, which does not occur
+// because this server has encoded the message.
 func (f *finder) scan(in naming, message []byte) {
 	for len(message) > 0 {
 		number, kind, n := protowire.ConsumeTag(message)
@@ -268,7 +267,7 @@ func (f *finder) found(field *namingField, value []byte) {
 	}
 }
 
-// chain notes that a filter chain leads to some routes.
+// chain records that a filter chain leads to some routes.
 func (f *finder) chain(encoded []byte, routes []string) {
 	if len(routes) == 0 {
 		return
@@ -279,7 +278,7 @@ func (f *finder) chain(encoded []byte, routes []string) {
 	}
 }
 
-// scanAny looks at a message in an Any, if there may be names in it.
+// scanAny visits the message in an Any, if it may have names.
 func (f *finder) scanAny(encoded []byte) {
 	const typeURL, value = 1, 2
 	var of naming
@@ -310,7 +309,7 @@ type clusterName struct {
 	Name string
 }
 
-// ClusterNames are sorted by hash.
+// ClusterNames are names of clusters, sorted by hash.
 type ClusterNames []clusterName
 
 // NewClusterNames returns the names of n clusters, with their hashes.

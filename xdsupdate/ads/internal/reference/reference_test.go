@@ -194,7 +194,7 @@ func walked(tb testing.TB, m proto.Message) *Set {
 	return &Set{Clusters: NewHashes(clusters), Routes: routes, Domains: NewHashes(domains)}
 }
 
-// TestFindReferences: what is found in an encoded resource is what is in its message.
+// TestFindReferences compares the references of an encoded resource with those of its message.
 func TestFindReferences(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 500) {
 		n := namer{rand.New(rand.NewPCG(seed, 1))}
@@ -212,7 +212,7 @@ func TestFindReferences(t *testing.T) {
 			slices.Sort(got.Routes)
 			slices.Sort(want.Routes)
 			for i := range encoded {
-				Find(typeURL, encoded[:i]) // what is cut off does no harm
+				Find(typeURL, encoded[:i]) // truncated messages do no harm
 			}
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Set{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("seed %d: %T (-want +got):\n%s", seed, m, diff)

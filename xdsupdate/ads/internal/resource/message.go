@@ -15,16 +15,16 @@ func TypeURLOf(message proto.Message) string {
 	return typeURLPrefix + string(message.ProtoReflect().Descriptor().FullName())
 }
 
-// typeURLPrefix begins the type URLs that end with the full name of a message, which are
-// all of xDS. Protocols on top of it, such as MCP, have others.
+// typeURLPrefix begins the type URLs that end with the full name of a message, as all type URLs of
+// xDS do. Protocols on top of it, such as MCP, have others.
 const typeURLPrefix = "type.googleapis.com/"
 
-// NamesMessage reports whether a type URL names the type of its messages. If not, each is
-// sent with a type URL of its own.
+// NamesMessage reports whether a type URL names the type of its messages. If it does not, each
+// message is sent with a type URL of its own.
 func NamesMessage(typeURL string) bool { return strings.HasPrefix(typeURL, typeURLPrefix) }
 
-// checkType checks that a message is of the type under which it is served: clients take it
-// for one, and find other fields in the bytes of another.
+// checkType checks that a message has the type of its type URL: clients decode it as that type, and
+// would find other fields in the bytes of another type.
 func checkType(typeURL string, message proto.Message) error {
 	want, ok := strings.CutPrefix(typeURL, typeURLPrefix)
 	if is := message.ProtoReflect().Descriptor().FullName(); ok && string(is) != want {
@@ -42,8 +42,8 @@ var (
 	ErrNoName = errors.New("a resource without a name, or without a type")
 )
 
-// CheckName checks the name of a resource, which is in the message, too: SotW clients know
-// it by that one only.
+// CheckName checks that the name of a resource is the name in the message, because SotW clients
+// know only the latter.
 func CheckName(name string, message proto.Message) error {
 	inside := name
 	switch m := message.(type) {
@@ -61,7 +61,8 @@ func CheckName(name string, message proto.Message) error {
 	return nil
 }
 
-// Valid checks that a message of the program's is of a type, and by the rules of its API.
+// Valid checks that a message of the program has the type of a type URL, and is valid by the rules
+// of its API.
 func Valid(typeURL string, m proto.Message) error {
 	if err := checkType(typeURL, m); err != nil {
 		return err
@@ -69,7 +70,7 @@ func Valid(typeURL string, m proto.Message) error {
 	return Validate(m)
 }
 
-// Validate checks a message of the program's by the rules of its API.
+// Validate checks a message of the program by the rules of its API.
 func Validate(m proto.Message) error {
 	if v, ok := m.(interface{ ValidateAll() error }); ok {
 		return v.ValidateAll()

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package resource has xDS resources as clients are sent them, made and encoded once, and
-// immutable sets of them: snapshots, which say what there is and what a client has.
+// Package resource has the resources of xDS, which are built and encoded once (State), and
+// immutable sets of them (Snapshot): the resources that exist, or that a client has.
 package resource
 
 import (
@@ -22,73 +22,72 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 )
 
-// State is one state of an xDS resource. It is built and encoded once, when
-// a client first needs it, and then shared by all views and streams.
+// State is one state of an xDS resource. It is built and encoded once, when a client first needs
+// it, and then shared by all views and streams.
 type State struct {
 	TypeURL string
 	Name    string
-	// One of them makes the resource, or nil if there is none; both nil: none.
+	// Build or Bytes makes the resource; a nil result, or two nil functions, mean that there is
+	// none.
 	Build func() (proto.Message, error)
 	Bytes func() []byte
-	// Fallback is an earlier state of the resource, which takes its place if this
-	// one cannot be built; nil: none.
+	// Fallback is an earlier state of the resource, which replaces this one if it cannot be built;
+	// it may be nil.
 	Fallback *State
-	// StandIn makes what takes the place of a resource that cannot be built and has no
-	// earlier state; nil: nothing does.
+	// StandIn builds a replacement for a resource that cannot be built and has no earlier state; it
+	// may be nil.
 	StandIn func() proto.Message
-	// Reported is the error of the earlier state: it is not reported again.
+	// Reported is the error of the earlier state, which is not reported again.
 	Reported string
-	// Marker says that this stands for something else than a resource.
+	// Marker distinguishes a resource from entries that stand for something else.
 	Marker Marker
 
-	// once guards that it is made, and what follows is written then.
+	// once guards the build, which writes the following fields.
 	once sync.Once
-	// equal is the fallback if this turned out equal to it: clients that have it keep
-	// it, and nobody may have this.
+	// equal is the fallback if the state turned out to be equal to it: clients that have the
+	// fallback keep it, and perhaps no client has this state.
 	equal *State
-	Hash  uint64 // of Value; 0: there is none
-	Value []byte // the message, encoded; in an Any if the type URL does not name its type
+	Hash  uint64 // of Value, or 0 if there is no resource
+	Value []byte // the encoded message, in an Any if the type URL does not name its type
 	Err   error
-	Made  int64 // when, in nanoseconds since 1970
-	// Kept: it could not be made, and Value is that of the fallback, or nil.
+	Made  int64 // build time in nanoseconds since 1970
+	// Kept means that the build failed, and Value is that of the fallback, or nil.
 	Kept bool
 
-	// named has what References has found.
+	// named is the result of References.
 	named atomic.Pointer[reference.Set]
 }
 
 // Name is the name of a resource of a type.
 type Name struct{ TypeURL, Name string }
 
-// Marker distinguishes what stands for a resource in a snapshot.
+// Marker is the kind of an entry of a snapshot.
 type Marker uint8
 
 const (
 	// Present is the marker of a resource.
 	Present Marker = iota
-	// Tombstone says, in the snapshot of a selection, that neither the load assignment nor
-	// its cluster exists, and in the snapshot of a client, that it has an empty assignment,
-	// or none.
+	// Tombstone means, in the snapshot of a selection, that neither the load assignment nor its
+	// cluster exists, and in the snapshot of a client, that it has an empty assignment, or none.
 	Tombstone
-	// Unknown says, in the snapshot of a client, that it has to be answered about the
+	// Unknown means, in the snapshot of a client, that the client must get a response about the
 	// resource, whatever it has.
 	Unknown
-	// Absent says, in the snapshot of a client, that it was told that there is none, in a way of
-	// its own.
+	// Absent means, in the snapshot of a client, that it was told in a special way that there is no
+	// resource.
 	Absent
-	// Unavailable says, of a lookup, that what there is could not be found out, and whatever a
-	// selection has stays.
+	// Unavailable means, as the result of a lookup, that the lookup failed, so that the selection
+	// keeps its state.
 	Unavailable
 )
 
-// IsUnavailable reports whether what there is could not be found out.
+// IsUnavailable reports whether the lookup failed.
 func (r *State) IsUnavailable() bool { return r != nil && r.Marker == Unavailable }
 
-// IsPresent reports whether it is there, and stands for nothing else.
+// IsPresent reports whether the resource exists and is not a marker.
 func (r *State) IsPresent() bool { return r != nil && r.Marker == Present }
 
-// Exists encodes the resource, if that has not been done, and reports whether
-// there is one.
+// Exists encodes the resource, if necessary, and reports whether there is one.
 func (r *State) Exists() bool {
 	if r == nil {
 		return false
@@ -97,9 +96,9 @@ func (r *State) Exists() bool {
 	return r.Hash != 0
 }
 
-// Make encodes the resource, which may be nil, if that has not been done. If it cannot be
-// encoded it does not exist, or stays as it was, and whoever was first is told the reason,
-// unless that was reported of the earlier state.
+// Make encodes the resource, which may be nil, if necessary. If encoding fails, the resource does
+// not exist, or stays in its earlier state. The first caller gets the error, unless the same error
+// was reported for the earlier state.
 func (r *State) Make() (failed error) {
 	if r == nil {
 		return nil
@@ -124,21 +123,21 @@ func (r *State) encode() {
 		}
 	}
 	r.Kept = err != nil && value == nil
-	r.Build, r.Bytes, r.Fallback, r.StandIn = nil, nil, nil, nil // with all that they hold on to
+	r.Build, r.Bytes, r.Fallback, r.StandIn = nil, nil, nil, nil // releases their references
 	switch {
 	case value != nil:
-		// Hashes are versions: equal content has equal ones in every replica.
+		// Hashes are versions: equal content has equal versions in every replica.
 		r.Hash, r.Value, r.Made = max(1, xxhash.Sum64(value)), value, time.Now().UnixNano()
 	case err != nil && fallback.Exists():
 		r.Hash, r.Value, r.Made = fallback.Hash, fallback.Value, fallback.Made
 	}
 	if fallback.Exists() && fallback.Hash == r.Hash {
-		r.equal = cmp.Or(fallback.equal, fallback) // not a chain of all that were equal
+		r.equal = cmp.Or(fallback.equal, fallback) // no chain of equal states
 	}
 }
 
-// content returns the encoded resource, or nil. A panic of what builds it is an
-// error: it may be the program's code.
+// content returns the encoded resource, or nil. A panic becomes an error, because the code may be
+// the program's.
 func (r *State) content() (value []byte, err error) {
 	defer func() {
 		if p := guard.Recovered(recover()); p != nil {
@@ -183,7 +182,8 @@ func (r *State) Message() (proto.Message, error) {
 	return packed.UnmarshalNew()
 }
 
-// Marshal returns nil with an error, where protobuf returns what it has encoded before.
+// Marshal encodes a message. With an error it returns nil, while protobuf returns the bytes encoded
+// before the error.
 func Marshal(m proto.Message) ([]byte, error) {
 	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend([]byte{}, m)
 	if err != nil {
@@ -192,7 +192,7 @@ func Marshal(m proto.Message) ([]byte, error) {
 	return value, nil
 }
 
-// encodedStandIn returns the encoded stand-in; nil: there is none.
+// encodedStandIn returns the encoded stand-in, or nil if there is none.
 func (r *State) encodedStandIn() (value []byte) {
 	defer func() {
 		if guard.Recovered(recover()) != nil {
@@ -205,7 +205,7 @@ func (r *State) encodedStandIn() (value []byte) {
 	return value
 }
 
-// Same reports whether a client that has s needs not be sent r.
+// Same reports whether a client that has s needs no update to r.
 func (r *State) Same(s *State) bool {
 	return r == s || r.Hash == s.Hash && r.Marker == s.Marker
 }
@@ -219,7 +219,7 @@ func Version(hash uint64) string { return strconv.FormatUint(hash, 16) }
 // AppendVersion appends the version of a hash.
 func AppendVersion(out []byte, hash uint64) []byte { return strconv.AppendUint(out, hash, 16) }
 
-// ParseVersion is the inverse of version; 0 for what version does not write.
+// ParseVersion is the inverse of Version; it returns 0 for other texts.
 func ParseVersion(v []byte) uint64 {
 	if len(v) > 16 {
 		return 0
@@ -239,7 +239,7 @@ func ParseVersion(v []byte) uint64 {
 	return hash
 }
 
-// SetMade says that the resource has a hash, a value or a marker already: it is not built.
+// SetMade marks a resource as built that has its hash, value or marker already.
 func (r *State) SetMade() { r.once.Do(func() {}) }
 
 // NewMarker returns a marker, which is not built.
@@ -249,13 +249,13 @@ func NewMarker(typeURL, name string, m Marker) *State {
 	return r
 }
 
-// LastGood returns the newest state of a resource that is known to be good, or
-// nil; of equal ones the oldest, which is the one that clients have. A lazy resource
-// that was never built hands on what it would fall back to.
+// LastGood returns the newest valid state of a resource, or nil; of equal states it returns the
+// oldest, which is the one that clients have. A lazy resource that was never built returns its
+// fallback.
 func (r *State) LastGood() *State {
 	built := true
 	r.once.Do(func() {
-		// No client has asked for it, so none has it: it is not built for this.
+		// No client has asked for it, so it is not built here.
 		built = false
 	})
 	switch {
@@ -268,8 +268,7 @@ func (r *State) LastGood() *State {
 	}
 }
 
-// Failure returns the error that was last reported of a resource; "" for none. It is
-// called after LastGood.
+// Failure returns the last reported error of a resource, or "". It is called after LastGood.
 func (r *State) Failure() string {
 	if r.Err != nil {
 		return r.Err.Error()
@@ -277,8 +276,8 @@ func (r *State) Failure() string {
 	return r.Reported
 }
 
-// References returns what the resource, which may be nil, names. It is found in the
-// encoded resource, once, when somebody asks for it: most resources are never asked.
+// References returns the references of the resource, which may be nil. They are found in the
+// encoded resource on the first call, because most resources never need them.
 func (r *State) References() *reference.Set {
 	if r == nil || !reference.HasClusters(r.TypeURL) {
 		return reference.None

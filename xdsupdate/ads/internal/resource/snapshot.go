@@ -12,21 +12,19 @@ import (
 	"github.com/pilotkit/pilotkit/internal/cow"
 )
 
-// Snapshot is a set of resources of one type, sorted by name: what a selection
-// has at one moment, or what a client was sent. It is immutable, and a snapshot
-// shares with the one that it was made from everything that did not change: what
-// thousands of clients have costs each of them one pointer.
+// Snapshot is a set of resources of one type, sorted by name: those of a selection at one moment,
+// or those that a client was sent. It is immutable, and shares unchanged parts with the snapshot
+// that it was made from: the resources of thousands of clients cost each of them one pointer.
 //
-// A pointer is also an identity: clients of equal snapshots that are the same
-// pointer are sent the same bytes.
+// A pointer is also an identity: clients with the same pointer are sent the same bytes.
 type Snapshot struct {
 	List cow.Sorted[*State]
 	// Sum is the sum of the weights: the version of the set.
 	Sum uint64
 }
 
-// NewSnapshot returns the snapshot of resources that are sorted and have
-// different names. It keeps the slice.
+// NewSnapshot returns the snapshot of resources that are sorted and have different names. It keeps
+// the slice.
 func NewSnapshot(sorted []*State) *Snapshot {
 	s := &Snapshot{List: cow.Adopt(sorted)}
 	for _, r := range sorted {
@@ -35,8 +33,7 @@ func NewSnapshot(sorted []*State) *Snapshot {
 	return s
 }
 
-// Weight is what a resource adds to the version of a snapshot: versions are
-// those of what exists.
+// Weight is the contribution of a resource to the version of a snapshot. Markers do not contribute.
 func (r *State) Weight() uint64 {
 	if r.Marker != Present {
 		return 0
@@ -44,9 +41,8 @@ func (r *State) Weight() uint64 {
 	return Weight(xxhash.Sum64String(r.Name), r.Hash)
 }
 
-// Weight mixes the hash of a name with that of the content, so that sets are equal
-// if their sums are: a sum of plain hashes would not notice two contents that
-// change names.
+// Weight mixes the hash of a name with that of the content, so that sets with equal sums are equal:
+// a sum of plain hashes would not change if two resources exchange their contents.
 func Weight(name, content uint64) uint64 { return content * (2*name + 1) }
 
 // Find returns the resource of a name, or nil.
@@ -61,8 +57,8 @@ type Edit struct {
 	Resource *State
 }
 
-// With returns a snapshot after edits, of which there is one for each name, in
-// any order: s itself if they change nothing.
+// With returns a snapshot after edits, with one edit for each name, in any order. It returns s if
+// they change nothing.
 func (s *Snapshot) With(edits []Edit) *Snapshot {
 	if len(edits) > 64 && len(edits) > s.List.Len()/8 {
 		return s.rebuilt(edits)
@@ -98,7 +94,7 @@ func (s *Snapshot) With(edits []Edit) *Snapshot {
 	return &Snapshot{List: editor.Sorted(), Sum: sum}
 }
 
-// rebuilt is with for edits that are many: it merges two sorted lists.
+// rebuilt is With for many edits: it merges two sorted lists.
 func (s *Snapshot) rebuilt(edits []Edit) *Snapshot {
 	edits = slices.SortedFunc(slices.Values(edits), func(a, b Edit) int { return strings.Compare(a.Name, b.Name) })
 	out := make([]*State, 0, s.List.Len()+len(edits))
@@ -144,8 +140,8 @@ func Names(list []*State) iter.Seq[string] {
 
 func identical(a, b *State) bool { return a == b }
 
-// Compare calls visit with what differs between two snapshots, by name: a
-// resource of each, or nil. Parts that they share cost nothing.
+// Compare calls visit with each difference between two snapshots, by name: the resources of both,
+// or nil. Shared parts cost nothing.
 //
 // It is not inlined: visit, and all that it uses, would be moved to the heap in packages that
 // do not compile the generic function themselves.

@@ -11,17 +11,11 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// A gRPC client subscribes to a cluster when a route references it, so that the server cannot send the cluster
-// before. grpc-go uses the routes before its balancers know their clusters, and fails the calls in between (grpc-go
-// 1.84: ClientConn.updateResolverStateAndUnlock). So routes that lead to clusters which the client's routes did not
-// reference are announced: the client is first sent the routes that it has, followed by routes that match no call
-// and reference the clusters. It subscribes to these and their assignments, and when it has accepted all of them it
-// is sent the routes.
-//
-// Nor is it made to give up a cluster that is gone: it keeps the cluster without endpoints, so that calls
-// fail at once. That must not be before the client uses the routes that lead elsewhere, which it may hold back for
-// other clusters (grpc-go, grpc-js). So clusters that routes are about to leave stay as they are, with their
-// assignments, until the client has given them up: it does so with the last call there.
+// A gRPC client is not made to unsubscribe from a removed cluster either: it keeps the cluster
+// without endpoints, so that calls fail at once. Its endpoints must not be removed before the
+// client uses routes that lead elsewhere, which it may hold back until it has other clusters
+// (grpc-go, grpc-js). So clusters that routes are about to leave stay as they are, with their
+// assignments, until the client has unsubscribed, which it does after the last call there.
 
 const (
 	// leaveWait is how long a client may take to give up a cluster after it has accepted the routes without it: calls
@@ -118,8 +112,8 @@ func (f *facts) isReady(a *announcedState) bool {
 	})
 }
 
-// named returns the state that the client has under a name, and whether it is to have another one that it has
-// not accepted yet. asks means that the client may still subscribe to it.
+// named returns the client's state of a name, and whether another state is coming that it has not
+// accepted yet. asks means that the client may still subscribe to the name.
 func (t *Type) named(name string, asks bool) (r *resource.State, coming bool) {
 	if t == nil || t.Scope() == Nothing {
 		return nil, asks
@@ -135,7 +129,8 @@ func (t *Type) named(name string, asks bool) (r *resource.State, coming bool) {
 	return r, t.Acks.Awaits(name) || t.Offers(name) && !r.IsPresent()
 }
 
-// reportLate plans again when unanswered responses become overdue, although resources do not wait for them any more.
+// reportLate plans again when unanswered responses become overdue, although resources have stopped
+// waiting for them.
 func (p *planner) reportLate() {
 	for _, t := range p.Types {
 		if len(t.Acks.Unanswered) > 0 && !t.Acks.Unanswered[0].Overdue {
@@ -144,7 +139,8 @@ func (p *planner) reportLate() {
 	}
 }
 
-// left returns the clusters that calls of a gRPC client may go to, and are not to any more.
+// left returns the clusters that calls of a gRPC client may still go to, and that its new routes do
+// not lead to.
 func (f *facts) left() reference.Hashes {
 	if f.Routes == nil || f.Routes.Snapshot() == nil {
 		return nil

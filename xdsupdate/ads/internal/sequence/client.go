@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package sequence decides the order of responses to a client. Plan is a pure function of a moment and of a
-// Client: its resources, responses and answers, and its targets. It returns one step, and when to look again.
-// The caller
-// carries the step out, notes it with Client.Sent, and plans again until no step is left.
+// Package sequence decides the order of responses to a client. Plan is a pure function of a moment
+// and of a Client: its resources, responses and answers, and its targets. It returns one step, and
+// when to plan again. The caller carries the step out, records it with Client.Sent, and plans again
+// until no step is left.
 //
 //	for {
 //		plan := sequence.Plan(client, now)
@@ -14,8 +14,10 @@
 //		client.Sent(plan.Step, now)
 //	}
 //
-// The rules are the table in rules.go: which new or changed resource has to wait, for what, and which
-// removal. Client.Timeout bounds each wait. Locks, timers and encoding are the caller's.
+// The table of rules in rules.go decides which new or changed resource has to wait, and for which
+// others; the table in removal.go delays removals. Client.Timeout bounds each wait. Routes behind a
+// rejected stricter listener do not wait: the client keeps its state of them. Locks, timers and
+// encoding are the caller's.
 package sequence
 
 import (
@@ -74,10 +76,10 @@ const (
 	Everything
 )
 
-// Target is the resources that a subscription is to have.
+// Target has the resources that a subscription leads the client to.
 type Target interface {
 	Scope() Scope
-	// Snapshot returns the resources that the client is to have, or nil before they are known.
+	// Snapshot returns the target resources of the client, or nil before they are known.
 	Snapshot() *resource.Snapshot
 	// Difference returns the contents that bring the client from Type.Has to Snapshot, or nil if there are none.
 	Difference() *difference.Difference
@@ -207,7 +209,8 @@ func (t *Type) updating() bool {
 	return d != nil && d.Update != nil
 }
 
-// Complete reports whether the client was sent everything of a type that it is to be sent now.
+// Complete reports whether the client was sent all resources of a type, except those that callers
+// of WaitApplied do not wait for.
 func (c *Client) Complete(t *Type) bool { return c.Memory.complete(t) }
 
 // Applied reports whether the client was sent everything of a type, and has answered.
@@ -280,7 +283,7 @@ func (c *Client) warm(t *Type, list []*resource.State) {
 	eds.Forget(names)
 }
 
-// ForgetGone forgets rejected resources that the client does not have any more.
+// ForgetGone forgets rejected resources that the client does not have.
 func (t *Type) ForgetGone() {
 	for name := range t.Unaccepted {
 		if !t.Has.Find(name).IsPresent() {

@@ -15,8 +15,9 @@ import (
 // meanwhile, so clusters of other tenants do not wait for that one.
 const answerWait = 500 * time.Millisecond
 
-// resolveWait is how long resources wait that reference a cluster which is to be resolved, if the ACK is late,
-// however many such clusters come one after the other: the same resource may have routes of others.
+// resolveWait bounds how long resources wait that reference a cluster which Envoy resolves, if the
+// ACK is late. It bounds the wait for all such clusters together, because the same resource may
+// have routes of others.
 const resolveWait = 2 * time.Second
 
 // findComing finds the clusters that the client cannot use yet.

@@ -20,8 +20,8 @@ import (
 // has just connected again because of a 421.
 const switchTime = 50 * time.Millisecond
 
-// changesListeners reports whether the client is to have listeners that it does not use yet: they were not sent, not
-// answered, or need routes that it does not have.
+// changesListeners reports whether there are new or changed listeners that the client does not use
+// yet: they were not sent, not answered, or need routes that it does not have.
 func (f *facts) changesListeners() bool {
 	if f.Listeners == nil {
 		return false
@@ -53,7 +53,8 @@ func (f *facts) switches() bool {
 	return true
 }
 
-// awaitsRoutes reports whether the client has to be sent, or to answer, routes of a changed listener.
+// awaitsRoutes reports whether the client has not been sent, or has not answered, the routes of a
+// changed listener.
 func (f *facts) awaitsRoutes() bool {
 	m := &f.m
 	if len(m.awaited) == 0 {
@@ -74,8 +75,8 @@ func (f *facts) awaitsRoutes() bool {
 	return len(m.awaited) > 0
 }
 
-// comingRoutes returns the names of route configurations, sorted, that the client has to have in a newer state before
-// listeners send requests there.
+// comingRoutes returns the sorted names of route configurations that the client needs in a newer
+// state before listeners send requests there.
 func (f *facts) comingRoutes() (names []string) {
 	t := f.Routes
 	if t == nil || t.Snapshot() == nil {
@@ -114,7 +115,7 @@ func (f *facts) findTightened() {
 	t.changed(func(r *resource.State) {
 		before, now := t.Has.Find(r.Name).References(), r.References()
 		f.tightened = append(f.tightened, before.Tightened(now)...)
-		f.loosened = append(f.loosened, now.Tightened(before)...) // also by a new listener, for all that is known
+		f.loosened = append(f.loosened, now.Tightened(before)...) // also by a new listener, which may replace another
 	})
 	f.loosened = slices.DeleteFunc(f.loosened, func(name string) bool { return slices.Contains(f.tightened, name) })
 	f.tightened = append(f.tightened, f.stillTightened()...)

@@ -15,10 +15,10 @@ import (
 // its maps and slices and never changes them. The zero value is that of a new client.
 type Memory struct {
 	waits [others]wait
-	// removal are the clusters and assignments that are to go, or nil.
+	// removal is the present removal of clusters and assignments, or nil.
 	removal *removal
-	// draining are the clusters, by the hashes of their names, that listeners have sent connections to, or routes
-	// calls of a gRPC client, and do not any more, and until when they stay.
+	// draining are the clusters, by the hashes of their names, that listeners have stopped sending
+	// connections to, or routes of a gRPC client calls, and until when they stay.
 	draining map[uint64]time.Time
 	// awaited are the route configurations that a changed listener needs before it is in use, since awaitedSince.
 	awaited      []string
@@ -46,7 +46,8 @@ type wait struct {
 	from, to *resource.Snapshot
 }
 
-// held is a state that waits: a client gets there even if there is always a newer one that has to wait, too.
+// held is a state that waits. A client reaches it even if there is always a newer state that has to
+// wait, too.
 type held struct {
 	target *resource.Snapshot
 	epoch  uint64
@@ -84,7 +85,7 @@ func (m *Memory) complete(t *Type) bool {
 
 func (m *Memory) applied(t *Type) bool { return len(t.Acks.Unanswered) == 0 && m.complete(t) }
 
-// drain has clusters stay for some time that are not to be used any more.
+// drain keeps clusters for some time after their last use.
 func (m *Memory) drain(clusters []uint64, now time.Time, delay time.Duration) {
 	if len(clusters) == 0 {
 		return

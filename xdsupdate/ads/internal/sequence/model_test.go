@@ -16,11 +16,12 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// TestModel follows clients through random histories, in which everything changes, and clients answer when they like.
-// No time passes that would end a phase. At no moment a client is sent a listener or routes that lead to a cluster
-// which it cannot use; no cluster goes to which something leads that the client has; routes never come before stricter
-// listeners in front of them, nor after listeners that are less strict; routes never give up domains before
-// the listeners that take them over; and in the end the client has everything.
+// TestModel follows clients through random histories, in which everything changes, and clients
+// answer at random times. No time-out ends a phase. A client is never sent a listener or routes
+// that lead to a cluster which it cannot use; no cluster is removed while a resource of the client
+// leads to it; routes never come before stricter listeners in front of them, nor after listeners
+// that are less strict; routes never give up domains before the listeners that take them over; and
+// in the end the client has everything.
 func TestModel(t *testing.T) {
 	for name, delta := range map[string]bool{"SotW": false, "delta": true} {
 		t.Run(name, func(t *testing.T) {
@@ -42,7 +43,7 @@ const (
 	modelListeners = 3
 )
 
-// model is a phased client, and what it is to have.
+// model is a phased client, and its target.
 type model struct {
 	*scene
 	random *rand.Rand
@@ -155,7 +156,7 @@ func (m *model) cluster() int {
 	}
 }
 
-// follow carries out plans, and checks what is sent.
+// follow carries out plans, and checks the responses.
 func (m *model) follow() {
 	for range 100 {
 		result := Plan(&m.Client, m.now)

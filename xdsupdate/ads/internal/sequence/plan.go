@@ -60,8 +60,8 @@ func Plan(c *Client, now Moment) Result {
 	return Result{step, p.look, p.m}
 }
 
-// isUpToDate reports whether there is no step to plan, as for most clients after most changes: they have everything, or
-// have not answered. Clusters are planned ahead of the answer.
+// isUpToDate reports whether there is no step to plan, as for most clients after most changes: they
+// have all resources, or have not answered. Clusters are planned ahead of the answer.
 func (c *Client) isUpToDate() bool {
 	if c.Memory.removal != nil || c.Clusters != nil && c.Clusters.Resumed && c.Memory.returned.IsZero() {
 		return false
@@ -80,7 +80,7 @@ func (p *planner) step() Step {
 	}
 	for _, t := range p.Types {
 		if phased && t == p.Listeners && p.Routes != nil {
-			// Routes that listeners are to find are there first; others wait for them.
+			// Routes that listeners will use come first; others wait for the listeners.
 			if s := p.update(p.Routes); s.To != nil {
 				return s
 			}
@@ -89,7 +89,7 @@ func (p *planner) step() Step {
 			return s
 		}
 	}
-	leading := false // something may still lead to clusters that are gone
+	leading := false // resources may still reference removed clusters
 	for _, t := range slices.Backward(p.Types) {
 		if (t == p.Clusters || t == p.Assignments) && (phased || leading) {
 			continue

@@ -33,17 +33,18 @@ var removalRules = [...]removalRule{
 	{name: "assignments go after their clusters", of: assignments, each: (*planner).isInUse},
 }
 
-// keepsAll reports whether a rule holds for all clusters or assignments that are gone.
+// keepsAll reports whether a rule holds for all removed clusters or assignments.
 func (p *planner) keepsAll(of slot) bool {
 	return slices.ContainsFunc(removalRules[:], func(r removalRule) bool { return r.of == of && r.all != nil && r.all(p) })
 }
 
-// keeps reports whether a rule holds for a name that is gone.
+// keeps reports whether a rule holds for a removed name.
 func (p *planner) keeps(of slot, name string) bool {
 	return slices.ContainsFunc(removalRules[:], func(r removalRule) bool { return r.of == of && r.each != nil && r.each(p, name) })
 }
 
-// removal is the clusters that go when no listener and no route references them any more. It is immutable.
+// removal is a set of clusters that are removed together, when no listener and no route references
+// them. It is immutable.
 type removal struct {
 	// target are the clusters that stay, because clusters that go later are not of this removal. seen is the last
 	// snapshot whose clusters are all in target.
@@ -102,7 +103,7 @@ func (p *planner) removeFirst() (s Step) {
 	return s
 }
 
-// removeClusters begins the removal of clusters that are gone, and sends it when it is due.
+// removeClusters begins a removal of clusters, and sends it when it is due.
 func (p *planner) removeClusters() (s Step) {
 	t, m := p.Clusters, &p.m
 	p.noteReturn()
@@ -124,7 +125,7 @@ func (p *planner) removeClusters() (s Step) {
 			s = Step{To: t, Content: p.content(t, nil, t.Has.Without(due))}
 			s.Content.Removed, s.After = due, s.Content.After
 		case slices.ContainsFunc(d.Removal.Removed, p.goesLater):
-			m.removal = p.newRemoval() // all of it has come back, or has gone later
+			m.removal = p.newRemoval() // all its clusters have come back, or were removed again later
 			continue
 		default:
 			m.linger(t)
@@ -135,7 +136,8 @@ func (p *planner) removeClusters() (s Step) {
 	return s
 }
 
-// goesLater reports whether a cluster is not of the removal: it has gone since.
+// goesLater reports whether the cluster belongs to a later removal, because it was removed after
+// this one began.
 func (p *planner) goesLater(name string) bool { return p.m.removal.target.Find(name) != nil }
 
 // isEarly reports whether listeners and routes may lead to the clusters of a removal, and have time left.

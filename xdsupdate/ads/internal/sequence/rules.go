@@ -68,15 +68,15 @@ type facts struct {
 	// unknown means that the clusters that the client cannot use yet are not known; otherwise coming are these.
 	unknown bool
 	coming  []reference.ClusterNames
-	// changing means that the client is to have listeners that it does not use yet.
+	// changing means that there are new or changed listeners that the client does not use yet.
 	changing bool
-	// The following are names of route configurations, sorted: listeners wait for routes; stricter listeners in
-	// front of tightened are to come; listeners that are only less strict, in front of loosened, were not sent; and the
-	// client rejects stricter listeners in front of rejected.
+	// The following are sorted names of route configurations. Listeners wait for routes. Stricter
+	// listeners in front of tightened are coming. Listeners that are only less strict, in front of
+	// loosened, were not sent. The client rejects stricter listeners in front of rejected.
 	routes, tightened, loosened, rejected []string
 	// announced are the announcements of resources that are not ready, by name.
 	announced map[string]announcedState
-	// leaving are the clusters that calls may go to, and are not to any more.
+	// leaving are the clusters that calls may still go to, and that new routes do not lead to.
 	leaving reference.Hashes
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// example is a change of which one rule keeps something back.
+// example is a change with resources that one rule holds back.
 type example struct {
 	grpc   bool
 	begin  []*resource.State
@@ -19,8 +19,8 @@ type example struct {
 	before func(s *scene)
 	change []*resource.State
 	after  func(s *scene) // the change was sent
-	kept   string         // what is kept back
-	lift   func(s *scene) // what it waits for
+	kept   string         // the resources that are held back
+	lift   func(s *scene) // ends the reason to wait
 }
 
 func acceptAll(s *scene) { s.answer(s.Types...) }
@@ -31,7 +31,7 @@ func threadsSwitch(s *scene) {
 	s.pass(switchTime)
 }
 
-// begin is what most examples begin with.
+// begin returns the resources at the beginning of most examples.
 func begin() []*resource.State {
 	return []*resource.State{cluster("a", 1), assignment("a", 1), route("r", "x a", "y a"), listener("l", 1, "r")}
 }
@@ -101,7 +101,7 @@ func examples() map[string]example {
 			after: func(s *scene) { // another change, before routes are accepted
 				s.want(noMore(envoy.ClusterType, "c"), noMore(envoy.LoadAssignmentType, "c"), route("r", "x a", "y a"))
 				s.plan()
-				s.answer(s.Routes) // those of the first change
+				s.answer(s.Routes) // the routes of the first change
 			},
 			kept: "CDS -c", lift: acceptAll,
 		},
@@ -122,7 +122,7 @@ func examples() map[string]example {
 	}
 }
 
-// TestRules: each rule keeps something back until what it waits for has happened, and nothing but that rule does.
+// TestRules: each rule holds resources back until the reason is gone, and no other rule does.
 func TestRules(t *testing.T) {
 	all, known := examples(), 0
 	for i, r := range rules {
@@ -176,7 +176,7 @@ func testRule(t *testing.T, e example, without, with func()) {
 	}
 }
 
-// lifts reports whether what was kept is sent when it need not be any more.
+// lifts reports whether the resources are sent after the reason has ended.
 func (s *scene) lifts(e example) bool {
 	e.lift(s)
 	sent := s.plan()

@@ -63,7 +63,7 @@ func (t *target) Difference() *difference.Difference {
 	return t.found
 }
 
-// scene is a client, and what it is to have.
+// scene is a client, and its target.
 type scene struct {
 	Client
 	now  Moment
@@ -73,7 +73,8 @@ type scene struct {
 
 const timeout = 15 * time.Second
 
-// newScene returns a client of four types, which has nothing and is to have nothing: an Envoy, or a gRPC client.
+// newScene returns a client of four types, an Envoy or a gRPC client, without resources and with an
+// empty target.
 func newScene(delta, grpc bool) *scene {
 	s := &scene{now: Moment{time.Unix(1_000_000, 0), 1}}
 	s.Delta, s.GRPC, s.Timeout = delta, grpc, timeout
@@ -94,7 +95,7 @@ func newScene(delta, grpc bool) *scene {
 
 func (t *Type) target() *target { return t.Target.(*target) }
 
-// want changes what the client is to have, in one push; a marker takes a resource away.
+// want changes the target of the client, in one push; a marker removes a resource.
 func (s *scene) want(list ...*resource.State) {
 	s.now.Epoch++
 	for _, r := range list {
@@ -111,7 +112,7 @@ func (s *scene) typeOf(url string) *Type {
 	return s.Types[slices.IndexFunc(s.Types, func(t *Type) bool { return t.URL == url })]
 }
 
-// plan carries out plans until there is nothing to send, and returns what was sent: "CDS a", or "CDS -a".
+// plan carries out plans until no step is left, and returns the responses: "CDS a", or "CDS -a".
 func (s *scene) plan() []string {
 	for range 100 {
 		result := Plan(&s.Client, s.now)

@@ -14,9 +14,8 @@ import (
 // Affected is a resource that may have changed, by type and name.
 type Affected struct{ TypeURL, Name string }
 
-// appendAffected appends the names of all resources that may differ
-// between two states of a host, each of which may be nil. A name may be in it
-// twice.
+// appendAffected appends the names of all resources that may differ between two states of a host,
+// each of which may be nil. A name may occur twice.
 func appendAffected(out []Affected, before, after *host) []Affected {
 	routes := !sameRoutes(before, after)
 	for p, cluster := range ports(before, after) {
@@ -36,8 +35,8 @@ func appendAffected(out []Affected, before, after *host) []Affected {
 	return out
 }
 
-// appendAffectedByEndpoints is appendAffected for hosts that differ in endpoints
-// only: ports that do not are the same.
+// appendAffectedByEndpoints is appendAffected for hosts that differ only in endpoints: unchanged
+// ports are identical.
 func appendAffectedByEndpoints(out []Affected, before, after *host) []Affected {
 	for i, v := range after.variants {
 		for j, p := range v.ports {
@@ -56,8 +55,8 @@ func appendAffectedByEndpoints(out []Affected, before, after *host) []Affected {
 	return out
 }
 
-// ports yields the ports of all variants of hosts, which may be nil, and the
-// names of their clusters.
+// ports yields the ports of all variants of hosts, which may be nil, and the names of their
+// clusters.
 func ports(hosts ...*host) iter.Seq2[*port, string] {
 	return func(yield func(*port, string) bool) {
 		for _, h := range hosts {
@@ -86,9 +85,9 @@ func httpPorts(h *host) []uint32 {
 	return out
 }
 
-// sameRoutes reports whether two states of a host, which may be nil, make the
-// same virtual hosts for every view: most changes of a service do not concern
-// the route configuration of its port, which holds thousands of others.
+// sameRoutes reports whether two states of a host, which may be nil, have the same virtual hosts in
+// every view: most changes of a service do not affect the route configuration of its port, which
+// has thousands of other hosts.
 func sameRoutes(a, b *host) bool {
 	if a == nil || b == nil {
 		return len(httpPorts(a)) == 0 && len(httpPorts(b)) == 0

@@ -11,18 +11,17 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 )
 
-// outdated are the hosts that may have been made of something else than the
-// registries have now, because nobody has asked for a push of them. Each moment is
-// compared with the one before, which costs the work of what has changed.
+// outdated are the hosts that may differ from the state of the registries, because no push of them
+// was requested. Each moment is compared with the previous one, at the cost of the changes.
 type outdated struct {
 	hosts map[registry.Hostname]struct{}
-	// services and endpoints are those up to which hosts is complete. Services that are
-	// given as a list are compared only by a push of everything: see listed.
+	// hosts is complete for the state in services and endpoints. Services without a ServiceSet are
+	// compared only by a push of everything: see listed.
 	services  *registry.ServiceSet
 	endpoints *xdsupdate.EndpointSnapshot
 }
 
-// advance adds what is different in a moment.
+// advance adds the hosts that differ in a moment.
 func (o *outdated) advance(services Reader, endpoints *xdsupdate.EndpointSnapshot) {
 	if o.hosts == nil {
 		o.hosts = make(map[registry.Hostname]struct{})
@@ -39,15 +38,15 @@ func (o *outdated) advance(services Reader, endpoints *xdsupdate.EndpointSnapsho
 	}
 }
 
-// published removes hosts that are as the moment has them, when clients can be sent them.
+// published removes hosts that equal the moment, when clients can be sent them.
 func (o *outdated) published(hosts []registry.Hostname) {
 	for _, name := range hosts {
 		delete(o.hosts, name)
 	}
 }
 
-// listed adds the hosts of a table that were made of other services than those in the
-// list of a moment.
+// listed adds the hosts of a table that were built from other services than those in the list of a
+// moment.
 func (o *outdated) listed(t *Table, services Reader) {
 	for _, svc := range services.list {
 		if h := t.host(svc.Hostname); h == nil || !slices.Equal(h.madeOf, services.of(svc.Hostname)) {
@@ -61,8 +60,8 @@ func (o *outdated) listed(t *Table, services Reader) {
 	}
 }
 
-// Build makes the hosts of a push anew, of the services and endpoints of its moment. Hosts
-// that were made of the very same ones stay.
+// Build rebuilds the hosts of a push from the services and endpoints of its moment. Hosts that were
+// built from the same services and endpoints stay.
 func (b *Builder) Build(req *xdsupdate.PushRequest, services Reader, endpoints *xdsupdate.EndpointSnapshot) *Built {
 	b.Built = Built{}
 	b.outdated.advance(services, endpoints)
@@ -83,8 +82,7 @@ func (b *Builder) Build(req *xdsupdate.PushRequest, services Reader, endpoints *
 	return &b.Built
 }
 
-// buildHost makes a host anew, or only its endpoints, and puts it into hosts if it has
-// changed.
+// buildHost rebuilds a host, or only its endpoints, and puts it into hosts if it has changed.
 func (b *Builder) buildHost(
 	name registry.Hostname, services Reader, endpoints endpointsOf, full bool, hosts map[registry.Hostname]*host,
 ) {
@@ -112,7 +110,7 @@ func (b *Builder) buildHost(
 	hosts[name], b.Affected, b.leftOut, b.Changed = after, names, omitted, append(b.Changed, changed)
 }
 
-// hostsOf returns the names of the hosts that a request is about, sorted.
+// hostsOf returns the names of the hosts that a request names, sorted.
 func (b *Builder) hostsOf(req *xdsupdate.PushRequest) []registry.Hostname {
 	if req.Everything() {
 		return slices.Sorted(maps.Keys(b.outdated.hosts))

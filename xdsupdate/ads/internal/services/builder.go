@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package services makes the resources of services and their endpoints: clusters, load
-// assignments, API listeners and routes. A Builder makes a Table of one moment of the one
-// before, and shares with it whatever did not change; a Table is immutable, and makes a
-// resource when it is asked for it. It knows of no stream and no subscription.
+// Package services makes the resources of services and their endpoints: clusters, load assignments,
+// API listeners and routes. A Builder makes a Table of each push from the previous one, and shares
+// all unchanged parts with it. A Table is immutable, and makes a resource on its first lookup. The
+// package has no streams and no subscriptions.
 package services
 
 import (
@@ -15,51 +15,50 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 )
 
-// Builder makes the tables of a discovery, push by push, each of the one that was
-// published last. Its methods are for one goroutine at a time.
+// Builder makes the tables of a discovery, push by push, each from the last published one. Its
+// methods are for one goroutine at a time.
 type Builder struct {
 	discovery   registry.ServiceDiscovery
-	snapshotter registry.ServiceSnapshotter // nil: the discovery is none
+	snapshotter registry.ServiceSnapshotter // nil if the discovery is none
 	customize   Customizer
 	failures    *failure.List
 	index       *xdsupdate.EndpointIndex
 	logger      *slog.Logger
 
-	// table has all hosts as they were published last; outdated are those that may have
-	// been made of something else than there is now.
+	// table has all hosts in their last published state; outdated are the hosts that may differ
+	// from the present state.
 	table    *Table
 	outdated outdated
-	// warned are those that were warned of because they have not called the server.
-	// unwarned: services have changed since warnSilent.
+	// warned are the silent providers that were logged. unwarned means that services have changed
+	// since warnSilent.
 	warned   providers
 	unwarned bool
 
 	Built
 }
 
-// Built is what a push has made of the services, until it is published.
+// Built is the result of Build, until it is published.
 type Built struct {
 	Next *Table
-	// Changed are the hosts that differ, and Affected the resources that may.
+	// Changed are the changed hosts, and Affected the resources that may have changed.
 	Changed  []ChangedHost
 	Affected []Affected
-	// current are hosts that are now as the moment has them.
+	// current are the hosts that equal the moment.
 	current []registry.Hostname
-	// leftOut are the endpoints and ports that are left out from now on.
+	// leftOut are the endpoints and ports that are newly left out.
 	leftOut []leftOut
-	// Incomplete: services could not be read, so that there is none of those that are new.
+	// Incomplete means that the services could not be read, so that new ones are missing.
 	Incomplete bool
 }
 
 // ChangedHost is a host that has changed.
 type ChangedHost struct {
 	Hostname registry.Hostname
-	// EndpointsOnly: its services are the same.
+	// EndpointsOnly means that its services are the same.
 	EndpointsOnly bool
 }
 
-// NewBuilder returns a builder of the services of a discovery. A nil Customizer changes
-// nothing.
+// NewBuilder returns a builder for the services of a discovery. The Customizer may be nil.
 func NewBuilder(
 	discovery registry.ServiceDiscovery, customize Customizer, failures *failure.List, index *xdsupdate.EndpointIndex, logger *slog.Logger,
 ) *Builder {
@@ -71,11 +70,11 @@ func NewBuilder(
 	return b
 }
 
-// HasSnapshots reports whether reading costs next to nothing.
+// HasSnapshots reports whether Read costs next to nothing.
 func (b *Builder) HasSnapshots() bool { return b.snapshotter != nil }
 
-// Read returns the services as a root has them, or else as the discovery has them now, and
-// whether all of them are the root's.
+// Read returns the services in a root, or else the present services of the discovery. exact reports
+// whether all of them are from the root.
 func (b *Builder) Read(root *xdsupdate.Root) (out Reader, exact bool) {
 	err := failure.Part{In: failure.InServices}.Call(func() error {
 		if at, ok := b.snapshotter.(xdsupdate.RootReader); ok {
@@ -94,7 +93,7 @@ func (b *Builder) Read(root *xdsupdate.Root) (out Reader, exact bool) {
 	return out, exact
 }
 
-// Renew has the resources of hosts built again. It follows Build.
+// Renew rebuilds the resources of hosts. It is called after Build.
 func (b *Builder) Renew(names []registry.Hostname) {
 	hosts := make(map[registry.Hostname]*host)
 	for _, name := range names {
@@ -107,8 +106,8 @@ func (b *Builder) Renew(names []registry.Hostname) {
 	b.Next = b.Next.with(hosts)
 }
 
-// Published takes that clients are sent what was built last. everything: for a push of
-// everything.
+// Published replaces the table by the last result of Build, because clients are sent it. everything
+// means that the push was one of everything.
 func (b *Builder) Published(everything bool) {
 	made := b.Built
 	b.table, b.Built = made.Next, Built{}

@@ -11,30 +11,30 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// host is what is known of a host name: one variant for each namespace that
-// defines it, the oldest first. It is immutable.
+// host is the state of a host name: one variant for each namespace that defines it, the oldest
+// first. It is immutable.
 type host struct {
 	name     registry.Hostname
 	variants []*variant
-	// madeOf are the services that it was made of, as they were given.
+	// madeOf are the services that it was built from, unmodified.
 	madeOf []*registry.Service
 }
 
 // variant is a host as one namespace defines it.
 type variant struct {
 	namespace string
-	services  []*registry.Service // those of Kubernetes first, then the oldest first; not empty
+	services  []*registry.Service // Kubernetes services first, then the oldest first; not empty
 	endpoints *xdsupdate.ServiceEndpoints
-	ports     []*port  // of each number the first service's, for each visibility
+	ports     []*port  // for each number and visibility, that of the first service
 	names     []string // of the clusters of ports
 }
 
-// endpointsOf returns the endpoints of a host in a namespace, over all shards.
+// endpointsOf returns the endpoints of a host in a namespace, of all shards.
 type endpointsOf func(hostname registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints
 
-// newHost builds a host of its services, which are in the order of
-// CompareServices. What did not change is taken from old, which may be nil; old
-// itself is returned if nothing did, and nil without services.
+// newHost builds a host from its services, which are in the order of CompareServices. Unchanged
+// parts are taken from old, which may be nil. It returns old itself if all parts are unchanged, and
+// nil without services.
 func newHost(old *host, services []*registry.Service, endpoints endpointsOf, custom Customizer) *host {
 	switch {
 	case len(services) == 0:
@@ -58,13 +58,13 @@ func newHost(old *host, services []*registry.Service, endpoints endpointsOf, cus
 	return h
 }
 
-// isMadeOf reports whether a host, nil for none, was made of these very services and
+// isMadeOf reports whether a host, which may be nil, was built from these very services and
 // endpoints.
 func (h *host) isMadeOf(services []*registry.Service, endpoints endpointsOf) bool {
 	return h.hasServices(services) && h.hasEndpoints(endpoints)
 }
 
-// hasServices reports whether the host was made of these very services.
+// hasServices reports whether the host was built from these very services.
 func (h *host) hasServices(services []*registry.Service) bool {
 	if h == nil {
 		return len(services) == 0
@@ -111,8 +111,7 @@ func newVariant(
 	return v
 }
 
-// portLike returns the port that another of the same number takes the place of,
-// or nil.
+// portLike returns the port that a port of the same number replaces, or nil.
 func (v *variant) portLike(svc *registry.Service, p *registry.Port) *port {
 	if v != nil {
 		for _, q := range v.ports {
@@ -136,8 +135,7 @@ func foreign(svc *registry.Service) int {
 	return 1
 }
 
-// refreshed returns the host after changes of endpoints only: itself if there
-// are none.
+// refreshed returns the host with changed endpoints, or the host itself if they are the same.
 func (h *host) refreshed(endpoints endpointsOf) *host {
 	if h == nil {
 		return nil
@@ -160,7 +158,7 @@ func (h *host) refreshed(endpoints endpointsOf) *host {
 	return out
 }
 
-// renewed returns the host with resources that have to be built again.
+// renewed returns the host with resources that will be rebuilt.
 func (h *host) renewed(custom Customizer) *host {
 	out := &host{name: h.name, variants: make([]*variant, len(h.variants)), madeOf: h.madeOf}
 	for i, v := range h.variants {
@@ -187,8 +185,8 @@ func (h *host) in(namespace string) *variant {
 	return nil
 }
 
-// seenBy returns the variant that proxies of a view see: that of their own
-// namespace, or else the oldest that is visible, or nil.
+// seenBy returns the variant that proxies of a view see: that of their own namespace, or else the
+// oldest visible one, or nil.
 func (h *host) seenBy(v View) *variant {
 	if own := h.in(v.Namespace); own.visibleIn(v.Namespace) {
 		return own
@@ -208,8 +206,7 @@ func (v *variant) visibleIn(namespace string) bool {
 	return v != nil && slices.ContainsFunc(v.services, func(s *registry.Service) bool { return s.VisibleIn(namespace) })
 }
 
-// port returns the port of a number that a view sees, or nil. Number 0 stands
-// for the default port.
+// port returns the port with a number that a view sees, or nil. Number 0 is the default port.
 func (v *variant) port(number uint32, by View) *port {
 	if v == nil {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// leftOut is an endpoint, or a port of a service, that no client is sent, because
-// Envoy would refuse others with it.
+// leftOut is an endpoint, or a port of a service, that no client is sent, because Envoy would
+// reject others with it.
 type leftOut struct {
 	endpoint  bool
 	hostname  registry.Hostname
@@ -19,17 +19,16 @@ type leftOut struct {
 	reason    error
 }
 
-// appendLeftOut appends the endpoints and ports that are left out of a host, but were
-// not left out of its state before; each state may be nil. What was reported is thus
-// derived from the table, and is forgotten with the endpoint or port. Within a
-// namespace an address counts once, whatever ports it serves and whatever else changes
-// of the endpoint: the address is what is wrong with it.
+// appendLeftOut appends the endpoints and ports that are left out of a host, and were not left out
+// of its previous state; each state may be nil. So the reported entries are derived from the table,
+// and end with the endpoint or port. An address counts once in a namespace, for all ports and other
+// properties of its endpoint, because the address is the invalid part.
 func appendLeftOut(out []leftOut, before, after *host) []leftOut {
 	if after == nil {
 		return out
 	}
 	for _, v := range after.variants {
-		var reported map[string]struct{} // made for the few hosts that need it
+		var reported map[string]struct{} // most hosts need none
 		for _, p := range v.ports {
 			if err := envoy.CheckPort(p.service, p.port); err != nil && !before.in(v.namespace).leavesOut(p.port.Number) {
 				out = append(out, leftOut{false, after.name, v.namespace, err})
@@ -69,7 +68,7 @@ func (v *variant) addressesLeftOut() map[string]struct{} {
 	return out
 }
 
-// warnLeftOut logs what is left out.
+// warnLeftOut logs endpoints and ports that are left out.
 func (b *Builder) warnLeftOut(list []leftOut) {
 	for _, l := range list {
 		where := []any{slog.String("host", string(l.hostname)), slog.String("namespace", l.namespace), slog.Any("reason", l.reason)}

@@ -16,41 +16,41 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// port makes the resources of one port of one service. It is immutable but for
-// what it has made.
+// port makes the resources of one port of one service. It is immutable, except for the resources
+// that it has made.
 type port struct {
 	service   *registry.Service
 	port      *registry.Port
 	endpoints *xdsupdate.ServiceEndpoints // of all ports
 
-	// What endpoints clients may have depends on their cluster, or on their kind.
+	// restricted means that the visible endpoints depend on the cluster of a client, unix that they
+	// depend on its kind.
 	restricted bool
 	unix       bool
-	leftOut    []*registry.Endpoint // those that Envoy would refuse, mostly none
+	leftOut    []*registry.Endpoint // endpoints that Envoy would reject, mostly none
 	custom     Customizer
 
 	mu       sync.Mutex
 	made     made
-	prepared *envoy.Prepared // those that serve the port; nil: not yet
-	before   *envoy.Prepared // an earlier state of it, until it is prepared
-	// former has the resources of an earlier state, for those that a customizer
-	// fails to customize; empty without customizers.
+	prepared *envoy.Prepared // endpoints that serve the port; nil before the first use
+	before   *envoy.Prepared // an earlier prepared state, until prepared is set
+	// former has the resources of an earlier state, as fallbacks for customizers that fail; empty
+	// without customizers.
 	former varieties
 }
 
-// varieties are resources of a port, mostly one or two: an immutable map takes a
-// fifth of the memory for them that a map takes, and states can share it.
+// varieties are resources of a port, mostly one or two: an immutable map takes a fifth of the
+// memory of a built-in map for them, and states can share it.
 type varieties = pmap.Map[variety, *resource.State]
 
 // made has the resources that were made.
 type made struct {
 	ofEndpoints varieties
-	// others are those that do not change with the endpoints.
+	// others are the resources that do not depend on endpoints.
 	others varieties
 }
 
-// variety distinguishes the resources of a port. Views that get the same resource
-// have the same variety.
+// variety identifies a resource of a port. Views that get the same resource have the same variety.
 type variety struct {
 	typeURL string
 	name    string
@@ -59,7 +59,7 @@ type variety struct {
 	custom  any // View.scope
 }
 
-// newPort returns a port that takes the place of old, which may be nil.
+// newPort returns a port that replaces old, which may be nil.
 func newPort(
 	old *port, svc *registry.Service, p *registry.Port, endpoints *xdsupdate.ServiceEndpoints, custom Customizer,
 ) *port {
@@ -83,8 +83,8 @@ func newPort(
 	return out
 }
 
-// withEndpoints returns the port after a change of endpoints only. What does not
-// depend on them, or on this port's, is kept.
+// withEndpoints returns the port with other endpoints of the service. Resources that do not depend
+// on them, and the port itself if its endpoints are the same, are kept.
 func (p *port) withEndpoints(endpoints *xdsupdate.ServiceEndpoints) *port {
 	identities := sameIdentities(p.endpoints, endpoints)
 	if identities && len(p.service.Ports) > 1 && sameEndpoints(p.port, p.endpoints, endpoints) {
@@ -102,12 +102,12 @@ func (p *port) withEndpoints(endpoints *xdsupdate.ServiceEndpoints) *port {
 	return out
 }
 
-// sameIdentities reports whether the clusters of endpoints expect the same identities.
+// sameIdentities reports whether clusters with these endpoints expect the same identities.
 func sameIdentities(a, b *xdsupdate.ServiceEndpoints) bool {
 	return slices.Equal(a.ServiceAccounts(), b.ServiceAccounts())
 }
 
-// of returns the resources of a type of a port.
+// of returns the resources of a port that belong to a type.
 func (m *made) of(typeURL string, p *port) *varieties {
 	if typeURL == envoy.LoadAssignmentType || typeURL == envoy.ClusterType && p.service.Resolution.IsDNS() {
 		return &m.ofEndpoints
@@ -146,7 +146,7 @@ func (p *port) resource(typeURL, name string, v View, failed *failure.List) *res
 			key.client = v.Client
 		}
 	default:
-		// Behind other resolutions there is no cluster that a gRPC client takes.
+		// With other resolutions there is no cluster that a gRPC client accepts.
 		if !envoy.ByAssignment(p.service, v.Client) && !resolution.IsDNS() {
 			return nil
 		}
@@ -202,8 +202,8 @@ func (p *port) build(key variety) (proto.Message, error) {
 	return m, nil
 }
 
-// assignment puts the load assignment together from endpoints that are encoded
-// once for all states of the port.
+// assignment builds the load assignment from endpoints that are encoded once for all states of the
+// port.
 func (p *port) assignment(key variety) []byte {
 	prepared := p.prepare()
 	var visible func(*registry.Endpoint) bool

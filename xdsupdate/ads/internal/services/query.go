@@ -25,8 +25,8 @@ func (t *Table) Services() iter.Seq[*registry.Service] {
 	}
 }
 
-// ServicesNamed returns the services of a host name, sorted by ComparePrecedence; nil for
-// none.
+// ServicesNamed returns the services of a host name, sorted by ComparePrecedence, or nil if there
+// are none.
 func (t *Table) ServicesNamed(hostname registry.Hostname) []*registry.Service {
 	h := t.host(hostname)
 	if h == nil {
@@ -40,7 +40,7 @@ func (t *Table) ServicesNamed(hostname registry.Hostname) []*registry.Service {
 	return out
 }
 
-// ServicesSeen returns the services of a host name that a view sees; nil for none.
+// ServicesSeen returns the services of a host name that a view sees, or nil if there are none.
 func (t *Table) ServicesSeen(view View, hostname registry.Hostname) []*registry.Service {
 	seen := t.host(hostname).seenBy(view)
 	if seen == nil {
@@ -55,7 +55,7 @@ func (t *Table) ServicesSeen(view View, hostname registry.Hostname) []*registry.
 	return out
 }
 
-// Endpoints returns the endpoints of a service; nil for none.
+// Endpoints returns the endpoints of a service, or nil if there are none.
 func (t *Table) Endpoints(hostname registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints {
 	if v := t.host(hostname).in(namespace); v != nil {
 		return v.endpoints

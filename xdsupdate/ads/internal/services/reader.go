@@ -11,11 +11,11 @@ import (
 
 // Reader finds the services of one moment by host name.
 type Reader struct {
-	// set is what a registry.ServiceSnapshotter had. Without one list has all services,
-	// sorted by CompareServices.
+	// set is the snapshot of a registry.ServiceSnapshotter or of a root. Without one, list has all
+	// services, sorted by CompareServices.
 	set  *registry.ServiceSet
 	list []*registry.Service
-	// ok: services were read. If not, hosts stay as they are but for their endpoints.
+	// ok means that the services were read. If not, only the endpoints of hosts are updated.
 	ok bool
 }
 
@@ -44,7 +44,7 @@ func servicesOf(services []*registry.Service, name registry.Hostname) []*registr
 	return services[from:to]
 }
 
-// withoutNil returns a list, which is the program's, without nil.
+// withoutNil returns a list of the program without nil elements.
 func withoutNil[T any](list []*T) []*T {
 	isNil := func(p *T) bool { return p == nil }
 	if !slices.ContainsFunc(list, isNil) {

@@ -13,8 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// providers is a set of providers that only grows. They are few, so that it is
-// copied for each new one, and looked up in without a lock.
+// providers is a set of providers that only grows. It is small, so it is copied for each new
+// provider, and read without a lock.
 type providers struct {
 	set atomic.Pointer[map[registry.ProviderID]struct{}]
 }
@@ -39,11 +39,11 @@ func (p *providers) add(id registry.ProviderID) {
 	}
 }
 
-// warnSilent logs, once for each, the providers that are silent.
+// warnSilent logs each silent provider once.
 //
-// It is called when the services of the table have been read. A
-// registry that makes batches has reported what it shows by then; one that makes
-// none may be between the two, and is warned of if this is its first report.
+// It is called after a push has read all services. By then, a registry that makes batches has
+// reported the endpoints of its services. A registry without batches may be between the two calls
+// of its first report, and then gets a warning.
 func (b *Builder) warnSilent() {
 	for _, svc := range b.table.silentSince(b.index, &b.warned) {
 		id := svc.Attributes.Provider
@@ -54,13 +54,13 @@ func (b *Builder) warnSilent() {
 	}
 }
 
-// Silent returns a service of each provider that shows services but never reported
-// endpoints to the index, sorted by provider.
+// Silent returns one service of each provider that has services but never reported endpoints to the
+// index, sorted by provider.
 func (t *Table) Silent(index *xdsupdate.EndpointIndex) []*registry.Service {
 	return t.silentSince(index, nil)
 }
 
-// silentSince is silent but for the providers that are known to be.
+// silentSince is Silent without the providers that are known to be silent.
 func (t *Table) silentSince(index *xdsupdate.EndpointIndex, known *providers) (out []*registry.Service) {
 	reported := make(map[registry.ProviderID]bool)
 	silent := func(id registry.ProviderID) bool {
@@ -69,7 +69,7 @@ func (t *Table) silentSince(index *xdsupdate.EndpointIndex, known *providers) (o
 		}
 		return !reported[id]
 	}
-	example := make(map[registry.ProviderID]*registry.Service) // nil: not silent
+	example := make(map[registry.ProviderID]*registry.Service) // nil if the provider is not silent
 	for _, h := range t.hosts.All() {
 		for _, v := range h.variants {
 			for _, svc := range v.services {

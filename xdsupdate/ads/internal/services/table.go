@@ -20,25 +20,23 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// Table is all that is made of services, at one moment. It is
-// immutable: a push makes another one, which shares what did not change, so that
-// it can be read without a lock, by those who prepare a new selection and by
-// generators.
+// Table has the resources of services, at one moment. It is immutable: a push makes another one,
+// which shares unchanged parts, so that new selections and generators read it without a lock.
 type Table struct {
 	hosts pmap.Map[registry.Hostname, *host]
 	// http holds the hosts with an HTTP port, by port number.
 	http map[uint32]*httpPort
-	// failures is where lookups note what fails.
+	// failures records the failures of lookups.
 	failures *failure.List
 }
 
-// httpPort is what HTTP services there are on one port.
+// httpPort has the HTTP services on one port.
 type httpPort struct {
 	hosts pmap.Map[registry.Hostname, struct{}]
 
 	mu sync.Mutex
-	// routes are the route configurations that were asked for. Nothing else of a
-	// view matters to them than where the proxy is.
+	// routes are the route configurations that were looked up. Of a view, they depend only on the
+	// location of the proxy.
 	routes map[routesKey]*resource.State
 }
 
@@ -48,7 +46,7 @@ type routesKey struct {
 	addresses Addresses
 }
 
-// with returns the table after changes of hosts; nil removes one.
+// with returns the table with changed hosts; nil removes a host.
 func (t *Table) with(hosts map[registry.Hostname]*host) *Table {
 	if len(hosts) == 0 {
 		return t
@@ -94,7 +92,7 @@ func (t *Table) with(hosts map[registry.Hostname]*host) *Table {
 	return out
 }
 
-// live returns the hosts of a port, which may be nil, to be changed.
+// live returns a modifiable set of the hosts of a port, which may be nil.
 func (p *httpPort) live() *pmap.Live[registry.Hostname, struct{}] {
 	if p == nil {
 		return &pmap.Live[registry.Hostname, struct{}]{}
@@ -108,8 +106,8 @@ func (t *Table) host(name registry.Hostname) *host {
 	return h
 }
 
-// Lookup returns the resource of a type and name for a view. The result may be nil, or a
-// resource that does not exist.
+// Lookup returns the resource of a type and name for a view. The result may be nil, or a resource
+// that does not exist.
 func (t *Table) Lookup(v View, typeURL, name string) *resource.State {
 	var number uint32
 	var hostname registry.Hostname
@@ -134,8 +132,7 @@ func (t *Table) Lookup(v View, typeURL, name string) *resource.State {
 	return nil
 }
 
-// httpRoutes returns the route configuration of all HTTP services on a port that
-// a view sees.
+// httpRoutes returns the route configuration of all HTTP services on a port that a view sees.
 func (t *Table) httpRoutes(v View, number uint32) *resource.State {
 	on := t.http[number]
 	if on == nil {
@@ -185,7 +182,7 @@ func (t *Table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource.Sta
 	}}
 }
 
-// All yields every name that a wildcard subscription to a type covers, with the resource.
+// All yields every name that a wildcard subscription to a type covers, with its resource.
 func (t *Table) All(v View, typeURL string) iter.Seq2[string, *resource.State] {
 	return func(yield func(string, *resource.State) bool) {
 		for name, p := range t.covered(v, typeURL) {
@@ -207,9 +204,9 @@ func (t *Table) Names(v View, typeURL string) iter.Seq[string] {
 	}
 }
 
-// IsCovered reports whether wildcard subscriptions to a type cover what is made of
-// services: all clusters and load assignments. API listeners and routes are for those who
-// ask for them by name, as Envoy takes no API listener from a server.
+// IsCovered reports whether wildcard subscriptions to a type cover the resources of services: all
+// clusters and load assignments. API listeners and routes are sent by name only, because Envoy
+// accepts no API listener from a server.
 func IsCovered(typeURL string) bool {
 	return typeURL == envoy.ClusterType || typeURL == envoy.LoadAssignmentType
 }
@@ -227,7 +224,7 @@ func (t *Table) covered(v View, typeURL string) iter.Seq2[string, *port] {
 			}
 			for i, p := range seen.ports {
 				if p != seen.port(p.port.Number, v) {
-					continue // another one of the same number, for others
+					continue // another port with the number, for other views
 				}
 				if name := seen.names[i]; name != "" && !yield(name, p) {
 					return

@@ -9,22 +9,22 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// View is what in a proxy makes a difference to the resources of services.
+// View has the properties of a proxy on which the resources of services depend.
 type View struct {
 	Namespace string
 	Cluster   registry.ClusterID
 	Client    envoy.Client
 	Addresses Addresses
-	// Scope returns what the Customizer makes a difference of between views, for the
-	// resources of a type of a port; nil: nothing.
+	// Scope returns the Customizer's scope of a view, for the resources of a type of a port; nil
+	// means that there is none.
 	Scope func(typeURL string, service *registry.Service, port *registry.Port) (any, error)
 }
 
-// Addresses says which addresses of services a proxy can use. Neither family: unknown,
-// which counts as both.
+// Addresses are the addresses of services that a proxy can use. If neither family is set, the
+// families are unknown, which counts as both.
 type Addresses struct {
 	IPv4, IPv6 bool
-	// Allocated: the proxy answers DNS queries with automatically allocated addresses.
+	// Allocated means that the proxy answers DNS queries with automatically allocated addresses.
 	Allocated bool
 }
 
@@ -40,11 +40,10 @@ func (v View) AddressesOf(svc *registry.Service) []string {
 	return svc.AddressesFor(&proxy)
 }
 
-// Customizer is what the program does to the resources of a port of a service before they
-// are encoded.
+// Customizer changes the resources of a port of a service before they are encoded.
 type Customizer interface {
-	// Changes reports whether there is something for a type.
+	// Changes reports whether resources of a type may be changed.
 	Changes(typeURL string) bool
-	// Customize changes the message, for views of which View.Scope is this.
+	// Customize changes the message, for views with the given result of View.Scope.
 	Customize(typeURL string, scope any, service *registry.Service, port *registry.Port, m proto.Message) error
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package shared keeps the resources that were made of what a provider has answered, so that
-// views share them, for as long as somebody has them.
+// Package shared keeps the resources that were built from the answers of a provider, so that views
+// share them. It has weak references: a resource lasts as long as a client or a selection has it.
 package shared
 
 import (
@@ -13,42 +13,42 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// Resources are those of one provider. They belong to the newest of its layers, by number; who
-// still reads an older one makes its own.
+// Resources are the resources of one provider. They belong to its newest layer, by number; a reader
+// of an older layer builds its own.
 //
-// They are kept only as long as a client or its selection has them: a share key of views that
-// are gone, or a name that is not asked for any more, leaves an entry behind, which is swept
-// when there are as many of them as others. Methods may be called from any goroutine.
+// Resources are kept only as long as a client or its selection has them. The share key of a view
+// that has ended, or a name without subscribers, leaves an entry behind. Such entries are swept
+// when they may be half of all. Methods may be called from any goroutine.
 type Resources struct {
 	mu     sync.Mutex
 	number uint64 // of the layer that they belong to
-	// changed is the layer in which everything may have changed the last time.
+	// changed is the last layer that may have changed everything.
 	changed uint64
 	entries map[resource.Name]map[any]*entry
 	count   int // of all share keys
-	limit   int // of count, at which it is swept
+	limit   int // the count that starts a sweep
 }
 
 // entry is a resource, or a former state of it.
 type entry struct {
 	resource weak.Pointer[resource.State]
-	// good is what resource falls back to. If both turn out equal, clients keep this one.
+	// good is the fallback of resource. If both turn out to be equal, clients keep this one.
 	good weak.Pointer[resource.State]
-	// number is that of the layer that it is of.
+	// number is the number of its layer.
 	number uint64
-	// stale: its name may have changed since.
+	// stale means that the resource may have changed since.
 	stale bool
 }
 
 const sweepAtLeast limit.Size = 1024
 
-// New returns none, of a layer with the number 0.
+// New returns an empty set, of a layer with the number 0.
 func New() *Resources {
 	return &Resources{entries: make(map[resource.Name]map[any]*entry), limit: sweepAtLeast.Get()}
 }
 
-// Advance has the resources belong to the next layer, in which everything or some names may have
-// changed. If the new state of one cannot be made the former stays.
+// Advance moves the resources to the next layer, which may have changed everything or some names.
+// If the new state of a resource cannot be built, the former one stays.
 func (s *Resources) Advance(number uint64, everything bool, names iter.Seq[resource.Name]) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

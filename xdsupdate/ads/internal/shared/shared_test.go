@@ -50,7 +50,7 @@ func TestShared(t *testing.T) {
 	runtime.KeepAlive(second)
 }
 
-// TestSwept: what nobody has is forgotten, when it is as much as there was.
+// TestSwept: entries without users are swept when they are as many as there were entries.
 func TestSwept(t *testing.T) {
 	s := New()
 	for i := range 10 * sweepAtLeast.Get() {

@@ -1,52 +1,53 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package trial finds out which of several parts of a resource are refused, by trials.
+// Package trial finds the rejected parts of a resource by trials. NewSearch begins a search,
+// Search.Without returns the parts to leave out of a trial, and Search.Answer takes its result.
 package trial
 
 import (
 	"slices"
 )
 
-// Search finds which of several parts a client refuses, by trials: in each the client is
-// sent what some of the parts make together. It assumes that what is refused is so with
-// any others too. One of n parts is found with about log₂ n trials, and each more with as
-// many; what the client accepts on the way it works with. Of few likely parts each is left out
-// alone first, so that a good one, which perhaps is in use, is not left out on the way if one is bad.
+// Search finds the parts that a client rejects, by trials: in each, the client is sent a resource
+// made of some of the parts. It assumes that a rejected part is rejected together with any others.
+// One of n parts is found with about log₂ n trials, and each further one with as many. The client
+// uses the accepted resources on the way. If the likely parts are few, each of them is left out
+// alone first, so that a valid part, which may be in use, is not left out.
 type Search[T comparable] struct {
-	// Good are accepted together, bad are found, one of suspects at least is refused with
-	// good, and of later nothing is known.
+	// Good are accepted together, Bad are found. At least one of suspects is rejected with Good.
+	// Later are not tested yet.
 	Good, Bad, suspects, later []T
 	trial                      trial
-	// half is how many of the suspects are in a trial of them, alone which of them is left out
-	// of a trial of all others.
+	// half is the number of suspects in a trial of them, alone the index of the suspect that is
+	// left out of a trial of all others.
 	half, alone int
-	// accepted: some trial was.
+	// accepted means that a trial was accepted.
 	accepted bool
-	// hinted: suspects are a guess.
+	// hinted means that the suspects are a guess.
 	hinted bool
 	trials int
 }
 
-// trial says what is in a trial besides what is good.
+// trial is the kind of a trial: the parts in it in addition to Good.
 type trial uint8
 
 const (
-	ofNothing trial = iota // else
+	ofNothing trial = iota // no other part
 	ofHalf                 // of the suspects
 	ofLater
-	ofOthers // than one suspect
+	ofOthers // all but one suspect
 )
 
-// maxAlone bounds how many likely parts are left out alone: of more than that halves are left out,
-// with what is good in them, for as long as a trial lasts.
+// maxAlone bounds the number of likely parts that are left out alone. With more, halves are left
+// out, together with the valid parts in them, for as long as a trial lasts.
 const maxAlone = 16
 
-// maxTrials bounds what a client that refuses everything costs: after that all that it
-// was not shown to accept counts as refused.
+// maxTrials bounds the cost of a client that rejects everything: after that, all parts that it has
+// not accepted count as rejected.
 const maxTrials = 200
 
-// NewSearch returns a search of parts that are refused together, of which some, perhaps,
-// are more likely than others.
+// NewSearch returns a search among parts that are rejected together, some of which may be more
+// likely than others.
 func NewSearch[T comparable](parts, likely []T) *Search[T] {
 	s := &Search[T]{suspects: slices.Clone(parts)}
 	if guess := SetOf(likely); len(guess.of(parts)) > 0 && len(guess.of(parts)) < len(parts) {
@@ -55,7 +56,7 @@ func NewSearch[T comparable](parts, likely []T) *Search[T] {
 		if n := len(s.suspects); n > 1 && n <= maxAlone {
 			s.trial = ofOthers
 		}
-		return s // else a trial of what is not likely
+		return s // the first trial is without the likely parts
 	}
 	s.narrow()
 	return s
@@ -75,8 +76,9 @@ func (s *Search[T]) Without() []T {
 	}
 }
 
-// Answer takes the client's answer to the trial. When it is done, bad are the parts that
-// the client refuses, and it has accepted all others. Hopeless: it refuses even nothing.
+// Answer takes the client's answer to the trial. When done is true, Bad are the parts that the
+// client rejects, and it has accepted all others. hopeless means that it rejects the resource
+// without any part.
 func (s *Search[T]) Answer(accepted bool) (done, hopeless bool) {
 	s.trials++
 	s.accepted = s.accepted || accepted
@@ -122,7 +124,7 @@ func (s *Search[T]) narrow() (done bool) {
 		s.trial, s.half = ofHalf, n/2
 		return false
 	case n == 1 && !s.accepted:
-		s.trial = ofNothing // is it any of the parts?
+		s.trial = ofNothing // tests whether any part is the cause
 		return false
 	}
 	s.Bad, s.suspects = append(s.Bad, s.suspects...), nil
@@ -130,11 +132,12 @@ func (s *Search[T]) narrow() (done bool) {
 	return len(s.later) == 0
 }
 
-// Become makes it a search of other parts. What is new waits, and if a suspect has gone, or
-// one that may be the cause while suspects are a guess, nothing is known of the others.
+// Become continues the search with other parts. New parts are tested later. If a suspect has been
+// removed, or any part while the suspects are a guess, the remaining suspects are tested later,
+// too.
 func (s *Search[T]) Become(parts []T) {
 	if s.trial == ofOthers {
-		s.trial = ofNothing // who is suspected may be another one now
+		s.trial = ofNothing // the suspect may be another part now
 	}
 	known := SetOf(s.Good, s.Bad, s.suspects, s.later)
 	fresh := slices.DeleteFunc(slices.Clone(parts), known.Has)
@@ -145,13 +148,13 @@ func (s *Search[T]) Become(parts []T) {
 	if gone {
 		s.suspects, s.later = nil, append(suspects, s.later...)
 		s.trial, s.hinted = ofLater, false
-		if !s.accepted { // what is good was a guess
+		if !s.accepted { // Good was a guess
 			s.later, s.Good = append(s.Good, s.later...), nil
 		}
 	}
 }
 
-// Rename has a part take the place of another one.
+// Rename replaces a part by another one.
 func (s *Search[T]) Rename(before, part T) {
 	for _, list := range [][]T{s.Good, s.Bad, s.suspects, s.later} {
 		for i := range list {
@@ -165,7 +168,7 @@ func (s *Search[T]) Rename(before, part T) {
 // Set is a set of parts.
 type Set[T comparable] map[T]struct{}
 
-// SetOf returns the set of what is in some lists.
+// SetOf returns the set of the elements of some lists.
 func SetOf[T comparable](lists ...[]T) Set[T] {
 	out := make(Set[T])
 	for _, list := range lists {
@@ -182,10 +185,10 @@ func (s Set[T]) Has(v T) bool {
 	return ok
 }
 
-// of returns what of a list is in the set.
+// of returns the elements of a list that are in the set.
 func (s Set[T]) of(list []T) []T {
 	return slices.DeleteFunc(slices.Clone(list), func(v T) bool { return !s.Has(v) })
 }
 
-// Others returns what of a list is not in the set.
+// Others returns the elements of a list that are not in the set.
 func (s Set[T]) Others(list []T) []T { return slices.DeleteFunc(slices.Clone(list), s.Has) }

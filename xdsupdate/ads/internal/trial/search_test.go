@@ -11,7 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
-// TestSearch: exactly what is refused is found, with few trials, also while parts change.
+// TestSearch: exactly the rejected parts are found, with few trials, also while parts change.
 func TestSearch(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 3000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -69,8 +69,8 @@ func TestSearch(t *testing.T) {
 	}
 }
 
-// TestHopelessSearch: a client that refuses everything is given up soon, and one that
-// refuses at random ends.
+// TestHopelessSearch: the search ends soon for a client that rejects everything, and ends for one
+// that rejects at random.
 func TestHopelessSearch(t *testing.T) {
 	parts := make([]int, 10_000)
 	for i := range parts {

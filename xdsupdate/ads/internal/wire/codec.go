@@ -10,18 +10,18 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Codec returns gRPC's codec of protocol buffers with one difference: a large response is
-// sent as it was encoded for all clients, where gRPC's makes a copy for each of them.
+// Codec returns gRPC's codec of protocol buffers with one difference: a large response is sent from
+// the bytes that were encoded for all clients, while gRPC's codec copies them for each client.
 func Codec() encoding.CodecV2 { return codec{encoding.GetCodecV2(grpcproto.Name)} }
 
-// LargeResponse is from how many bytes on a response is large: HTTP/2 lets no more be in
-// flight by default, so that what is smaller is written in one go.
+// LargeResponse is the size in bytes of the smallest large response. It is HTTP/2's default flow
+// control window, so that smaller responses are written at once.
 const LargeResponse = 64 << 10
 
 type codec struct{ encoding.CodecV2 }
 
-// Marshal returns the unknown fields of a message, which the resources of a response
-// are, as a buffer of their own. In protobuf the order of fields is of no meaning.
+// Marshal returns the unknown fields of a message, which are the resources of a response, as a
+// buffer of their own. The order of fields has no meaning in protobuf.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
 	m, ok := v.(proto.Message)
 	if !ok {

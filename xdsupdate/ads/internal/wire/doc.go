@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire has the bytes that streams receive and send: requests, which are decoded no further
-// than it takes to tell them from the ones before, the resources of responses, which are encoded
-// once for all who are sent them, and the codec that sends them without a copy.
+// Package wire has the encoding of requests and responses: requests, which are decoded only as far
+// as needed to compare them with earlier ones, the resources of responses, which are encoded once
+// for all clients, and the codec that sends them without a copy.
 package wire

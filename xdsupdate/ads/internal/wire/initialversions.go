@@ -12,17 +12,16 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// InitialVersions is what a delta client says that it has when it comes back: the names and
-// versions of initial_resource_versions. Nearly always that is just what there is,
-// or what many others come back with after the server was away. So they are
-// compared as a whole, by their sum, which snapshots have too; they are decoded
-// only if no snapshot is known that has them.
+// InitialVersions are the resources that a returning delta client lists: the names and versions of
+// initial_resource_versions. Nearly always these equal the present snapshot, or the list of many
+// other clients that come back after an outage of the server. So they are compared as a whole, by
+// their sum, which snapshots have, too; they are decoded only if no snapshot equals them.
 type InitialVersions struct {
 	VersionsKey
 	fields []byte // initial_resource_versions, encoded
 }
 
-// VersionsKey identifies them, and the snapshot that has them.
+// VersionsKey identifies the versions, and the snapshot that has them.
 type VersionsKey struct {
 	typeURL string
 	sum     uint64
@@ -34,7 +33,7 @@ func (c *InitialVersions) add(fields []byte) error {
 	c.fields = append(c.fields, fields...)
 	return eachVersion(fields, func(name, version []byte) {
 		hash := resource.ParseVersion(version)
-		if hash == 0 { // not ours: nothing that we have is equal to it
+		if hash == 0 { // another server's: no resource of ours equals it
 			hash = ^xxhash.Sum64(version)
 		}
 		c.sum += resource.Weight(xxhash.Sum64(name), hash)
@@ -68,10 +67,10 @@ func eachVersion(fields []byte, visit func(name, version []byte)) error {
 	return nil
 }
 
-// Snapshot decodes them.
+// Snapshot decodes the versions.
 func (c *InitialVersions) Snapshot() *resource.Snapshot {
 	made := make([]resource.State, 0, c.Count)
-	_ = eachVersion(c.fields, func(name, version []byte) { // it was decoded once already
+	_ = eachVersion(c.fields, func(name, version []byte) { // the fields are valid: add has decoded them
 		made = append(made, resource.State{TypeURL: c.typeURL, Name: string(name), Hash: resource.ParseVersion(version)})
 	})
 	list := make([]*resource.State, len(made))
@@ -87,7 +86,7 @@ func (c *InitialVersions) Snapshot() *resource.Snapshot {
 	return resource.NewSnapshot(slices.CompactFunc(list, func(a, b *resource.State) bool { return a.Name == b.Name }))
 }
 
-// Is reports whether a snapshot has just these versions.
+// Is reports whether a snapshot has exactly these versions.
 func (c VersionsKey) Is(s *resource.Snapshot) bool {
 	return s != nil && s.Sum == c.sum && s.List.Len() == c.Count
 }

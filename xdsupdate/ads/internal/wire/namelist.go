@@ -12,10 +12,10 @@ import (
 // WildcardName subscribes to everything.
 const WildcardName = "*"
 
-// NameList are names that are not decoded yet.
+// NameList is a list of names that are not decoded yet.
 type NameList struct {
 	fields []byte
-	// Count is how many there are, Wildcard: that of the wildcard is one of them.
+	// Count is the number of names. Wildcard means that the wildcard name is one of them.
 	Count    int
 	Wildcard bool
 }
@@ -35,7 +35,7 @@ func (l *NameList) add(fields []byte) error {
 	return nil
 }
 
-// All yields the names, which are not to be kept.
+// All yields the names, which must not be kept.
 func (l *NameList) All() iter.Seq[[]byte] { return eachField(l.fields) }
 
 // Decoded returns the names.

@@ -17,43 +17,41 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// MaxRefusal is how many bytes of the text of a refusal are kept, logged and shown: the
-// client chooses how long it is.
+// MaxRefusal is the number of bytes of the text of a NACK that are kept, logged and shown, because
+// the client chooses its length.
 const MaxRefusal = 4096
 
-// Request is a DiscoveryRequest or a DeltaDiscoveryRequest. It receives the
-// encoded message: to gRPC's codec it is a protobuf message that decodes itself.
-// An ACK of a SotW client carries all names that it is subscribed to; they are
-// compared with those of the request before by their hash, and are only kept if
-// they differ. Names become strings only when the request has its turn, if it counts.
+// Request is a DiscoveryRequest or a DeltaDiscoveryRequest. It receives the encoded message: to
+// gRPC's codec it is a protobuf message that decodes itself. An ACK of a SotW client has all
+// subscribed names. Their hash is compared with that of the previous request, and they are only
+// kept if they differ. Names become strings only when the request is handled, if they count.
 type Request struct {
-	protoreflect.Message // an empty one: what reflection sees
+	protoreflect.Message // an empty one, for reflection
 	methods              *protoiface.Methods
 	limit, nodeLimit     int // see NewRequest
-	// known has the names of the last SotW request of each type. It is the
-	// receiving goroutine's.
+	// known has the names of the last SotW request of each type. The receiving goroutine owns it.
 	known map[string]nameHash
 
-	// Delta: it is a DeltaDiscoveryRequest. Bytes is its size.
+	// Delta means that it is a DeltaDiscoveryRequest. Bytes is its size.
 	Delta bool
 	Bytes int
 	// NodeBytes is the size of the node.
 	NodeBytes int
-	// Node, TypeURL and Nonce are those fields; nil or "" if they are not there.
+	// Node, TypeURL and Nonce are the fields of the message; nil or "" if they are not set.
 	Node           *core.Node
 	TypeURL, Nonce string
-	// Refused: it has an error_detail, of which Text is the beginning of the message.
+	// Refused means that it has an error_detail; Text is the beginning of its message.
 	Refused bool
 	Text    string
 
-	// Version and Names are those of SotW. Same: the names are those of the request before,
-	// and were not kept.
+	// Version and Names are fields of SotW. Same means that the names are those of the previous
+	// request, and were not kept.
 	Version string
 	Names   NameList
 	Same    bool
 	hash    nameHash
 
-	// Subscribe, Unsubscribe and InitialVersions are those of delta.
+	// Subscribe, Unsubscribe and InitialVersions are fields of delta.
 	Subscribe, Unsubscribe NameList
 	InitialVersions        InitialVersions
 }
@@ -66,9 +64,9 @@ type nameHash struct {
 
 var errRequest = errors.New("not a discovery request")
 
-// NewRequest returns a request of SotW or of delta, which is used for all of one stream, one
-// after the other. Of one with more than limit bytes only their number is decoded, and the
-// same of a node with more than nodeLimit; 0: of none.
+// NewRequest returns a request of SotW or of delta, which is used for all requests of one stream,
+// one after the other. If a message has more than limit bytes, or a node more than nodeLimit, only
+// its size is recorded; 0 means no limit.
 func NewRequest(delta bool, limit, nodeLimit int) *Request {
 	r := &Request{Message: (&emptypb.Empty{}).ProtoReflect(), Delta: delta, limit: limit, nodeLimit: nodeLimit, known: make(map[string]nameHash)}
 	r.methods = &protoiface.Methods{Unmarshal: func(in protoiface.UnmarshalInput) (protoiface.UnmarshalOutput, error) {
@@ -91,10 +89,10 @@ func (r *Request) Interface() protoreflect.ProtoMessage { return r }
 // ProtoMethods implements protoreflect.Message.
 func (r *Request) ProtoMethods() *protoiface.Methods { return r.methods }
 
-// Decode decodes a message. It keeps nothing of data.
+// Decode decodes a message. It keeps no reference to data.
 func (r *Request) Decode(data []byte) error {
 	if r.Bytes = len(data); r.limit > 0 && r.Bytes > r.limit {
-		return nil // it is refused for its size
+		return nil // its size is rejected later
 	}
 	var names [][]byte
 	for len(data) > 0 {
@@ -111,7 +109,7 @@ func (r *Request) Decode(data []byte) error {
 		}
 		if r.repeated(number) {
 			if n != 1 {
-				return errRequest // a number that is not written in the shortest way
+				return errRequest // a tag that is not in the shortest encoding
 			}
 			size, ok := r.knownNames(data)
 			if !ok {
@@ -149,7 +147,7 @@ const (
 	deltaSubscribe, deltaUnsubscribe, deltaHave = 3, 4, 5
 )
 
-// repeated reports whether there may be many fields of a number.
+// repeated reports whether a field number may occur many times.
 func (r *Request) repeated(number protowire.Number) bool {
 	if r.Delta {
 		return number == deltaSubscribe || number == deltaUnsubscribe || number == deltaHave
@@ -157,7 +155,7 @@ func (r *Request) repeated(number protowire.Number) bool {
 	return number == sotwNames
 }
 
-// repeat takes fields of one number of a delta request.
+// repeat takes repeated fields of a delta request.
 func (r *Request) repeat(number protowire.Number, fields []byte) error {
 	switch number {
 	case deltaSubscribe:
@@ -169,7 +167,7 @@ func (r *Request) repeat(number protowire.Number, fields []byte) error {
 	}
 }
 
-// field decodes a field that is the same in both messages but for its number.
+// field decodes a field that both messages have, with different numbers.
 func (r *Request) field(number protowire.Number, value []byte) error {
 	const node, typeURL, nonce, problem, version = 1, 2, 6, 7, 8
 	field := int(number) // of a DeltaDiscoveryRequest
@@ -183,7 +181,7 @@ func (r *Request) field(number protowire.Number, value []byte) error {
 	switch field {
 	case node:
 		if r.NodeBytes += len(value); r.nodeLimit > 0 && r.NodeBytes > r.nodeLimit {
-			return nil // it is refused for its size
+			return nil // its size is rejected later
 		}
 		if r.Node == nil {
 			r.Node = &core.Node{}
@@ -208,8 +206,7 @@ func (r *Request) field(number protowire.Number, value []byte) error {
 	return nil
 }
 
-// refusal decodes a google.rpc.Status, of which only the beginning of the message is
-// kept.
+// refusal decodes a google.rpc.Status, and keeps only the beginning of the message.
 func (r *Request) refusal(status []byte) error {
 	const message = 2
 	valid := true
@@ -245,8 +242,8 @@ func eachText(message []byte, visit func(number protowire.Number, text []byte)) 
 	return nil
 }
 
-// sameFields returns the size of the fields at the beginning of data that have
-// the tag of the first one.
+// sameFields returns the size of the fields at the beginning of data that have the tag of the first
+// one.
 func sameFields(data []byte) (size int, ok bool) {
 	for tag := data[0]; size < len(data) && data[size] == tag; {
 		n, m := protowire.ConsumeVarint(data[size+1:])
@@ -258,9 +255,9 @@ func sameFields(data []byte) (size int, ok bool) {
 	return size, true
 }
 
-// knownNames returns the size of the names at the beginning of data if they are, byte
-// for byte, those of an earlier SotW request. It does not look for the ends of
-// 10,000 names, which takes as long as hashing them.
+// knownNames returns the size of the names at the beginning of data if they equal, byte for byte,
+// the names of an earlier SotW request. It does not look for the ends of 10,000 names, which takes
+// as long as hashing them.
 func (r *Request) knownNames(data []byte) (size int, ok bool) {
 	for _, before := range r.known {
 		n := before.bytes
@@ -303,5 +300,5 @@ func hashOf(regions [][]byte) nameHash {
 	return out
 }
 
-// KeepNames notes that the names of a SotW request are the client's now.
+// KeepNames records that the client has the names of a SotW request.
 func (r *Request) KeepNames() { r.known[r.TypeURL] = r.hash }

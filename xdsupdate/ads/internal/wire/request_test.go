@@ -15,7 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// FuzzRequest: whatever is decoded is what protobuf decodes.
+// FuzzRequest: every message is decoded as protobuf decodes it.
 func FuzzRequest(f *testing.F) {
 	for _, m := range []proto.Message{
 		&discovery.DiscoveryRequest{},

@@ -10,7 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// Header is what a response has besides its resources.
+// Header has the fields of a response except its resources.
 type Header struct {
 	Delta                   bool
 	TypeURL, Version, Nonce string
@@ -18,9 +18,8 @@ type Header struct {
 	Removed []string
 }
 
-// NewResponse returns a response. Its resources, which AppendResource has encoded, may be those
-// of many responses: they are in the message as what protobuf calls unknown fields, which
-// it sends as they are.
+// NewResponse returns a response. Its resources, which AppendResource has encoded, may be shared by
+// many responses: in the message they are unknown fields of protobuf, which are sent unchanged.
 func NewResponse(h Header, resources []byte) proto.Message {
 	if h.Delta {
 		m := &discovery.DeltaDiscoveryResponse{
@@ -34,7 +33,7 @@ func NewResponse(h Header, resources []byte) proto.Message {
 	return m
 }
 
-// ResourceSize is about how many bytes AppendResource appends for a resource.
+// ResourceSize is the approximate number of bytes that AppendResource appends for a resource.
 func ResourceSize(r *resource.State) int { return len(r.Value) + len(r.TypeURL) + len(r.Name) + 48 }
 
 // AppendResource appends a resource as an element of the field "resources".
