@@ -27,8 +27,9 @@ import (
 // fixture is a server of snapshots.
 type fixture struct {
 	*testing.T
-	nodes *snapshots.Snapshots
-	conn  *grpc.ClientConn
+	nodes  *snapshots.Snapshots
+	server *ads.Server
+	conn   *grpc.ClientConn
 }
 
 func newFixture(t *testing.T, opts ...snapshots.Options) *fixture {
@@ -55,7 +56,7 @@ func newFixture(t *testing.T, opts ...snapshots.Options) *fixture {
 		close(stop)
 		running.Wait()
 	})
-	return &fixture{t, nodes, conn}
+	return &fixture{t, nodes, server, conn}
 }
 
 // client returns a connected client of a node that is subscribed to all clusters.
@@ -95,6 +96,7 @@ func TestSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			must(t, f.nodes.Set("a", cluster("blue"), cluster("green")), f.nodes.Set("b", cluster("red")))
+			must(t, f.server.Flush(t.Context())) // else a first response may be from before the sets
 			a, b, late := f.client("a", delta), f.client("b", delta), f.client("late", delta)
 			f.await(a, envoy.ClusterType, "blue", "green")
 			f.await(b, envoy.ClusterType, "red")
