@@ -28,6 +28,12 @@ type follower struct {
 	spare []call
 
 	after calls[[]call]
+
+	// list and panicked are the arguments of makeAll, and publish is makeEach as a value, so that a
+	// batch allocates nothing. Only the goroutine that delivers uses them.
+	list     []call
+	panicked func(*guard.PanicError)
+	publish  func(XDSUpdater)
 }
 
 func newFollower(updater XDSUpdater, embeds bool) *follower {
@@ -36,6 +42,7 @@ func newFollower(updater XDSUpdater, embeds bool) *follower {
 		f.batches, _ = As[BatchUpdater](updater)
 	}
 	_, f.deltas = As[EndpointDeltaUpdater](updater)
+	f.publish = f.makeEach
 	return f
 }
 
@@ -146,21 +153,19 @@ func (f *follower) appendLeftLocked(made []call, c call, by *stack) []call {
 // makeAll makes the calls of one update, as a batch if the updater takes such. A panic
 // costs the call that panics.
 func (f *follower) makeAll(list []call, panicked func(*guard.PanicError)) {
+	f.list, f.panicked = list, panicked
 	if f.batches != nil {
-		p := guard.Call(func() {
-			f.batches.UpdateBatch(func(writer XDSUpdater) {
-				f.makeEach(list, writer, panicked)
-				list = nil
-			})
-		})
-		if p != nil {
+		if p := guard.Call(func() { f.batches.UpdateBatch(f.publish) }); p != nil {
 			panicked(p)
 		}
 	}
-	f.makeEach(list, f.updater, panicked) // the complete list if UpdateBatch panicked before it called publish, else empty
+	f.makeEach(f.updater) // the complete list if UpdateBatch panicked before it called publish, else empty
 }
 
-func (f *follower) makeEach(list []call, on XDSUpdater, panicked func(*guard.PanicError)) {
+// makeEach makes the calls of the list and empties it.
+func (f *follower) makeEach(on XDSUpdater) {
+	list, panicked := f.list, f.panicked
+	f.list, f.panicked = nil, nil
 	for i := range list {
 		f.makeOne(&list[i], on, panicked)
 	}

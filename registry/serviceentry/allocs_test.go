@@ -12,7 +12,7 @@ import (
 // write to the end of the updater's calls, the store's three included, and the
 // attributes that only the changed one has.
 const (
-	maxEntryAllocs     = 24
+	maxEntryAllocs     = 23
 	maxEndpointsAllocs = 40
 )
 
