@@ -177,11 +177,7 @@ func (c *chain) addLocked(changes []configstore.Change, listed bool) {
 	c.work.add(commit{changes, c.listing, listed, slices.Clone(c.stages), slices.Clone(c.followers)})
 }
 
-func (c *chain) deliver() {
-	for next, ok := c.work.first(); ok; next, ok = c.work.next() {
-		next.handOver()
-	}
-}
+func (c *chain) deliver() { c.work.run(func(next commit) { next.handOver() }) }
 
 // handOver delivers a commit to the registries. The last registry, which is the youngest, gets the configs.
 func (c *commit) handOver() {

@@ -51,10 +51,10 @@ func (f *follower) follows() bool     { return true }
 func (f *follower) takesDeltas() bool { return f.deltas }
 
 func (f *follower) deliver(panicked func(*guard.PanicError)) {
-	for list, ok := f.after.first(); ok; list, ok = f.after.next() {
+	f.after.run(func(list []call) {
 		f.makeAll(list, panicked)
 		f.recycle(list)
-	}
+	})
 }
 
 // recycle keeps the memory of a small list for the next update.
@@ -205,8 +205,20 @@ func (c *calls[T]) add(call T) {
 	c.waiting = append(c.waiting, call)
 }
 
-// first returns the first queued call. The caller makes it, and then the calls that next returns. It
-// returns false if the queue is empty or another goroutine is making calls.
+// run makes the queued calls with f, unless another goroutine or an outer call makes them. If f panics, the
+// next run continues with the next call.
+func (c *calls[T]) run(f func(T)) {
+	call, ok := c.first()
+	defer func() {
+		if ok {
+			c.stop()
+		}
+	}()
+	for ; ok; call, ok = c.next() {
+		f(call)
+	}
+}
+
 func (c *calls[T]) first() (call T, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -222,12 +234,24 @@ func (c *calls[T]) next() (call T, ok bool) {
 	return c.takeLocked()
 }
 
+func (c *calls[T]) stop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.making = false
+}
+
 func (c *calls[T]) takeLocked() (call T, ok bool) {
+	if c.made > maxSpare { // so that a queue which is never empty does not grow
+		c.waiting, c.made = slices.Delete(c.waiting, 0, c.made), 0
+	}
 	if c.making = c.made < len(c.waiting); !c.making {
-		c.waiting, c.made = c.waiting[:0], 0
+		if c.made = 0; cap(c.waiting) > maxSpare {
+			c.waiting = nil
+		}
+		c.waiting = c.waiting[:0]
 		return call, false
 	}
-	call, c.waiting[c.made] = c.waiting[c.made], call
+	call, c.waiting[c.made] = c.waiting[c.made], call // the zero value lets go of the call
 	c.made++
 	return call, true
 }

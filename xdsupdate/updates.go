@@ -17,9 +17,7 @@ func (p *Pusher) takesDeltas() bool { return true }
 
 // deliver calls the functions of PusherOptions for committed updates. Their panics are logged.
 func (p *Pusher) deliver(func(*guard.PanicError)) {
-	for call, ok := p.after.first(); ok; call, ok = p.after.next() {
-		call()
-	}
+	p.after.run(func(call func()) { call() })
 }
 
 func (p *Pusher) shardsOf(w *shardWriter) []ShardKey {
