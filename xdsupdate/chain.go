@@ -108,22 +108,48 @@ func (i Inbox) Join(
 	}), true
 }
 
-// follow adds a follower.
-func (c *chain) follow(f *Configs) {
+// follow adds a follower and returns a function that removes it.
+func (c *chain) follow(f *Configs) (leave func()) {
 	if c.lists != nil {
 		c.relist(func() { c.followers = append(c.followers, f) })
-		return
+		return sync.OnceFunc(func() {
+			c.relist(func() { c.followers = slices.DeleteFunc(c.followers, func(other *Configs) bool { return other == f }) })
+		})
 	}
-	take := func(changes []configstore.Change) {
-		c.work.add(commit{changes: slices.Clone(changes), followers: []*Configs{f}})
-		c.deliver()
+	return c.followEvents(f)
+}
+
+// followEvents adds a follower of a cache that cannot list and subscribe at one moment. An object with an
+// event before its kind was listed keeps the state of the event, because the list may be older.
+func (c *chain) followEvents(f *Configs) (leave func()) {
+	early := map[configstore.ConfigKey]struct{}{}
+	add := func(changes []configstore.Change) {
+		c.work.add(commit{changes: changes, followers: []*Configs{f}})
 	}
-	configfeed.Subscribe(c.cache, f.kinds, take)
-	for _, kind := range f.kinds {
-		if list := adds(c.cache.List(kind, configstore.NamespaceAll)); len(list) > 0 {
-			take(list)
+	leave = configfeed.Subscribe(c.cache, f.kinds, func(changes []configstore.Change) {
+		c.mu.Lock()
+		for i := range changes {
+			if early != nil {
+				early[changes[i].Curr.Key()] = struct{}{}
+			}
 		}
+		add(slices.Clone(changes))
+		c.mu.Unlock()
+		c.deliver()
+	})
+	var list []configstore.Change
+	for _, kind := range f.kinds {
+		list = append(list, adds(c.cache.List(kind, configstore.NamespaceAll))...)
 	}
+	c.mu.Lock()
+	add(slices.DeleteFunc(list, func(change configstore.Change) bool {
+		_, newer := early[change.Curr.Key()]
+		return newer
+	}))
+	early = nil
+	c.mu.Unlock()
+	c.deliver()
+	return leave
 }
 
 // relist changes the receivers and replaces the subscription: the receivers get the complete content of one

@@ -16,13 +16,15 @@ type Configs struct {
 	pusher *Pusher
 	kinds  []configstore.GroupVersionKind
 	same   func(old, curr *configstore.Config) bool
+	leave  func()
 	// listing is the listing of the last applied commit, guarded by the lock of the Pusher.
 	listing int
 }
 
 // FollowConfigs adds the configs of a cache to the roots of an updater: the existing configs, and later
 // commits when the cache delivers them. It requests a push for changed configs. same reports whether
-// an update can be ignored. FollowConfigs returns nil if the updater is not backed by a Pusher (As).
+// an update can be ignored; nil ignores none. It must be a pure function, because it is called with a lock
+// held. FollowConfigs returns nil if the updater is not backed by a Pusher (As).
 //
 // A configstore.ListSubscriber delivers commits as a whole, without a gap after the existing configs. For
 // other caches, each batch or event is an update of its own, and registries do not join them.
@@ -34,10 +36,16 @@ func FollowConfigs(
 	if len(pushers) == 0 {
 		return nil
 	}
+	if same == nil {
+		same = func(old, curr *configstore.Config) bool { return old == curr }
+	}
 	f := &Configs{pusher: pushers[0], kinds: kinds, same: same}
-	f.pusher.sourcesNow().chain(cache, true).follow(f)
+	f.leave = f.pusher.sourcesNow().chain(cache, true).follow(f)
 	return f
 }
+
+// Close ends the subscription to the cache, if the cache can end it. The roots keep the configs.
+func (f *Configs) Close() { f.leave() }
 
 // pushersOf returns the Pushers behind a target.
 func pushersOf(t target) []*Pusher {

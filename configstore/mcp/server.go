@@ -104,7 +104,7 @@ func (s *Server) Run(stop <-chan struct{}) {
 	cancel()
 	stopping.Wait()
 	s.streams.Run(stop) // after a stop it pushes nothing, and ends the streams
-	s.configs.feed.Stop()
+	s.configs.configs.Close()
 }
 
 // Flush pushes the changes that the cache has delivered before the call, without delay, and returns

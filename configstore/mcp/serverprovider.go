@@ -8,7 +8,6 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/configfeed"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -68,10 +67,11 @@ func textOf(node *core.Node, key string) string {
 
 // provider is the provider of the configs of a cache.
 type provider struct {
-	feed *configfeed.Feed
-	// unlisted is true while the objects that the cache had at the subscription may be missing from
-	// the feed.
-	unlisted bool
+	cache configstore.ConfigStoreCache
+	// configs are the configs in the server's roots, and nil until Attach. root is the root of the
+	// last push.
+	configs  *xdsupdate.Configs
+	root     *xdsupdate.Root
 	revision string
 	// selects tells the clients that are sent configs.
 	selects func(*core.Node, *registry.Proxy) bool
@@ -87,7 +87,7 @@ var _ ads.Provider = (*provider)(nil)
 
 func newProvider(cache configstore.ConfigStoreCache, o ProviderOptions, selects func(*core.Node, *registry.Proxy) bool) *provider {
 	p := &provider{
-		feed: configfeed.New(cache, kindsOf(cache)), revision: o.Revision, selects: selects,
+		cache: cache, revision: o.Revision, selects: selects,
 		types: make(map[string]configstore.GroupVersionKind), typesOf: make(map[configstore.GroupVersionKind][]string),
 	}
 	for _, schema := range cache.Schemas().All() {
@@ -114,16 +114,10 @@ func (*provider) Name() string { return "mcp" }
 
 // Attach implements ads.Provider: it subscribes to the cache.
 func (p *provider) Attach(updater xdsupdate.XDSUpdater) {
-	if p.feed.Notify != nil {
+	if p.configs != nil {
 		panic("mcp: a provider is for one server")
 	}
-	p.feed.Notify = func(keys map[configstore.ConfigKey]struct{}) {
-		updater.ConfigUpdate(&xdsupdate.PushRequest{
-			Full: true, ConfigsUpdated: keys, Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonConfig: 1},
-		})
-	}
-	p.unlisted = !p.feed.Subscribe()
-	p.feed.Notify(nil) // of the existing objects
+	p.configs = xdsupdate.FollowConfigs(updater, p.cache, kindsOf(p.cache), nil)
 }
 
 // clientPolicy distinguishes clients by their revision. It is the policy of their views.
@@ -142,12 +136,9 @@ func (p *provider) Group(node *core.Node, client *registry.Proxy) any {
 
 // Provide implements ads.Provider. The first call returns all existing objects, if the cache has
 // synced.
-func (p *provider) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
-	if p.unlisted {
-		p.unlisted = false
-		p.feed.List()
-	}
-	changed := p.feed.Take()
+func (p *provider) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
+	changed := push.Root().ConfigsSince(p.root, p.configs)
+	p.root = push.Root()
 	if len(changed) == 0 {
 		return p.now, ads.Changes{}
 	}

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+// Package configfeed subscribes to a config cache by the best of its abilities.
 package configfeed
 
 import "github.com/pilotkit/pilotkit/configstore"

@@ -43,7 +43,6 @@ var raced = map[string]racing{
 	"configstore/mcp":                         {},
 	"configstore/memory":                      {},
 	"configstore/storetest":                   {only: "^(Example.*)$"},
-	"internal/configfeed":                     {},
 	"internal/keyset":                         {},
 	"internal/listing":                        {},
 	"internal/loglimit":                       {},
