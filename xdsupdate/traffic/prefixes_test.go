@@ -82,10 +82,14 @@ func (p *prefixes) addStore(i int) {
 	s.configs = xdsupdate.FollowConfigs(p.pusher, store, []configstore.GroupVersionKind{istio.VirtualService},
 		func(a, b *configstore.Config) bool { return a == b })
 	if i == 0 {
+		block := sync.OnceFunc(func() {
+			close(p.blocks)
+			<-p.blocked
+		})
 		store.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func(changes []configstore.Change) {
-			if changes[0].Curr.Labels["version"] == "50" {
-				close(p.blocks)
-				<-p.blocked
+			// A batch may have several commits.
+			if version, _ := strconv.Atoi(changes[len(changes)-1].Curr.Labels["version"]); version >= 50 {
+				block()
 			}
 		})
 	}
