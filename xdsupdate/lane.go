@@ -27,7 +27,7 @@ func (l *lane) ask(now time.Duration, epoch time.Time) (opened bool) {
 // endpoints, because its root has them anyway. A push of the lane endpoints includes only them.
 type lanes struct {
 	all, endpoints lane
-	// one: everything is in all.
+	// one means that all requests use the lane all.
 	one bool
 }
 

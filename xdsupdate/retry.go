@@ -67,7 +67,7 @@ func (p *Pusher) dueLocked() (time.Duration, bool) {
 	return due, ok
 }
 
-// retryLocked asks for the push that makes up for what has failed, if it is due.
+// retryLocked requests the push after a failure, if it is due.
 func (p *Pusher) retryLocked(now time.Duration) {
 	if !p.retry.waiting || p.retry.at > now {
 		return

@@ -42,10 +42,10 @@ type FinishedPush struct {
 	Full, Forced, Everything bool
 	Keys                     int
 	Reason                   map[TriggerReason]int
-	// Ended is when it ended, Took how long it took.
+	// Ended is the end of the push, and Took its duration.
 	Ended time.Time
 	Took  time.Duration
-	// Failed: it, or what it was to read, panicked.
+	// Failed is true if Capture or push panicked.
 	Failed bool
 }
 

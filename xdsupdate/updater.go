@@ -44,11 +44,10 @@ type EndpointDeltaUpdater interface {
 
 // EndpointChange is the change of one endpoint.
 type EndpointChange struct {
-	// Old is the very endpoint, by pointer, that an earlier call handed over for
-	// this shard and service; nil if the endpoint is new. If the receiver does
-	// not have it any more, for instance since a SvcUpdate, it takes New all the
-	// same.
+	// Old is the endpoint, by pointer, that an earlier call passed for this shard and service, or
+	// nil for a new endpoint. If the receiver does not have it, for example after a SvcUpdate, it
+	// adds New nevertheless.
 	Old *registry.Endpoint
-	// New takes its place; nil if the endpoint is gone.
+	// New replaces Old. It is nil if the endpoint was removed.
 	New *registry.Endpoint
 }
