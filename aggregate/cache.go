@@ -18,17 +18,15 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// Cache is many config caches as one. Of objects with the same key, that of the
-// first member is seen, and the others are as if they did not exist, in reads and
-// in events alike. The package comment says how fresh its reads are. Create it
-// with MakeCache or MakeWriteableCache.
+// Cache presents several config caches as one. If several members have an object with the same key,
+// reads and events show only the object of the first of these members. The package comment
+// describes the freshness of reads. Create a Cache with MakeCache or MakeWriteableCache.
 //
-// It keeps a view of each kind, the merged content, and a queue. Whatever changes a
-// view pushes its events with the same lock held, so that both are in one order, and
-// those of one batch at once, so that handlers of batches get them together.
-// Changes come from the members' events and, of members that are Watchers, from
-// reads that find them behind; the revision up to which a member's changes have been
-// applied says what the slower of the two has to leave out.
+// It keeps a view of each kind, with the merged content, and a queue. Each change of a view pushes
+// its events under the same lock, so views and events have the same order. The events of one batch
+// are pushed together, so handlers of batches get them together. Changes come from events of the
+// members and, for members that are Watchers, from reads that find the view stale. The applied
+// revision of a member prevents a change from being applied twice.
 type Cache struct {
 	schemas configstore.Schemas
 	writer  configstore.ConfigStore
@@ -38,11 +36,11 @@ type Cache struct {
 	queue   *notify.Queue[configstore.Change]
 	logger  *slog.Logger // may be nil
 	ran     atomic.Bool
-	// taken counts how often something was taken from a member.
+	// taken counts the updates that were taken from members.
 	taken atomic.Uint64
 
-	// mu guards the views, but for their reads, and puts what it changes into the
-	// queue in the same order.
+	// mu guards the writes to views, and keeps views and queue in one order. Reads of a view need
+	// no lock.
 	mu sync.Mutex
 }
 
@@ -57,24 +55,24 @@ var (
 
 // CacheOptions are the options of a Cache. The zero value works.
 type CacheOptions struct {
-	// Logger gets an error for each call of a handler that panicked, with the stack.
-	// The default, nil, discards.
+	// Logger gets an error, with the stack, for each panic of a handler. The default, nil,
+	// discards.
 	Logger *slog.Logger
 }
 
-// MakeCache returns a read-only cache of caches, the most important first. Its
-// kinds are all of theirs; if two have the same kind, the first schema counts.
-// Run runs the caches, so nothing else should. A Cache is a subscriber of its
-// members for as long as they live.
+// MakeCache returns a read-only cache that merges caches in order of precedence. Its schemas are
+// the union of their schemas; for a kind that several caches have, the first schema wins. Run runs
+// the caches, so the caller must not run them. A Cache stays subscribed to its members as long as
+// they exist.
 func MakeCache(caches ...configstore.ConfigStoreCache) *Cache {
 	return MakeWriteableCache(caches, nil)
 }
 
-// MakeWriteableCache is MakeCache with a store that takes the writes, unchanged,
-// and gives their results; it need not be one of the caches. What it stores is
-// seen as far as it is, or feeds, one of the caches, and none before it in the
-// order has the same key. Nil makes a read-only cache. More than one CacheOptions
-// panic.
+// MakeWriteableCache is MakeCache with a store for writes. The Cache passes writes to the store
+// unchanged and returns its results. The store need not be one of the caches. Reads show a written
+// object if the store is, or feeds, one of the caches, and no earlier cache has the same key. A nil
+// store makes the Cache read-only. MakeWriteableCache panics if there is more than one
+// CacheOptions.
 func MakeWriteableCache(
 	caches []configstore.ConfigStoreCache, writer configstore.ConfigStore, opts ...CacheOptions,
 ) *Cache {
@@ -107,7 +105,7 @@ func MakeWriteableCache(
 	return c
 }
 
-// view returns the view of a kind, named by any version, or nil.
+// view returns the view of a kind, given in any version, or nil.
 func (c *Cache) view(kind *configstore.GroupVersionKind) *view {
 	if i, ok := c.index.Find((*kindindex.Name)(kind)); ok {
 		return c.views[i]
@@ -118,8 +116,8 @@ func (c *Cache) view(kind *configstore.GroupVersionKind) *view {
 // Schemas returns the kinds of all members.
 func (c *Cache) Schemas() configstore.Schemas { return c.schemas }
 
-// Get implements ConfigStore. Unless a member has changed since the last read it
-// takes no lock and allocates nothing, whatever the number of members.
+// Get implements ConfigStore. If no member has changed since the last read, it takes no lock and
+// allocates nothing, for any number of members.
 func (c *Cache) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
 	v := c.view(&kind)
 	if v == nil {
@@ -129,8 +127,8 @@ func (c *Cache) Get(kind configstore.GroupVersionKind, name, namespace string) *
 	return v.Get(listing.Key{Namespace: namespace, Name: name})
 }
 
-// List implements ConfigStore. Without a change in between the next call returns
-// the same slice, takes no lock and allocates nothing.
+// List implements ConfigStore. Without a change since the last call, it returns the same slice,
+// takes no lock and allocates nothing.
 func (c *Cache) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
 	v := c.view(&kind)
 	if v == nil {
@@ -143,7 +141,7 @@ func (c *Cache) List(kind configstore.GroupVersionKind, namespace string) []*con
 	return nil
 }
 
-// Create implements ConfigStore by the writer.
+// Create implements ConfigStore with the store for writes.
 func (c *Cache) Create(config configstore.Config) (revision string, err error) {
 	if c.writer == nil {
 		return "", readOnly("create", config.Key())
@@ -151,7 +149,7 @@ func (c *Cache) Create(config configstore.Config) (revision string, err error) {
 	return c.writer.Create(config)
 }
 
-// Update implements ConfigStore by the writer.
+// Update implements ConfigStore with the store for writes.
 func (c *Cache) Update(config configstore.Config) (revision string, err error) {
 	if c.writer == nil {
 		return "", readOnly("update", config.Key())
@@ -159,7 +157,7 @@ func (c *Cache) Update(config configstore.Config) (revision string, err error) {
 	return c.writer.Update(config)
 }
 
-// UpdateStatus implements ConfigStore by the writer.
+// UpdateStatus implements ConfigStore with the store for writes.
 func (c *Cache) UpdateStatus(config configstore.Config) (revision string, err error) {
 	if c.writer == nil {
 		return "", readOnly("update status of", config.Key())
@@ -167,7 +165,7 @@ func (c *Cache) UpdateStatus(config configstore.Config) (revision string, err er
 	return c.writer.UpdateStatus(config)
 }
 
-// Delete implements ConfigStore by the writer.
+// Delete implements ConfigStore with the store for writes.
 func (c *Cache) Delete(kind configstore.GroupVersionKind, name, namespace string, resourceVersion *string) error {
 	if c.writer == nil {
 		return readOnly("delete", configstore.ConfigKey{Kind: kind, Name: name, Namespace: namespace})
@@ -184,8 +182,8 @@ func (c *Cache) RegisterEventHandler(kind configstore.GroupVersionKind, handler 
 	c.Subscribe(kind, handler)
 }
 
-// Run runs all members and delivers events until stop is closed; it returns when
-// all members' Run has.
+// Run runs all members and delivers events until stop is closed. It returns when Run of each member
+// has returned. A second call panics.
 func (c *Cache) Run(stop <-chan struct{}) {
 	if c.ran.Swap(true) {
 		panic("aggregate: Run called twice")
@@ -199,11 +197,11 @@ func (c *Cache) Run(stop <-chan struct{}) {
 		})
 	}
 	c.queue.Run(stop)
-	members.Wait() // not deferred: it would hold up a panic that passes
+	members.Wait() // not deferred, because it would delay a panic
 }
 
-// HasSynced reports whether all members have, and every handler registered
-// before the first Run, Drain or Flush has processed what they delivered.
+// HasSynced reports whether all members have synced and every handler registered before the first
+// Run, Drain or Flush has processed the events that the members delivered.
 func (c *Cache) HasSynced() bool {
 	return c.queue.HasSynced(func() bool {
 		for _, m := range c.members {
@@ -216,7 +214,7 @@ func (c *Cache) HasSynced() bool {
 	})
 }
 
-// Pending implements configstore.PendingSyncer: it describes the members that have not synced.
+// Pending implements configstore.PendingSyncer. It describes the members that have not synced.
 func (c *Cache) Pending() string {
 	var members []configstore.Syncer
 	for _, m := range c.members {
@@ -228,8 +226,8 @@ func (c *Cache) Pending() string {
 	return "Run has not been called"
 }
 
-// Drain implements configstore.Drainer: it handles what is queued in the members
-// that are Drainers, and then here, until nothing is left in any of them.
+// Drain implements configstore.Drainer. It drains the members that are Drainers, and then its own
+// queue, until all of these queues are empty.
 func (c *Cache) Drain() {
 	for {
 		taken := c.taken.Load()
@@ -246,8 +244,8 @@ func (c *Cache) Drain() {
 	}
 }
 
-// Flush implements configstore.Flusher. Of members that are neither Flushers nor
-// Watchers it waits for what they have delivered.
+// Flush implements configstore.Flusher. For a member that is neither a Flusher nor a Watcher, it
+// waits for the events that the member has delivered.
 func (c *Cache) Flush(ctx context.Context) error {
 	for _, m := range c.members {
 		if f, ok := configstore.As[configstore.Flusher](m.cache); ok {

@@ -10,19 +10,19 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Conflict is a host name that is defined more than once: by registries of several
-// providers, such as a Kubernetes Service and a ServiceEntry, or in several
-// namespaces. It is no error: proxies of a namespace that has a definition of its own
-// use that one, and clients are sent the endpoints of all providers in it; all others
-// use the oldest that they see. But mostly it is not what was meant.
+// Conflict is a host name with several definitions: in registries of different providers, such as a
+// Kubernetes Service and a ServiceEntry, or in several namespaces. It is not an error. Proxies use
+// the definition in their own namespace if there is one, and otherwise the oldest definition that
+// is visible to them. They get the endpoints of all providers in the namespace of the definition.
+// Nevertheless, a conflict is usually a mistake.
 type Conflict struct {
 	Hostname registry.Hostname
-	// Services are all that have the name, in the order of the aggregate: the first is
-	// what GetService answers. They are shared and read-only.
+	// Services are all services with the host name, in the order of the aggregate. GetService
+	// returns the first one. They are shared and read-only.
 	Services []*registry.Service
 }
 
-// String returns the host name and where it is defined.
+// String returns the host name and the places of its definitions.
 func (c Conflict) String() string {
 	var places []string
 	for _, s := range c.Services {
@@ -32,10 +32,9 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("%s: defined by %s", c.Hostname, strings.Join(places, " and "))
 }
 
-// Conflicts returns the host names that are defined more than once, sorted; nil if
-// there are none. The clusters of Kubernetes registries that have one service, and
-// the addresses of one ServiceEntry, do not conflict. It looks at all services: it is
-// for reports.
+// Conflicts returns the host names with several definitions, sorted, or nil. Services of several
+// Kubernetes clusters with the same provider and namespace do not conflict, nor do the services for
+// the addresses of one ServiceEntry. Conflicts scans all services, so use it for reports only.
 func (c *Controller) Conflicts() []Conflict {
 	var out []Conflict
 	set := c.current().services

@@ -17,42 +17,38 @@ import (
 
 // Options of a Controller. The zero value works.
 type Options struct {
-	// Updater is what the registries write to. One that reads from this Controller
-	// is attached by AttachUpdater instead, as ads.New does. A nil updater is
-	// xdsupdate.Discard.
+	// Updater is the updater of the registries. An updater that reads from this Controller is
+	// attached with AttachUpdater instead, as ads.New does. A nil updater is xdsupdate.Discard.
 	Updater xdsupdate.XDSUpdater
-	// Logger gets a debug line for each registry that comes or goes, and an error for
-	// each function of the program that panicked, with the stack. The default, nil,
-	// discards.
+	// Logger gets a debug line for each registry that is added, replaced or deleted, and an error,
+	// with the stack, for each panic in a function of the host. The default, nil, discards.
 	Logger *slog.Logger
 }
 
-// Controller is many registries as one. The package comment says how their
-// answers become one, and what registries have to promise. Create it with
-// NewController.
+// Controller presents several registries as one. The package comment describes how it merges them,
+// and the requirements on registries. Create it with NewController.
 type Controller struct {
 	updaters updaters
 	logger   *slog.Logger
 	queue    *notify.Queue[event]
-	// retractions are workloads of registries that have left.
+	// retractions holds workloads of registries that were deleted or replaced.
 	retractions *notify.Queue[retraction]
-	// merged is the registries and what is known of their services. It is
-	// replaced, never changed.
+	// merged is the list of registries and their merged services. Each change replaces it.
 	merged atomic.Pointer[merged]
-	// group are the registries that Run runs.
+	// group waits for the registries that Run runs.
 	group sync.WaitGroup
 
-	// mu is held while registries come and go, and makes what handlers know and
-	// the order of the queue one.
+	// mu is held while registries are added, replaced or deleted. It keeps the state known to
+	// handlers and the queue in one order.
 	mu sync.Mutex
-	// stop is that of Run.
+	// stop is the argument of Run.
 	stop         <-chan struct{}
 	ran, stopped bool
-	// unpruned are registries whose predecessors' endpoints have not been removed;
-	// pruning has a token when there are new ones.
+	// unpruned are registries whose predecessors' endpoints have not been removed. pruning gets a
+	// token when a registry is added to unpruned.
 	unpruned []*registration
 	pruning  chan struct{}
-	// clusters has the cancel functions of handlers for one cluster.
+	// clusters holds the cancel functions of handlers for one cluster.
 	clusters map[registry.ClusterID][]func()
 }
 
@@ -67,8 +63,8 @@ var (
 	_ configstore.Flusher         = (*Controller)(nil)
 )
 
-// NewController returns a controller without registries. More than one Options
-// panic.
+// NewController returns a controller without registries. It panics if there is more than one
+// Options.
 func NewController(opts ...Options) *Controller {
 	o := options.One("aggregate.NewController", opts)
 	c := &Controller{
@@ -87,15 +83,14 @@ func NewController(opts ...Options) *Controller {
 	return c
 }
 
-// AttachUpdater makes an updater that reads from this Controller one of those that the
-// registries write to. It is also asked for a push of the services of each registry that
-// comes or goes. An ads.Server attaches itself when it is made. A nil updater is
-// xdsupdate.Discard. AttachUpdater panics after AddRegistry, AddRegistryAndRun or
-// UpdateRegistry, whose registries would not know of it.
+// AttachUpdater adds an updater that reads from this Controller to the updaters of the registries.
+// The updater also gets a push request for the services of each registry that is added, replaced or
+// deleted. An ads.Server attaches itself when it is created. A nil updater is xdsupdate.Discard.
+// AttachUpdater panics after AddRegistry, AddRegistryAndRun or UpdateRegistry, because the
+// registries would not write to the updater.
 func (c *Controller) AttachUpdater(updater xdsupdate.XDSUpdater) { c.updaters.attach(updater) }
 
-// Registries returns the registries in their order. The caller may modify the
-// slice.
+// Registries returns the registries in their order. The caller may modify the slice.
 func (c *Controller) Registries() []registry.Instance {
 	registrations := c.merged.Load().registrations
 	out := make([]registry.Instance, len(registrations))

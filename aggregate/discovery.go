@@ -8,16 +8,16 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Services implements registry.ServiceDiscovery. It costs nothing as long as no
-// registry has changed its services.
+// Services implements registry.ServiceDiscovery. Without a change of services in the registries, it
+// returns the same slice.
 func (c *Controller) Services() []*registry.Service { return c.current().services.List() }
 
 // ServiceSnapshot implements registry.ServiceSnapshotter.
 func (c *Controller) ServiceSnapshot() *registry.ServiceSet { return c.current().services }
 
-// GetService implements registry.ServiceDiscovery. The answer is one of Services:
-// the service of Kubernetes registries if there is one, else that of the first
-// registry that has the host name.
+// GetService implements registry.ServiceDiscovery. The result is an element of Services: the merged
+// service of the Kubernetes registries if there is one, else the service of the first registry with
+// that host name.
 func (c *Controller) GetService(hostname registry.Hostname) *registry.Service {
 	return c.current().services.Get(hostname)
 }
@@ -37,9 +37,9 @@ func (c *Controller) InstancesByPort(svc *registry.Service, servicePort uint32) 
 	return all
 }
 
-// GetProxyServiceInstances implements registry.ServiceDiscovery. Kubernetes
-// registries are asked for proxies of their own cluster, or if the proxy's is not
-// known; the others always.
+// GetProxyServiceInstances implements registry.ServiceDiscovery. It queries the Kubernetes
+// registries of the proxy's cluster, or all of them if the cluster is unknown, and every other
+// registry.
 func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
 	var all []*registry.ServiceInstance
 	parts := 0
@@ -49,8 +49,8 @@ func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry
 	return all
 }
 
-// join appends part to all. As long as there is only one part it is not copied,
-// because it is not ours to change.
+// join appends part to all. It does not copy a single part. With a second part it copies, because
+// the slices belong to the registries.
 func join(all []*registry.ServiceInstance, parts int, part []*registry.ServiceInstance) ([]*registry.ServiceInstance, int) {
 	switch {
 	case len(part) == 0:
@@ -63,10 +63,10 @@ func join(all []*registry.ServiceInstance, parts int, part []*registry.ServiceIn
 	return append(all, part...), parts + 1
 }
 
-// GetProxyWorkloadLabels implements registry.ServiceDiscovery: the answer of the
-// first registry that knows the proxy, of those that GetProxyServiceInstances
-// asks. Those of the proxy's own cluster are asked first: what others know under
-// its address may be something else.
+// GetProxyWorkloadLabels implements registry.ServiceDiscovery. It queries the same registries as
+// GetProxyServiceInstances and returns the labels from the first registry that knows the proxy.
+// Registries of the proxy's own cluster are queried first, because another registry may have a
+// different workload with the same address.
 func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
 	servers := c.merged.Load().serversOf(proxy.ClusterID)
 	for _, own := range [...]bool{true, false} {
@@ -82,8 +82,8 @@ func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labe
 	return nil
 }
 
-// NetworkGateways implements registry.ServiceDiscovery: those of all registries,
-// each once, in the order of registry.CompareNetworkGateways.
+// NetworkGateways implements registry.ServiceDiscovery. It returns the distinct gateways of all
+// registries, sorted by registry.CompareNetworkGateways.
 func (c *Controller) NetworkGateways() []registry.NetworkGateway {
 	var all []registry.NetworkGateway
 	for _, reg := range c.merged.Load().registrations {

@@ -1,81 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package aggregate makes many config caches one, and many registries one.
+// Package aggregate presents several config caches as one, and several registries as one.
 //
 // # Caches
 //
-// [MakeCache] and [MakeWriteableCache] unite caches in an order. Each key has the
-// object of the first cache that has one; the others are as if they did not
-// exist. There is one merged view, maintained as the caches change, behind Get,
-// List and events, so the three agree:
+// [MakeCache] and [MakeWriteableCache] merge caches in order of precedence. For each key, the
+// aggregate has the object of the first cache with that key and hides the objects of later caches.
+// Get, List and events read one merged view, which the aggregate updates as the caches change, so
+// they agree:
 //
 //	change of a cache                            | event of the aggregate
 //	---------------------------------------------|-----------------------------
-//	of an object that an earlier cache also has  | none
-//	Add of what a later cache also has           | Update from the later one's
-//	Delete of what a later cache also has        | Update to the later one's
+//	key that an earlier cache also has           | none
+//	Add of a key that a later cache also has     | Update from the later object
+//	Delete of a key that a later cache also has  | Update to the later object
 //	any other                                    | the same
 //
-// All promises of [configstore.ConfigStoreCache] hold, with one order of events
-// over all caches. Two things follow from there being several:
+// All guarantees of [configstore.ConfigStoreCache] hold, and the events of all caches are in one
+// order. Two rules are specific to an aggregate:
 //
-//   - A resource version is that of the cache that the object comes from. Those of
-//     two caches may be equal by chance; an object and the one that takes its
-//     place are distinguished by their events.
-//     For the same reason the changes of a batch carry no revision.
-//   - The changes of one cache keep their order. Changes of two caches are in the
-//     order in which the aggregate receives them.
+//   - A resource version comes from the cache of the object. Versions of two caches may be equal by
+//     coincidence, so events, not versions, tell an object and its replacement apart. For the same
+//     reason, the changes of a batch carry no revision.
+//   - The changes of one cache keep their order. Changes of two caches are in the order in which
+//     the
+//     aggregate receives them.
 //
-// How fresh reads are depends on the caches:
+// The freshness of reads depends on the caches:
 //
-//   - A [configstore.Watcher] is read through: a read compares the cache's revision
-//     with that of the view and takes in what has changed since. When a write has
-//     returned, the aggregate's Get sees it, whether anything runs or not. If more
-//     has changed than the cache's history holds, a read takes in all of the cache
-//     anew; handlers then get the difference, in the order of the keys, instead of
-//     each change. Without such a read they get each change.
-//   - Of any other cache the aggregate knows what it had when the aggregate was
-//     made, and its events since. Reads are at least as fresh as the events, and no
-//     fresher. A wrapper is what it wraps if it follows the rule of package
-//     configstore; an aggregate is no Watcher.
+//   - The aggregate reads through a [configstore.Watcher]: a read compares the revision of the
+//     cache
+//     with the revision of the view and applies the changes in between. After a write has returned,
+//     Get of the aggregate sees it, even if Run has not been called. If the history of the cache is
+//     too short for these changes, a read lists the whole cache again. Handlers then get the
+//     difference, in the order of the keys, instead of each change. Without such a read they get
+//     each change.
+//   - For any other cache, the aggregate knows the objects that existed when it was created and the
+//     events since. Reads are exactly as fresh as the events. A wrapper counts as the cache that it
+//     wraps if it follows the rule of package configstore. An aggregate is not a Watcher.
 //
 // # Registries
 //
-// [Controller] unites registries, which may come and go at any time. Kubernetes
-// registries come first, then the others, each in the order in which they were
-// added; the first Kubernetes registry is the primary one.
+// [Controller] merges registries, which can be added and deleted at any time. Kubernetes registries
+// precede all others. Within both groups the order is the order of addition. The first Kubernetes
+// registry is the primary one.
 //
-//   - Services has the services of all. Those of Kubernetes registries merge by
-//     host name: the first registry's service with the ClusterVIPs and external
-//     addresses that the others have in their clusters, and their service
-//     accounts. The services of other registries stay as they are.
-//   - GetService answers with one of Services: the Kubernetes service of a host
-//     name if there is one, else the answer of the first registry that has it.
-//     (Istio 1.30 prefers the other registries here, and Kubernetes elsewhere.)
-//   - Proxies are looked up in the Kubernetes registries of their own cluster, or
-//     all if that is not known, and in every other registry.
-//   - Handlers receive the events of the registries. When a registry is added or
-//     deleted they receive an Add or a Delete of its services and workloads; when
-//     it is replaced, the difference.
+//   - Services returns the services of all registries. Services of Kubernetes registries are merged
+//     by host name: the result is the service of the first registry, with the ClusterVIPs and
+//     external addresses that other registries have in their clusters, and their service accounts.
+//     The services of other registries stay unchanged.
+//   - GetService returns an element of Services: the Kubernetes service of a host name if there is
+//     one, else the service of the first registry with that host name. (Istio 1.30 prefers the other
+//     registries here, and Kubernetes elsewhere.)
+//   - Queries about a proxy go to the Kubernetes registries of its cluster, or to all Kubernetes
+//     registries if the cluster is unknown, and to every other registry.
+//   - Handlers receive the events of the registries. When a registry is added or deleted, they
+//     receive an Add or a Delete of its services and workloads. When it is replaced, they receive
+//     the difference.
 //
-// Reads are always as fresh as the registries, also for a registry that sends no
-// events: an updater is called before handlers are, and must not read what was
-// before. So a read compares what the registries have now with what the merged
-// view was made from. For a [registry.ServiceSnapshotter] that is a pointer, and a
-// change costs the merge of the host names that it concerns; the sorted list is
-// made when Services asks for it. Of any other registry the slice that Services
-// returns is compared: it has to be the same one as long as nothing has changed,
-// and another one, sorted by registry.CompareServices, afterwards. One that makes
-// a new slice for each call is right but costs a comparison of its services with
-// each read. The Controller is a ServiceSnapshotter itself, so that aggregates
-// nest.
+// Reads are always as fresh as the registries, even for a registry that sends no events, because an
+// updater is called before handlers are and must not read the state before. Each read therefore
+// compares the present services of the registries with the input of the merged view. For a
+// [registry.ServiceSnapshotter] the comparison is one of pointers, and a change costs the merge of
+// the changed host names. The sorted list is built when Services is called. For any other registry
+// the aggregate compares the slice that Services returns: the registry must return the same slice
+// until its services change, and then another one, sorted by registry.CompareServices. A registry
+// that returns a new slice for each call is correct but costs a comparison of all its services in
+// each read. The Controller is a ServiceSnapshotter, so aggregates can be nested.
+//
+// A push does not use the present services but the services of its [xdsupdate.Root]
+// (Controller.ServicesAt). It reads the present services of a registry only if the registry has set
+// none in the root.
 //
 // # Updaters of registries
 //
-// What registries write to, an xdsupdate.XDSUpdater, usually reads from the
-// Controller, so that each needs the other one. The Controller is made first; the
-// updater attaches itself when it is made (AttachUpdater), or is given in
-// Options; then come the registries:
+// The registries write to an xdsupdate.XDSUpdater, which usually reads from the Controller, so the
+// two depend on each other. Create the Controller first. The updater attaches itself when it is
+// created (AttachUpdater), or is passed in Options. Add the registries last:
 //
 //	registries := aggregate.NewController()
 //	server := ads.New(registries)
@@ -83,24 +84,23 @@
 //		return serviceentry.New(configs, updater)
 //	})
 //
-// The updater that AddRegistry hands out is an [xdsupdate.ShardWriter]. It is closed when the
-// registry is deleted or replaced, and loses a shard to another registry that is made
-// for it: what the registry writes later is dropped. A deleted registry leaves nothing
-// behind:
+// AddRegistry passes an [xdsupdate.ShardWriter] to the function that creates the registry. The
+// writer is closed when the registry is deleted or replaced. It loses a shard when a younger writer
+// claims the shard. Later writes have no effect. A deleted registry leaves no state behind:
 //
-//   - its shards are removed from the updaters, and its services are pushed;
-//   - its services and workloads are deleted in what handlers receive;
-//   - its workloads are retracted from those registries of the Controller that are
-//     a [registry.WorkloadReceiver], whether their handler was registered with the
-//     Controller or with the registry itself, and for as long as it sends events.
+//   - Its shards are removed from the updaters, and a push of its services is requested.
+//   - Handlers receive a Delete of its services and workloads.
+//   - Its workloads are retracted from the registries of the Controller that implement
+//     [registry.WorkloadReceiver]. The host may have registered their handler with the Controller or
+//     with the deleted registry itself. Events that the deleted registry sends later are retracted
+//     too.
 //
-// Workloads of a registry that is deleted and added again count when it announces
-// them the next time, or to a handler that is registered then.
+// If a deleted registry is added again, its workloads count when it announces them the next time,
+// or when it replays them to a new handler.
 //
 // # Concurrency
 //
-// Every method may be called from any goroutine. Reads take no lock as long as
-// nothing has changed. Handlers are called one at a time, with no lock held: those
-// of a Cache by its Run or Drain, those of a Controller by the goroutine that causes the
-// event, or by its Run.
+// Every method may be called from any goroutine. Reads take no lock unless the content has changed.
+// Handlers are called one at a time, and no lock is held. Run or Drain of a Cache calls its
+// handlers. The goroutine that causes an event, or Run, calls the handlers of a Controller.
 package aggregate

@@ -8,8 +8,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// event is an event of one registry. Exactly one of service, workload and
-// gateways is set.
+// event is an event of one registry. Exactly one of service, workload and gateways is set.
 type event struct {
 	cluster  registry.ClusterID
 	service  *serviceEvent
@@ -36,7 +35,7 @@ func (c *Controller) subscribeTo(reg *registration) {
 	c.keep(reg, reg.events.SubscribeWorkloads(func(w *registry.WorkloadInstance, e registry.Event) { c.onWorkload(reg, w, e) }))
 }
 
-// keep remembers how to end a subscription, or ends it if the registry is gone.
+// keep stores the cancel function of a subscription, or calls it if the registry is retired.
 func (c *Controller) keep(reg *registration, cancel func()) {
 	c.mu.Lock()
 	over := reg.retired
@@ -110,17 +109,16 @@ func (c *Controller) workloadAddsLocked() []event {
 	return adds
 }
 
-// goneLocked pushes a Delete of everything that handlers know of a registry that
-// has no successor.
+// goneLocked pushes a Delete of everything that handlers know about a registry without a successor.
 func (c *Controller) goneLocked(reg *registration) {
 	c.queue.Push(reg.serviceDeletes(reg.services.sorted(registry.CompareServices))...)
 	c.queue.Push(reg.workloadEvents(registry.EventDelete, reg.workloads.sorted(registry.CompareWorkloads))...)
 }
 
-// dropInherited pushes a Delete of what handlers know from the predecessors of a
-// registry, and the registry does not have. Services that it has, but has sent no
-// event of, become Updates when it does. Workloads cannot be listed: one of which
-// the registry has sent no event by now comes as an Add if it has it after all.
+// dropInherited pushes a Delete of each service and workload that handlers know only from the
+// predecessors of a registry. It keeps services that the registry has but has not announced yet,
+// because they become Updates when it does. Workloads cannot be listed: if the registry announces
+// one after this call, handlers receive an Add.
 func (c *Controller) dropInherited(reg *registration) {
 	has := map[serviceKey]struct{}{}
 	for _, s := range reg.instance.Services() {
@@ -140,7 +138,7 @@ func (c *Controller) dropInherited(reg *registration) {
 		registry.CompareWorkloads))...)
 }
 
-// serviceDeletes returns a Delete of each service of a registry that goes.
+// serviceDeletes returns a Delete of each service of a retiring registry.
 func (r *registration) serviceDeletes(services []*registry.Service) []event {
 	events := make([]event, len(services))
 	for i, s := range services {
@@ -157,8 +155,8 @@ func (r *registration) workloadEvents(e registry.Event, workloads []*registry.Wo
 	return events
 }
 
-// gatewaysChanged notifies the gateway handlers if the gateways of a registry that
-// left are not those of the one that came.
+// gatewaysChanged notifies the gateway handlers if the gateways of the registries left and came
+// differ. Either registry may be nil.
 func (c *Controller) gatewaysChanged(left, came *registration) {
 	if slices.Equal(left.gateways(), came.gateways()) {
 		return

@@ -7,17 +7,16 @@ import (
 	"github.com/pilotkit/pilotkit/internal/listing"
 )
 
-// refresh brings the views up to date with the members that are Watchers. Those of
-// the others are up to date with their events, always.
+// refresh brings the views up to date with the members that are Watchers. For other members, the
+// views are up to date with their events.
 func (c *Cache) refresh() {
 	for _, m := range c.members {
 		c.catchUp(m)
 	}
 }
 
-// catchUp is refresh for one member. It takes the changes that the views lack from
-// the member's history or, if that does not go back so far, compares the views with
-// all that the member has.
+// catchUp is refresh for one member. It applies the missing changes from the history of the member.
+// If the history is too short, it compares the views with the whole content of the member.
 func (c *Cache) catchUp(m *member) {
 	if !m.stale() {
 		return
@@ -31,14 +30,14 @@ func (c *Cache) catchUp(m *member) {
 	c.reload(m)
 }
 
-// reload takes all that a member has. Handlers are notified of the difference, and
-// not of what was in between.
+// reload takes the whole content of a member. Handlers are notified of the difference, but not of
+// intermediate states.
 func (c *Cache) reload(m *member) {
 	now := m.load()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if now.revision < m.applied.Load() {
-		return // another goroutine was faster, and the views are newer than now
+		return // another goroutine has applied a newer state
 	}
 	var changes []configstore.Change
 	for _, v := range c.views {
@@ -62,10 +61,10 @@ func (c *Cache) reload(m *member) {
 	m.applied.Store(now.revision)
 }
 
-// feed takes the changes that a member delivers, unless a read was faster.
+// feed applies the changes that a member delivers, unless a read has already applied them.
 func (c *Cache) feed(m *member, changes []configstore.Change) {
 	if m.watcher != nil && changes[0].Revision == 0 {
-		c.catchUp(m) // the events are not numbered: they say that there is something
+		c.catchUp(m) // events without a revision only signal a change
 		return
 	}
 	c.mu.Lock()
@@ -73,7 +72,7 @@ func (c *Cache) feed(m *member, changes []configstore.Change) {
 	c.applyLocked(m, changes)
 }
 
-// applyLocked applies changes of a member, in their order, but those that the views
+// applyLocked applies changes of a member in their order. It skips changes that the views already
 // have.
 func (c *Cache) applyLocked(m *member, changes []configstore.Change) {
 	applied := m.applied.Load()
@@ -95,12 +94,12 @@ func (c *Cache) applyLocked(m *member, changes []configstore.Change) {
 	}
 	c.queue.Push(seen...)
 	c.taken.Inc()
-	// Last, because reads that find nothing new take no lock.
+	// Stored last, because a read that finds the revision applied takes no lock.
 	m.applied.Store(applied)
 }
 
-// appendSet takes the state of an object in the member, nil: it has none, and appends
-// what that means for the merged content. The cache's lock must be held.
+// appendSet sets the state of an object in the member, or removes it if config is nil, and appends
+// the resulting change of the merged content. The cache's lock must be held.
 func (m *member) appendSet(changes []configstore.Change, v *view, k listing.Key, config *configstore.Config) []configstore.Change {
 	if config != nil {
 		config = v.canonical(config)

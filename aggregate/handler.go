@@ -9,8 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// AppendServiceHandler implements registry.Controller. Handlers receive the events
-// of the registries: for a service that two clusters have, there are two.
+// AppendServiceHandler implements registry.Controller. Handlers receive the events of each
+// registry: for a service in two clusters there are two events.
 func (c *Controller) AppendServiceHandler(handler registry.ServiceHandler) {
 	c.SubscribeServices(handler)
 }
@@ -20,8 +20,8 @@ func (c *Controller) SubscribeServices(handler registry.ServiceHandler) (cancel 
 	return c.subscribeServices(handler, func(registry.ClusterID) bool { return true })
 }
 
-// AppendServiceHandlerForCluster is AppendServiceHandler for the registries of
-// one cluster, including those that are added later.
+// AppendServiceHandlerForCluster is AppendServiceHandler for the registries of one cluster,
+// including registries that are added later.
 func (c *Controller) AppendServiceHandlerForCluster(cluster registry.ClusterID, handler registry.ServiceHandler) {
 	cancel := c.subscribeServices(handler, func(of registry.ClusterID) bool { return of == cluster })
 	c.mu.Lock()
@@ -29,8 +29,8 @@ func (c *Controller) AppendServiceHandlerForCluster(cluster registry.ClusterID, 
 	c.clusters[cluster] = append(c.clusters[cluster], cancel)
 }
 
-// UnRegisterHandlersForCluster ends what AppendServiceHandlerForCluster began: no
-// call of those handlers begins after it has returned.
+// UnRegisterHandlersForCluster cancels the handlers of AppendServiceHandlerForCluster. No call of
+// these handlers begins after it has returned.
 func (c *Controller) UnRegisterHandlersForCluster(cluster registry.ClusterID) {
 	c.mu.Lock()
 	cancels := c.clusters[cluster]
@@ -80,8 +80,8 @@ func (c *Controller) subscribeServices(handler registry.ServiceHandler, wants fu
 	})
 }
 
-// subscribe registers what subscription returns, which is called with the lock
-// held so that its replay is what handlers know at this place in the queue.
+// subscribe registers the subscription that its argument returns. The argument is called with the
+// lock held, so that the replay is the state known to handlers at this place in the queue.
 func (c *Controller) subscribe(subscription func() notify.Subscription[event]) (cancel func()) {
 	c.mu.Lock()
 	cancel = c.queue.Subscribe(subscription())

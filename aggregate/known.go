@@ -8,7 +8,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// serviceKey names a service among those of one registry.
+// serviceKey identifies a service within one registry.
 type serviceKey struct {
 	hostname              registry.Hostname
 	namespace, objectName string
@@ -19,21 +19,21 @@ func keyOfService(s *registry.Service) serviceKey {
 	return serviceKey{s.Hostname, s.Attributes.Namespace, s.Attributes.ObjectName, s.DefaultAddress}
 }
 
-// known is what handlers were notified of, of the services or the workloads of a
-// registry and its predecessors. A registry's event becomes one that fits what
-// handlers know, so that a registry that takes over from another one may begin
-// from nothing: an Add of what its predecessor had is an Update, or no event.
+// known is the state that handlers have been notified about: the services or the workloads of a
+// registry and its predecessors. It translates events of the registry into events relative to that
+// state, so a registry that replaces another one may start from nothing: its Add of an object that
+// the predecessor had becomes an Update, or no event.
 type known[K comparable, V interface{ Equal(V) bool }] map[K]*notified[V]
 
-// notified is the last state of a thing that handlers were notified of.
+// notified is the last state of an object that handlers have been notified about.
 type notified[V any] struct {
 	value V
-	// by is the registry that it came from.
+	// by is the registry of the last event.
 	by *registration
 }
 
-// take takes an event. It returns the event for handlers, and for an Update what
-// they knew; ok is false if there is none.
+// take records an event. It returns the event for handlers and, for an Update, the state that they
+// knew. ok is false if handlers need no event.
 func (k known[K, V]) take(key K, now notified[V], event registry.Event) (prev V, e registry.Event, ok bool) {
 	last, exists := k[key]
 	switch {
@@ -41,7 +41,7 @@ func (k known[K, V]) take(key K, now notified[V], event registry.Event) (prev V,
 		delete(k, key)
 		return prev, registry.EventDelete, exists
 	case !exists:
-		first := now // of which there is a copy on the heap, and none of the next ones
+		first := now // escapes to the heap; later events of the object reuse it
 		k[key] = &first
 		return prev, registry.EventAdd, true
 	}
@@ -53,7 +53,7 @@ func (k known[K, V]) take(key K, now notified[V], event registry.Event) (prev V,
 	return old.value, registry.EventUpdate, true
 }
 
-// rename makes what is known under one key known under another one.
+// rename moves the state of one key to another key, unless the other key has a state.
 func (k known[K, V]) rename(from, to K) {
 	if from == to {
 		return
@@ -66,7 +66,7 @@ func (k known[K, V]) rename(from, to K) {
 	}
 }
 
-// sorted returns what handlers know.
+// sorted returns the states that handlers know.
 func (k known[K, V]) sorted(compare func(a, b V) int) []V {
 	out := make([]V, 0, len(k))
 	for _, n := range k {
@@ -76,7 +76,7 @@ func (k known[K, V]) sorted(compare func(a, b V) int) []V {
 	return out
 }
 
-// drop forgets what is unwanted, and returns it.
+// drop removes the unwanted states and returns them.
 func (k known[K, V]) drop(unwanted func(K, *notified[V]) bool, compare func(a, b V) int) []V {
 	gone := known[K, V]{}
 	for key, n := range k {

@@ -10,16 +10,15 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// listed is the last list of a registry that is no registry.ServiceSnapshotter,
-// as a set. Such a registry hands out the same slice as long as nothing has
-// changed; of another one the hosts are found by comparing the two.
+// listed is the last list of a registry that is not a registry.ServiceSnapshotter, as a set. The
+// registry returns the same slice until its services change. The changed hosts of another slice are
+// found by comparison.
 type listed struct {
 	list []*registry.Service
 	set  *registry.ServiceSet
 }
 
-// snapshot returns the services that a registry has now: the same set as long as
-// nothing has changed.
+// snapshot returns the present services of a registry. It returns the same set until they change.
 func (r *registration) snapshot() *registry.ServiceSet {
 	if r.snapshotter != nil {
 		if set := r.snapshotter.ServiceSnapshot(); set != nil {
@@ -36,14 +35,14 @@ func (r *registration) snapshot() *registry.ServiceSet {
 	return next.set
 }
 
-// identical reports whether two slices are one.
+// identical reports whether two slices are the same one.
 func identical(a, b []*registry.Service) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// hosts yields the hosts in which two sorted lists differ, with their services in
-// the second one in the order of precedence. These are parts of the second one only if
-// there was none before: with one host a list would be kept whole.
+// hosts yields the hosts in which two sorted lists differ, with their services in the second list
+// in the order of precedence. The yielded slices alias the second list only if the first one is
+// empty, because otherwise a set would keep the whole list in memory for one host.
 func (r *registration) hosts(a, b []*registry.Service) iter.Seq2[registry.Hostname, []*registry.Service] {
 	own := slices.Clone[[]*registry.Service]
 	if len(a) == 0 {
@@ -87,8 +86,8 @@ func countOf(list []*registry.Service, host registry.Hostname) int {
 	return n
 }
 
-// preferred returns services of one host in the order of precedence; the
-// registry's own answer wins.
+// preferred returns the services of one host in the order of precedence, except that the service
+// from the registry's own GetService comes first.
 func (r *registration) preferred(host registry.Hostname, services []*registry.Service) []*registry.Service {
 	if len(services) <= 1 {
 		return services

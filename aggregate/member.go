@@ -18,18 +18,18 @@ import (
 type member struct {
 	index int
 	cache configstore.ConfigStoreCache
-	// watcher is nil if the member's changes are known from its events alone.
+	// watcher is nil if events are the only source of the member's changes.
 	watcher configstore.Watcher
-	// kinds are the member's kinds, by its name for them.
+	// kinds maps the member's own version of each kind to the view.
 	kinds map[configstore.GroupVersionKind]*view
 
-	// applied is the revision up to which the views have the member's changes.
-	// It is written under the cache's lock.
+	// applied is the last revision of the member that the views contain. It is written under the
+	// cache's lock.
 	applied atomic.Uint64
 }
 
-// newMember returns a member for which the views have nothing. viewOf returns the
-// view of a kind.
+// newMember returns a member whose objects are not in the views yet. viewOf returns the view of a
+// kind.
 func newMember(index int, cache configstore.ConfigStoreCache, viewOf func(*configstore.GroupVersionKind) *view) *member {
 	m := &member{index: index, cache: cache, kinds: map[configstore.GroupVersionKind]*view{}}
 	m.watcher, _ = configstore.As[configstore.Watcher](cache)
@@ -44,7 +44,7 @@ func (m *member) stale() bool {
 	return m.watcher != nil && m.watcher.Revision() != m.applied.Load()
 }
 
-// subscribe has feed called with all changes. It is called without a lock.
+// subscribe subscribes feed to all changes. The caller must not hold a lock.
 func (m *member) subscribe(feed func(*member, []configstore.Change)) {
 	kinds := make([]configstore.GroupVersionKind, 0, len(m.kinds))
 	for _, schema := range m.cache.Schemas().All() {
@@ -53,19 +53,18 @@ func (m *member) subscribe(feed func(*member, []configstore.Change)) {
 	configfeed.Subscribe(m.cache, kinds, func(changes []configstore.Change) { feed(m, changes) })
 }
 
-// maxExpected is for how many changes room is made before it is known whether the
-// history has them.
+// maxExpected limits the capacity that is allocated before the number of changes is known.
 const maxExpected limit.Size = 256
 
-// since returns the member's changes after a revision, up to the present one. It
-// is called without a lock. The error is that of Watch.
+// since returns the member's changes from a revision up to the present one. The caller must not
+// hold a lock. The error comes from Watch.
 func (m *member) since(revision uint64) ([]configstore.Change, error) {
 	target := m.watcher.Revision()
 	if target <= revision {
 		return nil, nil
 	}
 	changes := make([]configstore.Change, 0, min(target-revision, uint64(maxExpected.Get())))
-	// The watch ends at a revision that is committed: it has nothing to wait for.
+	// The watch ends at a committed revision, so it does not block.
 	for c, err := range m.watcher.Watch(context.Background(), revision) { //nolint:forbidigo // a read has no context
 		if err != nil {
 			return nil, err
@@ -77,14 +76,14 @@ func (m *member) since(revision uint64) ([]configstore.Change, error) {
 	return changes, nil
 }
 
-// contents are a member's objects as of a revision.
+// contents are a member's objects at a revision.
 type contents struct {
 	revision uint64
 	objects  map[*view]*objects
 }
 
-// objects are those of one kind. The keys are those of the list, in its order, and
-// then those that appeared while it was read; a key without an object has lost it.
+// objects are the objects of one kind. The keys follow the order of the list; keys that appeared
+// while the list was read come last. A key without an object was deleted meanwhile.
 type objects struct {
 	keys  []listing.Key
 	byKey map[listing.Key]*configstore.Config
@@ -97,7 +96,7 @@ func (o *objects) set(k listing.Key, c *configstore.Config) {
 	o.byKey[k] = c
 }
 
-// load reads a member whole. It is called without a lock.
+// load reads the whole content of a member. The caller must not hold a lock.
 func (m *member) load() contents {
 	for {
 		c := contents{objects: map[*view]*objects{}}
@@ -106,7 +105,7 @@ func (m *member) load() contents {
 		}
 		for kind, v := range m.kinds {
 			list := m.cache.List(kind, configstore.NamespaceAll)
-			if c.objects[v] == nil { // a member may have a kind under two names
+			if c.objects[v] == nil { // a member may have a kind in two versions
 				c.objects[v] = &objects{make([]listing.Key, 0, len(list)), make(map[listing.Key]*configstore.Config, len(list))}
 			}
 			for _, config := range list {
@@ -116,11 +115,11 @@ func (m *member) load() contents {
 		if m.watcher == nil {
 			return c
 		}
-		// What changed meanwhile may or may not be in the lists. With all these
-		// changes laid over them they are the state after the last one.
+		// The lists may or may not contain the changes made meanwhile. With all of these changes
+		// applied, they are the state after the last one.
 		changes, err := m.since(c.revision)
 		if errors.Is(err, configstore.ErrCompacted) {
-			continue // so much that the lists have to be read again
+			continue // the history was too short, so read the lists again
 		}
 		for _, change := range changes {
 			c.revision = change.Revision

@@ -10,49 +10,48 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// AddRegistry adds a registry and returns it: a Kubernetes registry after the last of
-// its kind, another one at the end. Run runs it: when Run is called, or at once if it was.
-// In Istio 1.30 a registry that is added after Run never runs. create makes it with an updater of its own, an xdsupdate.ShardWriter: what it writes
-// goes to the Controller's updaters, and is dropped once the registry is deleted or
-// replaced, or another one is made for its shard, however late it comes.
+// AddRegistry adds a registry and returns it. A Kubernetes registry is inserted after the last
+// Kubernetes registry, any other one at the end. Run runs it, immediately if Run was called before.
+// (In Istio 1.30 a registry that is added after Run never runs.)
 //
-// A registry that writes to another updater is not kept from that.
+// create makes the registry with an updater of its own, an xdsupdate.ShardWriter, which forwards to
+// the Controller's updaters. Its writes have no effect after the registry was deleted or replaced,
+// or after a younger registry claimed the shard. The Controller cannot prevent writes of a registry
+// that uses another updater.
 func (c *Controller) AddRegistry(create func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
 	return c.addAndRun(c.newRegistration(create, nil)).instance
 }
 
-// AddRegistryAndRun is AddRegistry for a registry that runs until stop is closed, or, as others,
-// the registry is deleted or replaced, or Run ends. A nil stop is never closed.
+// AddRegistryAndRun is AddRegistry for a registry that runs until stop is closed, the registry is
+// deleted or replaced, or Run ends. A nil stop is never closed.
 func (c *Controller) AddRegistryAndRun(
 	create func(updater xdsupdate.XDSUpdater) registry.Instance, stop <-chan struct{},
 ) registry.Instance {
 	return c.addAndRun(c.newRegistration(create, stop)).instance
 }
 
-// UpdateRegistry puts a registry in the place of the one of the same cluster and
-// provider, in one step, or adds it if there is none, and returns it. create makes it as
-// in AddRegistry; when it returns, the registry should have all its services, so that
-// none is missing meanwhile. Before Run, Run will run it; afterwards its program does.
-// Service and workload handlers receive the difference. What the predecessor has written
-// of services for which the registry writes nothing is removed once the registry has
-// synced.
+// UpdateRegistry atomically replaces the registry with the same cluster and provider and returns
+// the new one. If there is none, it adds the registry. create works as in AddRegistry. The registry
+// should have all its services when create returns, because a service that comes later is absent
+// until then. Run runs the registry if it is called later; otherwise the host must run it. Service and
+// workload handlers receive the difference. The endpoints of the predecessor are removed once the
+// registry has synced, except for services that the registry has written.
 func (c *Controller) UpdateRegistry(create func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
 	return c.update(c.newRegistration(create, nil)).instance
 }
 
-// DeleteRegistry removes the first registry of a cluster and provider and reports
-// whether there was one. It is no longer queried, and its events are dropped;
-// handlers receive a Delete of its services and workloads, its workloads are
-// retracted from those registries of the Controller that had taken them, its
-// shard is removed from the updaters, and its services are pushed. A registry
-// that Run runs is stopped, without waiting for it.
+// DeleteRegistry removes the first registry with a cluster and provider and reports whether there
+// was one. The Controller stops querying it and drops its events. Handlers receive a Delete of its
+// services and workloads, and its workloads are retracted from the registries of the Controller
+// that received them. Its shard is removed from the updaters, and a push of its services is
+// requested. A registry that Run runs is stopped. DeleteRegistry does not wait for that.
 func (c *Controller) DeleteRegistry(cluster registry.ClusterID, provider registry.ProviderID) bool {
 	shard := xdsupdate.ShardKey{Cluster: cluster, Provider: provider}
 	return c.remove(func(r *registration) bool { return r.shard == shard })
 }
 
-// DeleteRegistryIfCurrent is DeleteRegistry for this very instance; it returns
-// false if the instance is not, or no longer, one of the registries.
+// DeleteRegistryIfCurrent is DeleteRegistry for a specific instance. It returns false if the
+// instance is not one of the registries.
 func (c *Controller) DeleteRegistryIfCurrent(r registry.Instance) bool {
 	return c.remove(func(reg *registration) bool { return reg.is(r) })
 }
@@ -95,11 +94,11 @@ func (c *Controller) update(reg *registration) *registration {
 		return c.add(reg)
 	}
 	c.editLocked(func(m *merged) *merged { return m.replace(old, reg, services) })
-	// From here on what handlers know of old is what they know of reg.
+	// What handlers know about old becomes the state that they know about reg.
 	reg.services, reg.workloads = old.services, old.workloads
 	cancels := old.retireLocked()
 	c.mu.Unlock()
-	defer close(old.gone) // when it was retired: one that has stopped replays nothing
+	defer close(old.gone) // after the retirement, because a stopped registry replays nothing
 	c.subscribeTo(reg)
 	c.retire(old)
 	for _, cancel := range cancels {
@@ -116,7 +115,7 @@ func (c *Controller) update(reg *registration) *registration {
 	return reg
 }
 
-// remove removes the first registry that is wanted.
+// remove removes the first registration that is wanted.
 func (c *Controller) remove(wanted func(*registration) bool) bool {
 	c.mu.Lock()
 	reg := c.merged.Load().find(wanted)
@@ -128,7 +127,7 @@ func (c *Controller) remove(wanted func(*registration) bool) bool {
 	c.goneLocked(reg)
 	cancels := reg.retireLocked()
 	c.mu.Unlock()
-	defer close(reg.gone) // when it was retired: one that has stopped replays nothing
+	defer close(reg.gone) // after the retirement, because a stopped registry replays nothing
 	c.retire(reg)
 	for _, cancel := range cancels {
 		cancel()
@@ -142,8 +141,8 @@ func (c *Controller) remove(wanted func(*registration) bool) bool {
 	return true
 }
 
-// retireLocked ends the time of a registry; the caller calls what it returns
-// without the lock.
+// retireLocked marks a registry as retired. The caller calls the returned functions without the
+// lock.
 func (r *registration) retireLocked() (cancels []func()) {
 	r.retired = true
 	r.left = map[registry.WorkloadKey]*registry.WorkloadInstance{}
@@ -154,13 +153,13 @@ func (r *registration) retireLocked() (cancels []func()) {
 	return cancels
 }
 
-// removeShards takes the shards of a registry that has left from it, and removes them
-// but for those of a present one.
+// removeShards closes the writer of a deleted or replaced registry and removes its shards, except
+// for shards of present registries.
 func (c *Controller) removeShards(left *registration) {
 	shards := left.writer.Shards()
 	left.writer.Close()
 	if !slices.Contains(shards, left.shard) {
-		shards = append(shards, left.shard) // which it may have written to without a writer
+		shards = append(shards, left.shard) // the registry may have written to it without its writer
 	}
 	remover := c.updaters.writer()
 	defer remover.Close()
@@ -171,15 +170,15 @@ func (c *Controller) removeShards(left *registration) {
 	}
 }
 
-// hasShard reports whether a shard is that of a present registry, or belongs to one.
+// hasShard reports whether a shard is the own shard of a present registry or belongs to its writer.
 func (c *Controller) hasShard(shard xdsupdate.ShardKey) bool {
 	return c.merged.Load().find(func(r *registration) bool {
 		return r.shard == shard || slices.Contains(r.writer.Shards(), shard)
 	}) != nil
 }
 
-// pushDifference asks for a push of the services in which two sets differ: from a
-// registry that has come or gone those who read the services do not learn of them.
+// pushDifference requests a push of the services in which two sets differ, because updaters that
+// read the services get no other request for them when a registry is added, replaced or deleted.
 func (c *Controller) pushDifference(before, after *registry.ServiceSet) {
 	readers := c.updaters.attached()
 	if readers == nil {
@@ -192,7 +191,7 @@ func (c *Controller) pushDifference(before, after *registry.ServiceSet) {
 		}
 	}
 	if len(keys) == 0 {
-		return // a request without keys would be one for everything
+		return // because a request without keys means everything
 	}
 	readers.ConfigUpdate(&xdsupdate.PushRequest{
 		Full: true, ConfigsUpdated: keys, Start: time.Now(),

@@ -9,9 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// merge returns the services of a host, the one that GetService answers with
-// first: those of Kubernetes registries, and then the others in the order of the
-// registries.
+// merge returns the services of a host: first the services of Kubernetes registries, then the
+// others in the order of the registries. GetService returns the first one.
 func (m *merged) merge(host registry.Hostname) []*registry.Service {
 	var h hostServices
 	for i, reg := range m.registrations {
@@ -20,8 +19,8 @@ func (m *merged) merge(host registry.Hostname) []*registry.Service {
 	return h.all()
 }
 
-// mergeAll yields all hosts, in order, with what merge returns for them. It goes through
-// the sorted list of each registry once, instead of looking up each host in each set.
+// mergeAll yields each host, in order, with the result of merge. It scans the sorted list of each
+// registry once instead of looking up each host in each set.
 func (m *merged) mergeAll(yield func(registry.Hostname, []*registry.Service) bool) {
 	lists := make([][]*registry.Service, len(m.sets))
 	for i, set := range m.sets {
@@ -36,7 +35,7 @@ func (m *merged) mergeAll(yield func(registry.Hostname, []*registry.Service) boo
 		for i, reg := range m.registrations {
 			n := countOf(lists[i], host)
 			services := lists[i][:n]
-			if n > 1 || n > 0 && h.keeps(reg) { // a list has another order, and is not to be kept for a part of it
+			if n > 1 || n > 0 && h.keeps(reg) { // because a list has another order, and a subslice would keep it in memory
 				services = m.sets[i].Host(host)
 			}
 			h.add(reg, services, len(m.registrations)-i)
@@ -48,7 +47,7 @@ func (m *merged) mergeAll(yield func(registry.Hostname, []*registry.Service) boo
 	}
 }
 
-// firstOf returns the first host of sorted lists; false if all are empty.
+// firstOf returns the first host of sorted lists, or false if all are empty.
 func firstOf(lists [][]*registry.Service) (host registry.Hostname, ok bool) {
 	for _, list := range lists {
 		if len(list) > 0 && (!ok || list[0].Hostname < host) {
@@ -64,7 +63,7 @@ type hostServices struct {
 	others     []*registry.Service
 }
 
-// keeps reports whether the next services of a registry are kept in their slice.
+// keeps reports whether add would keep the next slice of a registry without a copy.
 func (h *hostServices) keeps(reg *registration) bool {
 	if reg.kubernetes() {
 		return h.kubernetes.services == nil
@@ -72,14 +71,14 @@ func (h *hostServices) keeps(reg *registration) bool {
 	return h.others == nil
 }
 
-// add adds those of a registry, after which there may be so many more.
+// add adds the services of a registry. At most more-1 registries follow.
 func (h *hostServices) add(reg *registration, services []*registry.Service, more int) {
 	switch {
 	case len(services) == 0:
 	case reg.kubernetes():
 		h.kubernetes.add(services, reg.shard.Cluster, more)
 	case h.others == nil:
-		h.others = slices.Clip(services) // a registry's slice is not ours to change
+		h.others = slices.Clip(services) // clipped, because the slice belongs to the registry
 	default:
 		h.others = append(h.others, services...)
 	}
@@ -96,25 +95,25 @@ func (h *hostServices) all() []*registry.Service {
 	}
 }
 
-// clusterServices are the services of one host name in Kubernetes clusters. One
-// host name is one service, whichever clusters have it: those of the first
-// cluster that has it, with what the others add.
+// clusterServices are the services of one host name in Kubernetes clusters. A host name is one
+// service in all clusters: the service of the first cluster, extended with additions from the
+// others.
 type clusterServices struct {
 	services []*registry.Service
-	// owned are the services that are copies and may be changed; nil as long as
-	// services is a registry's own slice.
+	// owned marks services that are copies and may be modified. It is nil as long as services is
+	// the slice of a registry.
 	owned []bool
 }
 
-// add adds the services of a cluster, after which there may be so many more.
+// add adds the services of a cluster. At most more-1 clusters follow.
 func (c *clusterServices) add(services []*registry.Service, cluster registry.ClusterID, more int) {
 	if c.services == nil {
 		c.services = services
 		return
 	}
 	for _, s := range services {
-		// Host names of Kubernetes contain the namespace, so there is one service.
-		// If a host has made others, those of one namespace belong together.
+		// Host names of Kubernetes contain the namespace, so there is one service. With custom host
+		// names, services of the same namespace are merged.
 		i := max(0, slices.IndexFunc(c.services, func(base *registry.Service) bool {
 			return base.Attributes.Namespace == s.Attributes.Namespace
 		}))
@@ -132,9 +131,8 @@ func (c *clusterServices) add(services []*registry.Service, cluster registry.Clu
 	}
 }
 
-// additions is what a service of the same host name adds in its own cluster: the
-// addresses there, inside and outside, and service accounts. Everything else is
-// that of the first one, as in Istio 1.30.
+// additions are the parts that a service adds in its own cluster: ClusterVIPs, external addresses
+// and service accounts. All other fields come from the first service, as in Istio 1.30.
 type additions struct{ vips, external, accounts []string }
 
 func additionsOf(base, s *registry.Service, cluster registry.ClusterID) additions {
@@ -143,7 +141,7 @@ func additionsOf(base, s *registry.Service, cluster registry.ClusterID) addition
 		external: missing(base.Attributes.ClusterExternalAddresses, s.Attributes.ClusterExternalAddresses, cluster),
 	}
 	if accounts := s.ServiceAccounts; len(accounts) == 1 && !slices.Contains(base.ServiceAccounts, accounts[0]) {
-		a.accounts = accounts // nearly always
+		a.accounts = accounts // the usual case
 		return a
 	}
 	for _, account := range s.ServiceAccounts {
@@ -154,7 +152,7 @@ func additionsOf(base, s *registry.Service, cluster registry.ClusterID) addition
 	return a
 }
 
-// missing returns the addresses of a cluster that base has none for.
+// missing returns the addresses of a cluster if base has no addresses for it.
 func missing(base, other map[registry.ClusterID][]string, cluster registry.ClusterID) []string {
 	if len(other[cluster]) == 0 || len(base[cluster]) > 0 {
 		return nil
@@ -164,14 +162,14 @@ func missing(base, other map[registry.ClusterID][]string, cluster registry.Clust
 
 func (a *additions) none() bool { return a.vips == nil && a.external == nil && a.accounts == nil }
 
-// addTo adds to a service that may be changed.
+// addTo adds to a service, which must be a copy.
 func (a *additions) addTo(s *registry.Service, cluster registry.ClusterID) {
 	s.ClusterVIPs = with(s.ClusterVIPs, cluster, a.vips)
 	s.Attributes.ClusterExternalAddresses = with(s.Attributes.ClusterExternalAddresses, cluster, a.external)
 	s.ServiceAccounts = append(s.ServiceAccounts, a.accounts...)
 }
 
-// with returns m with the addresses of a cluster, if there are any.
+// with returns m with the addresses of a cluster, or m itself if addresses is nil.
 func with(m map[registry.ClusterID][]string, cluster registry.ClusterID, addresses []string) map[registry.ClusterID][]string {
 	if addresses == nil {
 		return m
@@ -183,7 +181,7 @@ func with(m map[registry.ClusterID][]string, cluster registry.ClusterID, address
 	return m
 }
 
-// copyFor returns a copy of a service to which so many clusters may add.
+// copyFor returns a copy of a service with capacity for the additions of a number of clusters.
 func copyFor(s *registry.Service, clusters int) *registry.Service {
 	out := *s
 	out.ClusterVIPs = withRoom(s.ClusterVIPs, clusters)
@@ -192,8 +190,8 @@ func copyFor(s *registry.Service, clusters int) *registry.Service {
 	return &out
 }
 
-// withRoom returns a copy of m with room for more; nil if it is empty, as most are to
-// which nothing is going to be added.
+// withRoom returns a copy of m with capacity for more entries. It returns nil for an empty map,
+// because most services with an empty map get no additions.
 func withRoom(m map[registry.ClusterID][]string, more int) map[registry.ClusterID][]string {
 	if len(m) == 0 {
 		return nil

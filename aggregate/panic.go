@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// handlerPanicked logs the panic of a handler of the events of registries.
+// handlerPanicked logs the panic of an event handler.
 func (c *Controller) handlerPanicked(p *guard.PanicError, e event, _ int) {
 	attrs := []slog.Attr{slog.String("cluster", string(e.cluster))}
 	switch {
@@ -21,19 +21,19 @@ func (c *Controller) handlerPanicked(p *guard.PanicError, e event, _ int) {
 	p.Log(c.logger, "event handler", attrs...)
 }
 
-// receiverPanicked logs the panic of a registry that a workload was retracted from.
+// receiverPanicked logs the panic of a registry from which a workload was retracted.
 func (c *Controller) receiverPanicked(p *guard.PanicError, r retraction, _ int) {
 	p.Log(c.logger, "receiver of workloads", slog.String("workload", r.workload.Key().String()))
 }
 
-// guarded calls a function of a registry, or of an updater for a shard. What it
-// panics with costs that call.
+// guarded calls a function of a registry, or of an updater for a shard. It recovers and logs a
+// panic.
 func (c *Controller) guarded(what string, shard xdsupdate.ShardKey, f func()) {
 	if p := guard.Call(f); p != nil {
 		p.Log(c.logger, what, slog.String("provider", string(shard.Provider)), slog.String("cluster", string(shard.Cluster)))
 	}
 }
 
-// updating calls an updater for a shard. What it panics with costs that call, so that
-// the other shards of a registry are not left as they were.
+// updating calls an updater for a shard. It recovers a panic, so that the remaining shards of a
+// registry are updated too.
 func (c *Controller) updating(shard xdsupdate.ShardKey, f func()) { c.guarded("updater", shard, f) }

@@ -4,15 +4,15 @@ package aggregate
 
 import "time"
 
-// The endpoints of a registry that was replaced stay until its successor has
-// written what it has, which is when it has synced. Registries do not announce
-// that, so it is looked at when the successor takes over, whenever HasSynced of
-// the Controller is called, and by Run as long as there is one to wait for.
+// The endpoints of a replaced registry stay until its successor has synced, because the successor
+// has written all its endpoints by then. Registries do not announce that they have synced. The
+// Controller therefore checks when the successor is added, in each call of its HasSynced, and
+// periodically in Run while a successor has not synced.
 
-// pruneInterval is how often Run looks.
+// pruneInterval is the interval of the checks in Run.
 const pruneInterval = time.Second
 
-// pruneAfter prunes after a registry has taken over, now or when it has synced.
+// pruneAfter removes the endpoints of the predecessors of a registry, now or when it has synced.
 func (c *Controller) pruneAfter(reg *registration) {
 	reg.writer.Take(reg.shard)
 	c.mu.Lock()
@@ -27,8 +27,8 @@ func (c *Controller) pruneAfter(reg *registration) {
 	}
 }
 
-// prune prunes after the registries that have synced, and reports whether all
-// have.
+// prune removes the endpoints of the predecessors of all registries that have synced. It returns
+// true if no registry is left to wait for.
 func (c *Controller) prune() (done bool) {
 	c.mu.Lock()
 	waiting := c.unpruned
@@ -54,7 +54,7 @@ func (c *Controller) prune() (done bool) {
 	return len(c.unpruned) == 0
 }
 
-// pruneUntil prunes until stop is closed.
+// pruneUntil calls prune until stop is closed.
 func (c *Controller) pruneUntil(stop <-chan struct{}) {
 	for {
 		select {

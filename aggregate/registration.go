@@ -13,37 +13,38 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// registration is the time of one registry in a Controller.
+// registration is the membership of one registry in a Controller.
 type registration struct {
 	instance registry.Instance
 	shard    xdsupdate.ShardKey
-	// writer is the updater that the registry was made with.
+	// writer is the updater that was passed to create.
 	writer xdsupdate.ShardWriter
-	// events has the registry's Subscribe methods, or does without.
+	// events provides the Subscribe methods of the registry, or a substitute.
 	events registry.Simple
-	// snapshotter is nil if the registry is none; then listed is its last list.
+	// snapshotter is nil if the registry is not a ServiceSnapshotter. In that case listed is its
+	// last list.
 	snapshotter registry.ServiceSnapshotter
 	listed      atomic.Pointer[listed]
 	// own is the stop of AddRegistryAndRun; nil is never closed.
 	own <-chan struct{}
-	// gone is closed when the registry was deleted or replaced, and retired.
+	// gone is closed after the registry was deleted or replaced, and retired.
 	gone chan struct{}
 
-	// What follows is guarded by the controller's lock.
+	// The controller's lock guards the following fields.
 
 	started bool
-	// retired: the registry was deleted or replaced; later events are ignored.
+	// retired means that the registry was deleted or replaced. Later events are ignored.
 	retired bool
 	// cancels end the subscriptions.
 	cancels []func()
-	// services and workloads are what handlers were notified of.
+	// services and workloads are the state that handlers have been notified about.
 	services  known[serviceKey, *registry.Service]
 	workloads known[registry.WorkloadKey, *registry.WorkloadInstance]
-	// contested are workloads of which predecessors have sent events that receivers
-	// must not keep.
+	// contested are workloads with events of predecessors that must not be the last events at
+	// receivers.
 	contested map[registry.WorkloadKey]struct{}
-	// left are workloads that the registry had announced when it was retired, or until
-	// its subscriptions ended, and that were not retracted yet.
+	// left are the workloads that the registry announced until its subscriptions ended and that
+	// have not been retracted yet.
 	left map[registry.WorkloadKey]*registry.WorkloadInstance
 }
 
@@ -63,22 +64,22 @@ func (r *registration) attributes() []any {
 	return []any{slog.String("provider", string(r.shard.Provider)), slog.String("cluster", string(r.shard.Cluster))}
 }
 
-// kubernetes reports whether the services merge with those of other clusters.
+// kubernetes reports whether the services merge with services of other clusters.
 func (r *registration) kubernetes() bool { return r.shard.Provider == registry.Kubernetes }
 
-// serves reports whether proxies of a cluster may ask the registry: a Kubernetes
-// registry knows those of its own cluster, any other all.
+// serves reports whether queries about proxies of a cluster go to the registry. A Kubernetes
+// registry knows the proxies of its own cluster, any other registry all proxies.
 func (r *registration) serves(cluster registry.ClusterID) bool {
 	return !r.kubernetes() || r.shard.Cluster == cluster
 }
 
-// is reports whether the registration is that of an instance.
+// is reports whether instance is the registry of r.
 func (r *registration) is(instance registry.Instance) bool {
 	return reflect.ValueOf(r.instance).Comparable() && reflect.ValueOf(instance).Comparable() && r.instance == instance
 }
 
-// insert returns m with a registry at its place, whose services are merged by the
-// next read, so that many registries cost one merge.
+// insert returns m with an additional registry. The next read merges its services, so adding many
+// registries costs one merge.
 func (m *merged) insert(reg *registration) *merged {
 	at := len(m.registrations)
 	if reg.kubernetes() {
@@ -95,7 +96,7 @@ func (m *merged) insert(reg *registration) *merged {
 	return next
 }
 
-// replace returns m with a registry in the place of another one.
+// replace returns m with reg in the place of old.
 func (m *merged) replace(old, reg *registration, services *registry.ServiceSet) *merged {
 	at := slices.Index(m.registrations, old)
 	registrations, sets := slices.Clone(m.registrations), slices.Clone(m.sets)
@@ -117,9 +118,8 @@ func (m *merged) find(wanted func(*registration) bool) *registration {
 	return nil
 }
 
-// editLocked replaces merged by what f makes of it. Registries come and go with
-// the lock held only; readers may publish new services meanwhile, so f may be
-// called more than once.
+// editLocked replaces merged by the result of f. The lock prevents other changes of the list of
+// registries, but readers may publish new services meanwhile, so f may be called more than once.
 func (c *Controller) editLocked(f func(*merged) *merged) {
 	for {
 		old := c.merged.Load()

@@ -9,31 +9,30 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// A program may have wired the workload events of a registry directly to another one
-// that selects workloads (a registry.WorkloadReceiver), past the Controller. When
-// the former is deleted or replaced, the program's handler stays and nothing says
-// that the workloads are gone. So the Controller itself subscribes to the
-// workloads of a registry that has left:
+// The host may have connected the workload events of a registry directly to another registry that
+// selects workloads (a registry.WorkloadReceiver), without the Controller. When the first registry
+// is deleted or replaced, the host's handler stays registered, and nobody sends it a Delete. The
+// Controller therefore subscribes to the workloads of a deleted or replaced registry:
 //
-//  1. What the registry has announced is retracted, of which a registry that does not
-//     replay to late handlers will not tell again: receivers get a Delete, or the
-//     successor's workload if that is another one. So are the workloads of the replay,
-//     which may have been announced before the registry was added.
-//  2. An event that the registry sends later has reached the receivers through the
-//     host's handler, which was registered before. It is retracted as well.
-//  3. When the successor sends an event of such a workload, receivers get its state
-//     once more: an event of the predecessor may have overtaken it.
+//  1. It retracts the announced workloads, because a registry without replay does not announce them
+//     again. Receivers get a Delete, or the successor's workload if that differs. It also retracts
+//     the workloads of the replay, which may have been announced before the registry was added.
+//  2. It retracts workloads of later events, because these events have already reached the
+//     receivers
+//     through the host's handler, which was registered earlier.
+//  3. When the successor sends an event for such a workload, receivers get its state once more,
+//     because an event of the predecessor may have overtaken it.
 //
-// One queue makes all these calls, so that the last one for a workload is right.
+// One queue makes all of these calls, so that the last call for a workload is the correct one.
 
-// retraction is a workload about which receivers may know something wrong.
+// retraction is a workload whose state may be wrong at receivers.
 type retraction struct {
 	from     *registration
 	workload *registry.WorkloadInstance
 	event    registry.Event
 }
 
-// retire retracts what a registry that has left replays, and announces from now on.
+// retire retracts the workloads that a deleted or replaced registry replays or announces later.
 func (c *Controller) retire(reg *registration) {
 	if len(c.receivers(nil)) == 0 {
 		return
@@ -50,7 +49,7 @@ func (c *Controller) retire(reg *registration) {
 	})
 }
 
-// retractLeft retracts what a registry that has left had announced.
+// retractLeft retracts the workloads that a deleted or replaced registry had announced.
 func (c *Controller) retractLeft(reg *registration) {
 	c.mu.Lock()
 	for _, w := range slices.SortedFunc(maps.Values(reg.left), registry.CompareWorkloads) {
@@ -61,8 +60,7 @@ func (c *Controller) retractLeft(reg *registration) {
 	c.retractions.Drain()
 }
 
-// receivers returns the registries, but for one of them, that take the workloads
-// of others.
+// receivers returns all registries except one that are WorkloadReceivers.
 func (c *Controller) receivers(but *registration) []registry.WorkloadReceiver {
 	var out []registry.WorkloadReceiver
 	for _, reg := range c.merged.Load().registrations {
@@ -73,7 +71,7 @@ func (c *Controller) receivers(but *registration) []registry.WorkloadReceiver {
 	return out
 }
 
-// retract corrects what receivers know of a workload.
+// retract sends receivers the correct state of a workload.
 func (c *Controller) retract(r retraction) {
 	successor := c.merged.Load().find(func(reg *registration) bool { return reg.shard == r.from.shard })
 	workload, event := c.successors(successor, r.workload.Key()), registry.EventUpdate
@@ -81,16 +79,16 @@ func (c *Controller) retract(r retraction) {
 	case workload == nil:
 		workload, event = r.workload, registry.EventDelete
 	case r.from != successor && r.event != registry.EventDelete && r.workload.Equal(workload):
-		return // receivers have the right one
+		return // receivers already have the successor's state
 	}
 	for _, receiver := range c.receivers(successor) {
 		receiver.WorkloadInstanceHandler(workload, event)
 	}
 }
 
-// successors returns the successor's workload of a key, or nil, and makes the key
-// contested: from now on receivers get what the successor has after each of its
-// events, lest an event of the predecessor overtakes one.
+// successors returns the successor's workload with a key, or nil, and marks the key as contested:
+// receivers also get the successor's state after each of its later events, because an event of the
+// predecessor may overtake one of them.
 func (c *Controller) successors(successor *registration, key registry.WorkloadKey) *registry.WorkloadInstance {
 	if successor == nil {
 		return nil
@@ -107,8 +105,7 @@ func (c *Controller) successors(successor *registration, key registry.WorkloadKe
 	return nil
 }
 
-// contestLocked has receivers get a workload of a successor again if its
-// predecessor has sent something else.
+// contestLocked sends receivers a workload of a successor once more if the key is contested.
 func (c *Controller) contestLocked(reg *registration, w *registry.WorkloadInstance, e registry.Event) {
 	if _, ok := reg.contested[w.Key()]; ok {
 		c.retractions.Push(retraction{reg, w, e})

@@ -11,11 +11,11 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// Run runs the registries that were added before, and those that are added meanwhile, until stop
-// is closed, and returns when all of them have ended. A second call panics. When it has returned no handler is called any more.
+// Run runs all registries, including those added later, until stop is closed. It returns when all
+// of them have ended. A second call panics. No handler is called after Run has returned.
 //
-// A Controller works without Run, as far as its registries do: events are
-// delivered by the goroutines that cause them.
+// A Controller delivers events without Run too, as far as its registries do, because the goroutine
+// that causes an event delivers it.
 func (c *Controller) Run(stop <-chan struct{}) {
 	c.begin(stop)
 	c.queue.Run(stop)
@@ -38,7 +38,7 @@ func (c *Controller) begin(stop <-chan struct{}) {
 	}
 }
 
-// startLocked starts a registry, unless it was started or is gone.
+// startLocked starts a registry, unless it was started or retired before.
 func (c *Controller) startLocked(reg *registration) {
 	if reg.started || reg.retired || c.stopped {
 		return
@@ -48,7 +48,7 @@ func (c *Controller) startLocked(reg *registration) {
 	c.group.Go(func() { c.runRegistry(reg, stop) })
 }
 
-// runRegistry runs a registry until the first of all the reasons to stop.
+// runRegistry runs a registry until the first reason to stop.
 func (c *Controller) runRegistry(r *registration, controller <-chan struct{}) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	var watcher sync.WaitGroup
@@ -67,10 +67,9 @@ func (c *Controller) runRegistry(r *registration, controller <-chan struct{}) {
 	watcher.Wait()
 }
 
-// flush returns when a registry that was retired has sent what was queued then, the
-// replay from which its workloads are retracted among it, or when it is to stop at
-// once. What comes later reaches both its program's handlers and those of the
-// retirement, or neither.
+// flush waits until a retired registry has sent its queued events, or has to stop immediately.
+// These events include the replay that retire uses to retract workloads. A later event either
+// reaches both the host's handlers and the handler of retire, or neither.
 //
 //nolint:contextcheck,nolintlint // Run has a stop channel
 func (r *registration) flush(controller, done <-chan struct{}) {
@@ -94,8 +93,8 @@ func (r *registration) flush(controller, done <-chan struct{}) {
 	stops.Wait()
 }
 
-// Drain implements configstore.Drainer: it drains the registries that are
-// Drainers, and delivers what is left.
+// Drain implements configstore.Drainer. It drains the registries that are Drainers, and then
+// delivers the queued events.
 func (c *Controller) Drain() {
 	for _, reg := range c.merged.Load().registrations {
 		if d, ok := registry.As[configstore.Drainer](reg.instance); ok {
@@ -105,8 +104,8 @@ func (c *Controller) Drain() {
 	c.queue.Drain()
 }
 
-// Flush implements configstore.Flusher: it flushes the registries that are
-// Flushers, and then what they have sent.
+// Flush implements configstore.Flusher. It flushes the registries that are Flushers, and then the
+// events that they have sent.
 func (c *Controller) Flush(ctx context.Context) error {
 	for _, reg := range c.merged.Load().registrations {
 		if f, ok := registry.As[configstore.Flusher](reg.instance); ok {
@@ -118,7 +117,7 @@ func (c *Controller) Flush(ctx context.Context) error {
 	return c.queue.Flush(ctx)
 }
 
-// HasSynced reports whether all registries have; true if there are none.
+// HasSynced reports whether all registries have synced. It returns true without registries.
 func (c *Controller) HasSynced() bool {
 	c.prune()
 	for _, reg := range c.merged.Load().registrations {
@@ -129,7 +128,7 @@ func (c *Controller) HasSynced() bool {
 	return true
 }
 
-// Pending implements configstore.PendingSyncer: it names the registries that have not synced.
+// Pending implements configstore.PendingSyncer. It describes the registries that have not synced.
 func (c *Controller) Pending() string {
 	var names []string
 	for _, reg := range c.merged.Load().registrations {

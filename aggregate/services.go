@@ -10,29 +10,28 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// merged is what the services of the registries make together. It is immutable.
+// merged is the list of registries with their merged services. It is immutable.
 //
 // A read brings it up to date in three steps:
 //
-//  1. It asks each registry for its services. As long as those are the very sets
-//     from which merged was made, nothing has changed.
-//  2. It collects the host names in which the sets differ, and merges these anew.
-//  3. It publishes the result, unless another goroutine has published one
-//     meanwhile, be it for other services or other registries: then it starts
-//     again, so that nothing newer is ever replaced.
+//  1. It gets the services of each registry. If all sets are identical to the sets from which
+//     merged
+//     was built, there is no change.
+//  2. It collects the host names in which the sets differ, and merges their services.
+//  3. It publishes the result. If another goroutine has published another state meanwhile, of
+//     services or of registries, it starts again, so that it never replaces a newer state.
 type merged struct {
 	registrations []*registration
-	// serving are the registries that proxies of a cluster may ask, for the
-	// clusters of registries; others are for proxies of any other cluster.
+	// serving maps a cluster that has registries to the registries for queries about its proxies.
+	// For proxies of any other cluster, these are others.
 	serving map[registry.ClusterID][]*registration
 	others  []*registration
-	// sets are the services of each registry from which services was made, side
-	// by side with registrations.
+	// sets[i] are the services of registrations[i] that were merged into services.
 	sets     []*registry.ServiceSet
 	services *registry.ServiceSet
 }
 
-// current returns what the registries have now.
+// current returns the merged services of the present state of all registries.
 func (c *Controller) current() *merged {
 	for {
 		m := c.merged.Load()
@@ -58,14 +57,14 @@ func (c *Controller) ServicesAt(discovery registry.ServiceSnapshotter, root *xds
 		exact = exact && ok
 		return set
 	})
-	if sets != nil { // some registries are ahead of the root
+	if sets != nil { // some registries differ from the root
 		m = m.with(m.registrations, sets)
 	}
 	return m.services, exact
 }
 
-// servicesAt returns the services of a registry as a root has them, or, of one that sets none,
-// those of now.
+// servicesAt returns the services of a registry in a root, or its present services if it has set
+// none in the root.
 func (r *registration) servicesAt(root *xdsupdate.Root) (set *registry.ServiceSet, exact bool) {
 	if at, ok := r.snapshotter.(xdsupdate.RootReader); ok {
 		if set, exact = at.ServicesAt(r.snapshotter, root); set != nil {
@@ -75,8 +74,7 @@ func (r *registration) servicesAt(root *xdsupdate.Root) (set *registry.ServiceSe
 	return r.snapshot(), false
 }
 
-// read returns the present services of each registry, or nil if they are those
-// from which m was made.
+// read returns the present services of each registry, or nil if they are identical to m.sets.
 func (m *merged) read() []*registry.ServiceSet { return m.readWith((*registration).snapshot) }
 
 func (m *merged) readWith(of func(*registration) *registry.ServiceSet) (sets []*registry.ServiceSet) {
@@ -93,8 +91,7 @@ func (m *merged) readWith(of func(*registration) *registry.ServiceSet) (sets []*
 	return sets
 }
 
-// with returns what other registries or sets make: m with the hosts merged anew
-// that differ.
+// with returns the state for other registries or sets. It merges only the hosts that differ from m.
 func (m *merged) with(registrations []*registration, sets []*registry.ServiceSet) *merged {
 	next := &merged{
 		registrations: registrations, serving: m.serving, others: m.others,
@@ -105,7 +102,7 @@ func (m *merged) with(registrations []*registration, sets []*registry.ServiceSet
 	}
 	switch {
 	case len(sets) == 1 && sets[0] != nil:
-		next.services = sets[0] // one registry's services merge with nothing
+		next.services = sets[0] // a single registry needs no merge
 		return next
 	case !slices.ContainsFunc(m.sets, func(s *registry.ServiceSet) bool { return s != nil }):
 		next.services = m.services.WithHosts(next.mergeAll) // the first read
@@ -125,8 +122,7 @@ func (m *merged) with(registrations []*registration, sets []*registry.ServiceSet
 	return next
 }
 
-// changedSince yields the host names, each once, whose services are not the same
-// in the registries of m and those of an older state.
+// changedSince yields each distinct host name whose services differ between m and an older state.
 func (m *merged) changedSince(old *merged) iter.Seq[registry.Hostname] {
 	var changes []iter.Seq[registry.Hostname]
 	for i, reg := range m.registrations {
@@ -163,7 +159,7 @@ func eachOnce(lists []iter.Seq[registry.Hostname]) iter.Seq[registry.Hostname] {
 	}
 }
 
-// serve finds out which registries serve which proxies.
+// serve computes which registries serve the proxies of each cluster.
 func (m *merged) serve() {
 	m.serving, m.others = map[registry.ClusterID][]*registration{"": m.registrations}, nil
 	for _, of := range m.registrations {
@@ -183,7 +179,7 @@ func (m *merged) serve() {
 	}
 }
 
-// serversOf returns the registries that a proxy of a cluster may ask.
+// serversOf returns the registries for queries about proxies of a cluster.
 func (m *merged) serversOf(cluster registry.ClusterID) []*registration {
 	if registrations, ok := m.serving[cluster]; ok {
 		return registrations

@@ -24,8 +24,8 @@ func (c *Cache) Subscribe(kind configstore.GroupVersionKind, handler configstore
 	})
 }
 
-// SubscribeBatch implements configstore.BatchSubscriber. The objects that exist
-// come in the order of kinds, then of List.
+// SubscribeBatch implements configstore.BatchSubscriber. Existing objects are delivered in the
+// order of kinds, then of List.
 func (c *Cache) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
 	return c.subscribe(kinds, notify.Subscription[configstore.Change]{Batch: handler})
 }
@@ -38,14 +38,14 @@ func (c *Cache) ListAndSubscribe(
 	return slices.Concat(lists...), cancel
 }
 
-// subscribe registers a handler with what exists now as its replay.
+// subscribe registers a handler and replays the existing objects.
 func (c *Cache) subscribe(kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change]) (cancel func()) {
 	_, cancel = c.subscribeAt(kinds, sub, true)
 	return cancel
 }
 
-// subscribeAt registers a handler for what comes after the lists that it returns, one
-// for each kind; replayed: also for what is in them.
+// subscribeAt returns the objects of each kind and registers a handler for the changes after these
+// lists. If replayed is true, the handler also gets the objects as Add events.
 func (c *Cache) subscribeAt(
 	kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change], replayed bool,
 ) (lists [][]*configstore.Config, cancel func()) {
@@ -60,7 +60,7 @@ func (c *Cache) subscribeAt(
 		if !slices.Contains(canonical, v.kind) {
 			canonical = append(canonical, v.kind)
 			views = append(views, v)
-			v.lists.List(configstore.NamespaceAll) // leaves little to be done with the lock held
+			v.lists.List(configstore.NamespaceAll) // builds the list before the lock is taken
 		}
 	}
 	sub.Wants = func(change configstore.Change) bool {

@@ -8,11 +8,11 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// updaters are the updaters that the registries write to, each through a ShardWriter.
+// updaters are the updaters of the registries. Each registry writes to them through a ShardWriter.
 type updaters struct {
 	mu sync.Mutex
-	// all are the updaters that registries write to, readers the updaters among them that read the
-	// services. Both are nil if there are none.
+	// all are the updaters of the registries, and readers the subset that reads the services. Both
+	// are nil if there are none.
 	all, readers xdsupdate.XDSUpdater
 	// writers is nil until the first registry is made. After that, updaters cannot be attached.
 	writers *xdsupdate.Writers
@@ -28,7 +28,7 @@ func (u *updaters) attach(updater xdsupdate.XDSUpdater) {
 	u.all, u.readers = xdsupdate.Multi(u.all, updater), xdsupdate.Multi(u.readers, updater)
 }
 
-// writer returns the updater of a registry, or of what acts as one.
+// writer returns a new writer, for a registry or for the removal of shards.
 func (u *updaters) writer() xdsupdate.ShardWriter {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -38,7 +38,7 @@ func (u *updaters) writer() xdsupdate.ShardWriter {
 	return u.writers.New()
 }
 
-// attached returns the readers; nil if there are none.
+// attached returns the readers, or nil if there are none.
 func (u *updaters) attached() xdsupdate.XDSUpdater {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -11,15 +11,14 @@ import (
 	"github.com/pilotkit/pilotkit/internal/ptrtable"
 )
 
-// view is the merged content of one kind: of each key the object of the first
-// member that has one. Get takes no lock, nor does a list that nothing has changed;
-// all else needs the cache's lock.
+// view is the merged content of one kind: for each key, the object of the first member with that
+// key. Get takes no lock, and neither does a list without changes. All other methods need the
+// cache's lock.
 type view struct {
 	kind configstore.GroupVersionKind
-	// winners are the objects that are seen, each with its member.
+	// winners are the visible objects, each with its member.
 	winners *ptrtable.Table[listing.Key, configstore.Config]
-	// shadowed are the objects that lost, by key and member, in the order of the
-	// members.
+	// shadowed are the hidden objects by key, sorted by member.
 	shadowed map[listing.Key][]version
 	lists    *listing.Lists
 }
@@ -46,8 +45,8 @@ func hasKey(c *configstore.Config, _ uint16, k listing.Key) bool {
 
 func keyOf(c *configstore.Config, _ uint16) listing.Key { return listing.KeyOf(c) }
 
-// set takes the state of an object in one member; nil: it has none. It returns
-// what that means for the merged content; ok is false if it means nothing.
+// set sets the state of an object in one member; a nil object was removed. It returns the resulting
+// change of the merged content. ok is false if the merged content does not change.
 func (v *view) set(member int, k listing.Key, c *configstore.Config) (change configstore.Change, ok bool) {
 	winner, note := v.winners.Get(k)
 	owner := int(note)
@@ -78,8 +77,8 @@ func (v *view) set(member int, k listing.Key, c *configstore.Config) (change con
 	return configstore.Change{Event: configstore.EventDelete, Curr: winner}, true
 }
 
-// win makes an object the one that is seen. The lists are notified before readers can
-// see it, as package listing demands.
+// win makes an object visible. It notifies the lists before readers can see the object, as package
+// listing requires.
 func (v *view) win(member int, c, old *configstore.Config) configstore.Change {
 	if old == nil {
 		v.lists.Note(listing.KeyOf(c), listing.Change{Grown: 1})
@@ -91,7 +90,7 @@ func (v *view) win(member int, c, old *configstore.Config) configstore.Change {
 	return configstore.Change{Event: configstore.EventUpdate, Old: old, Curr: c}
 }
 
-// shadow keeps, or for nil removes, an object that another member hides.
+// shadow stores an object that another member hides, or removes it if c is nil.
 func (v *view) shadow(k listing.Key, member int, c *configstore.Config) {
 	versions := v.shadowed[k]
 	i, found := slices.BinarySearchFunc(versions, member, func(v version, member int) int { return v.member - member })
@@ -110,7 +109,7 @@ func (v *view) shadow(k listing.Key, member int, c *configstore.Config) {
 	v.shadowed[k] = versions
 }
 
-// fallback takes the first shadowed object of a key.
+// fallback removes and returns the first shadowed object of a key.
 func (v *view) fallback(k listing.Key) (version, bool) {
 	versions := v.shadowed[k]
 	if len(versions) == 0 {
@@ -121,7 +120,7 @@ func (v *view) fallback(k listing.Key) (version, bool) {
 	return first, true
 }
 
-// keysOf returns all that a member has, seen or shadowed, sorted.
+// keysOf returns the keys of all objects of a member, visible or shadowed, sorted.
 func (v *view) keysOf(member int) []listing.Key {
 	var keys []listing.Key
 	v.winners.Each(func(c *configstore.Config, owner uint16) bool {
@@ -150,11 +149,11 @@ func (v *view) Each(yield func(*configstore.Config) bool) {
 	v.winners.Each(func(c *configstore.Config, _ uint16) bool { return yield(c) })
 }
 
-// Freeze implements listing.Source: the table cannot be frozen.
+// Freeze implements listing.Source. It returns nil because the table cannot be frozen.
 func (v *view) Freeze() listing.Objects { return nil }
 
-// canonical returns an object under the kind's canonical version: a member may
-// have another one.
+// canonical returns an object with the kind's canonical version, because a member may use another
+// one.
 func (v *view) canonical(c *configstore.Config) *configstore.Config {
 	if c.GroupVersionKind == v.kind {
 		return c

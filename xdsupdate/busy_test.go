@@ -45,8 +45,9 @@ func (m *busyMesh) push(r *xdsupdate.PushRequest) {
 	time.Sleep(20 * time.Millisecond) // what a push takes
 }
 
-// TestBusyTenants: a change is on its way within a second, and one of a policy within 100 ms, however many tenants write how
-// often, policies among what they write; and they make no more pushes than one for each SecurityMax.
+// TestBusyTenants: a change is on its way within a second, and one of a policy within 100 ms,
+// however many tenants write how often, policies among what they write; and they make no more
+// pushes than one for each SecurityMax.
 func TestBusyTenants(t *testing.T) {
 	const lasts = 20 * time.Second
 	for _, tenants := range []int{0, 1, 10, 100} {

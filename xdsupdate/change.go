@@ -14,7 +14,7 @@ import (
 // may be in it many times.
 type sequence = cow.Sorted[*registry.Endpoint]
 
-// change is what an update does to a sequence.
+// change is the effect of an update on a sequence.
 type change struct {
 	before, after sequence
 	// removed and added are what proxies may see: endpoints that are replaced by
@@ -47,9 +47,9 @@ func changeList(before sequence, list []*registry.Endpoint) change {
 	return c
 }
 
-// walk goes through before and the list side by side and notes the differences.
-// It returns false if the list is not sorted. Neighbours that both match need no
-// look: what they match is sorted.
+// walk compares before and the list element by element and records the differences. It returns
+// false if the list is not sorted. Two adjacent matched elements need no check, because before is
+// sorted.
 func (c *change) walk(list []*registry.Endpoint) (ok bool) {
 	var m matcher
 	next, matched := 0, true // list[:next] is done; matched: its last element, if any, has a match
@@ -91,8 +91,7 @@ func (c *change) walk(list []*registry.Endpoint) (ok bool) {
 	return true
 }
 
-// push is append to a list that may get so many more, of which the first few are one
-// allocation.
+// push appends to a list that may get more-1 further elements. It allocates the first few at once.
 func push(list []*registry.Endpoint, e *registry.Endpoint, more int) []*registry.Endpoint {
 	if list == nil {
 		list = make([]*registry.Endpoint, 0, min(more, 8))

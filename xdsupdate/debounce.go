@@ -7,26 +7,25 @@ import (
 	"time"
 )
 
-// window decides when the requests of one lane are pushed. It is a pure state
-// machine: time comes in, as the time since some moment, and all that it knows of
-// the requests is when they came.
+// window decides when the requests of one lane are pushed. It is a pure state machine: its only
+// inputs are the times of requests and the current time, relative to a fixed moment.
 //
-// A push is due when no request has come for quiet, or when the first that waits
-// has waited for max, as in Istio 1.30; and not before interval has passed since
-// the push before it. Full requests have a quiet time, because what belongs
-// together is often written in several steps, and a push of it is expensive.
-// Requests for endpoints have an interval instead: a quiet time would let a
-// stream of changes anywhere delay each of them by up to max.
+// A push is due when no request has arrived for quiet, or when the first pending request has waited
+// for max, as in Istio 1.30, but not before interval has passed since the previous push. Full
+// requests have a quiet time, because related objects are often written in several steps and a push
+// of them is expensive. Requests for endpoints have an interval instead, because with a quiet time,
+// a stream of changes to any service would delay each of them by up to max.
 type window struct {
 	quiet, max, interval time.Duration
 	// leading: the first request after a quiet time does not wait.
 	leading bool
 
-	// open: something waits. first and last are when the first and the last of
-	// it came; last is kept when it is taken. atOnce: it is due, whatever comes.
+	// open means that a request is pending. first and last are the times of its first and last
+	// request; last stays set after take. atOnce means that a push is due regardless of later
+	// requests.
 	open, atOnce bool
 	first, last  time.Duration
-	// by is when it is due at the latest.
+	// by is the latest time at which a push is due.
 	by time.Duration
 	// pushed is when something was last taken.
 	pushed time.Duration
@@ -59,7 +58,7 @@ func (w *window) ask(now time.Duration) (opened bool) {
 	return opened
 }
 
-// hurry has what waits be due at a time at the latest. It reports whether due has become
+// hurry makes the pending requests due at a time at the latest. It reports whether due has become
 // earlier.
 func (w *window) hurry(by time.Duration) (earlier bool) {
 	before, _ := w.due()
@@ -68,7 +67,7 @@ func (w *window) hurry(by time.Duration) (earlier bool) {
 	return after < before
 }
 
-// due returns when what waits has to be pushed, and whether anything waits.
+// due returns when the pending requests must be pushed, and whether there are any.
 func (w *window) due() (time.Duration, bool) {
 	if w.atOnce {
 		return w.first, w.open
@@ -76,15 +75,14 @@ func (w *window) due() (time.Duration, bool) {
 	return max(min(w.last+w.quiet, w.first+w.max, w.by), w.pushed+w.interval), w.open
 }
 
-// fix decides that what is due at a time is pushed next: requests that come
-// before it is taken do not delay it.
+// fix selects the requests due at a time for the next push. Later requests do not delay them.
 func (w *window) fix(until time.Duration) {
 	if due, ok := w.due(); ok && due <= until {
 		w.atOnce = true
 	}
 }
 
-// take notes that what waits is pushed now.
+// take records that the pending requests are being pushed.
 func (w *window) take(now time.Duration) {
 	w.open, w.atOnce, w.by = false, false, forever
 	w.pushed = now

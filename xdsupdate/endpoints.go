@@ -28,8 +28,8 @@ type ServiceEndpoints struct {
 	foreign  bool
 }
 
-// shardEndpoints is what one registry contributes to one service. It is
-// immutable but for by; copying it is cheap.
+// shardEndpoints are the endpoints of a service in one shard. It is immutable except for by, and
+// cheap to copy.
 type shardEndpoints struct {
 	shard     *shard
 	endpoints sequence
@@ -116,10 +116,9 @@ func (e *ServiceEndpoints) All() iter.Seq[*registry.Endpoint] {
 	}
 }
 
-// ChangesSince returns the endpoints by which the service differs from an earlier state:
-// those that only one of the two has, in no order. An endpoint that was replaced is
-// there with both its states. It costs the work of the changes and a look at each part
-// of the lists that the states do not share.
+// ChangesSince returns the endpoints that exist only in this state or only in an earlier one, in
+// unspecified order. A replaced endpoint is returned in both states. The cost depends on the number
+// of changes and on the parts of the lists that the states do not share.
 func (e *ServiceEndpoints) ChangesSince(before *ServiceEndpoints) []*registry.Endpoint {
 	if e == before {
 		return nil
@@ -173,10 +172,10 @@ func (e *ServiceEndpoints) ServiceAccounts() []string {
 	return e.accounts
 }
 
-// MutualTLS reports whether the service has an endpoint that takes mutual TLS of the
-// mesh (TLS mode "istio"), or had one: what clients need for it is not taken back when
-// the last of these leaves, and given again when the next one comes, for that would
-// replace their clusters each time. It ends when the index forgets the service.
+// MutualTLS reports whether the service has, or had, an endpoint that accepts mutual TLS of the
+// mesh (TLS mode "istio"). It stays true after the last such endpoint was removed, because
+// otherwise the clusters of clients would be replaced each time such an endpoint is removed or
+// added. It becomes false when the index forgets the service.
 func (e *ServiceEndpoints) MutualTLS() bool { return e != nil && e.mutual }
 
 // Foreign reports whether the service has an endpoint whose workload is in another namespace than

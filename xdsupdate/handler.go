@@ -63,8 +63,7 @@ func relevant(old, curr configstore.Config) bool {
 		!configstore.EqualMessage(old.Spec, curr.Spec)
 }
 
-// hasIstioKey reports whether labels or annotations may change what the object
-// means.
+// hasIstioKey reports whether labels or annotations may affect the meaning of the object.
 func hasIstioKey(m configstore.Meta) bool {
 	for _, pairs := range []map[string]string{m.Labels, m.Annotations} {
 		for key := range pairs {

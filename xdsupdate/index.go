@@ -11,13 +11,13 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// EndpointIndex keeps the endpoints of all services, by host name, namespace and
-// shard, and decides what a change of them means for proxies.
+// EndpointIndex stores the endpoints of all services by host name, namespace and shard, and decides
+// how a change of endpoints affects proxies.
 //
-// Updates come one after the other, and none is lost. Readers wait for none, and take no
-// lock: of each service they see one update after the other.
+// Updates are serialized, and none is lost. Readers take no lock and never wait. They see the
+// updates of each service in order.
 //
-// What an update returns, in the terms of Istio 1.30:
+// The result of an update, in the terms of Istio 1.30:
 //
 //	the first endpoints of a service that the index does not know | FullPush
 //	the service accounts over all shards change                   | FullPush
@@ -28,13 +28,12 @@ import (
 //	SendUnhealthyEndpoints                                        | IncrementalPush
 //	anything else                                                 | NoPush
 //
-// An empty list keeps the service and its accounts, so that a workload that
-// crashes again and again causes no full pushes. They go with
-// DeleteServiceShard and RemoveShard when no shard has endpoints.
+// An empty list keeps the service and its accounts, so a workload that crashes repeatedly causes no
+// full pushes. DeleteServiceShard and RemoveShard delete them if no shard has endpoints.
 type EndpointIndex struct {
 	views *pmap.Live[serviceName, *ServiceEndpoints]
 
-	// mu guards what follows and is held by whoever changes views.
+	// mu guards the fields below and all changes of views.
 	mu     sync.Mutex
 	shards map[ShardKey]*shard
 }
@@ -50,40 +49,39 @@ func NewEndpointIndex() *EndpointIndex {
 	return &EndpointIndex{views: pmap.Map[serviceName, *ServiceEndpoints]{}.Live(), shards: map[ShardKey]*shard{}}
 }
 
-// UpdateServiceEndpoints replaces a shard's endpoints for a service. The list is
-// kept and must not be modified afterwards. It should be sorted by
-// registry.CompareEndpoints; if it is not, a copy is sorted. It may hold several
-// endpoints with the same key; nil is left out. It costs one comparison for each
-// endpoint, or a comparison of pointers if the endpoints are those of the last list.
+// UpdateServiceEndpoints replaces a shard's endpoints for a service. It keeps the list, which must
+// not be modified afterwards. The list should be sorted by registry.CompareEndpoints; otherwise a
+// copy is sorted. It may contain several endpoints with the same key. Nil elements are ignored. The
+// cost is one comparison for each endpoint, or a comparison of pointers for endpoints of the
+// previous list.
 func (x *EndpointIndex) UpdateServiceEndpoints(
 	shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint,
 ) PushType {
 	return x.write(shard, nil, serviceName{hostname, namespace}, update{list: endpoints})
 }
 
-// UpdateEndpoints changes some of a shard's endpoints for a service. It returns
-// what UpdateServiceEndpoints would return for the resulting list, and NoPush if
-// there are no changes. It costs the work of the changes, whatever the number of
-// endpoints.
+// UpdateEndpoints changes some of a shard's endpoints for a service. It returns the result of
+// UpdateServiceEndpoints for the resulting list, or NoPush if there are no changes. The cost
+// depends only on the number of changes.
 //
-// The changes are made one after the other. If Old is not in the shard by its
-// pointer, it stands for an endpoint that is equal; if there is none either, for
-// instance because the shard was removed, New is added all the same.
+// The changes are applied in order. If the shard does not contain the pointer Old, Old stands for
+// an equal endpoint. If there is none, for example because the shard was removed, New is added
+// nevertheless.
 func (x *EndpointIndex) UpdateEndpoints(
 	shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange,
 ) PushType {
 	return x.write(shard, nil, serviceName{hostname, namespace}, update{changes: changes, delta: true})
 }
 
-// DeleteServiceShard removes a shard's endpoints for a service and all that is
-// remembered of them. The service itself goes if no shard has endpoints. The
-// accounts become those of the endpoints that are left.
+// DeleteServiceShard removes a shard's endpoints for a service and all data about them. If no shard
+// has endpoints, it removes the service. Otherwise the accounts are recomputed from the remaining
+// endpoints.
 func (x *EndpointIndex) DeleteServiceShard(shard ShardKey, hostname registry.Hostname, namespace string) {
 	x.define(shard, serviceName{hostname, namespace}, registry.EventDelete)
 }
 
-// RemoveShard does DeleteServiceShard for every service that the shard has or
-// had endpoints of. It returns the keys of those that lost endpoints, sorted.
+// RemoveShard calls DeleteServiceShard for every service of the shard. It returns the sorted keys
+// of the services that lost endpoints.
 func (x *EndpointIndex) RemoveShard(shard ShardKey) []ConfigKey {
 	return x.removeAll(shard, func(*right) bool { return true })
 }
@@ -94,16 +92,16 @@ func (x *EndpointIndex) Service(hostname registry.Hostname, namespace string) *S
 	return x.find(serviceName{hostname, namespace})
 }
 
-// All returns the services, in no order. Each is shown as it is when it is
-// yielded; those that come or go meanwhile may be shown or not.
+// All returns the services in unspecified order. Each is in its state at the time of the yield.
+// Services that are added or deleted meanwhile may be missing or present.
 func (x *EndpointIndex) All() iter.Seq[*ServiceEndpoints] {
 	return func(yield func(*ServiceEndpoints) bool) {
 		x.views.Entries(func(e *pmap.Entry[serviceName, *ServiceEndpoints]) bool { return yield(e.Value) })
 	}
 }
 
-// Snapshot returns the endpoints of all services as they are now. It costs the same
-// whatever their number, and holds up updates for no longer than one of them does.
+// Snapshot returns the present endpoints of all services. The cost is constant, and it delays
+// updates only as long as another update would.
 func (x *EndpointIndex) Snapshot() *EndpointSnapshot {
 	return &EndpointSnapshot{views: x.snapshot()}
 }
@@ -132,9 +130,9 @@ func (x *EndpointSnapshot) All() iter.Seq[*ServiceEndpoints] {
 	}
 }
 
-// ChangedSince yields the host names of services that have other endpoints, or that are
-// known in one of the two only, since an older snapshot, nil for an empty one; it may
-// yield one more than once. It costs the work of what was written since then.
+// ChangedSince yields the host names of services that differ from an older snapshot or exist in
+// only one of the two. A nil snapshot is empty. A name may be yielded more than once. The cost
+// depends only on the number of writes since then.
 func (x *EndpointSnapshot) ChangedSince(old *EndpointSnapshot) iter.Seq[registry.Hostname] {
 	return func(yield func(registry.Hostname) bool) {
 		x.all().Changes(old.all(), func(before, after *pmap.Entry[serviceName, *ServiceEndpoints]) bool {
@@ -181,9 +179,8 @@ func (x *EndpointIndex) define(shard ShardKey, name serviceName, event registry.
 	}
 }
 
-// removeAll removes a shard's endpoints for the services of which they were last written
-// by such a right, with all that is remembered of them, and returns the keys of those
-// that lost endpoints.
+// removeAll removes a shard's endpoints, and all data about them, for the services that such a
+// right wrote last. It returns the sorted keys of the services that lost endpoints.
 func (x *EndpointIndex) removeAll(shard ShardKey, written func(by *right) bool) []ConfigKey {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -7,9 +7,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// ConfigKey names what changed. Services are named by kind ServiceEntry, their
-// namespace, and their host name as the name, as Istio 1.30 does, wherever they
-// come from.
+// ConfigKey identifies a changed config or service. The key of a service has the kind ServiceEntry,
+// its namespace, and its host name as the name, for all registries, as in Istio 1.30.
 type ConfigKey = configstore.ConfigKey
 
 // ServiceKey returns the key under which a service is named in push requests.

@@ -22,13 +22,12 @@ func (l *lane) ask(now time.Duration, epoch time.Time) (opened bool) {
 	return l.window.ask(now)
 }
 
-// lanes are the requests of a Pusher. Those that are for endpoints only have a
-// lane of their own, so that they neither wait for full requests nor delay them.
-// A push of all takes the endpoints with it: the state that it captures has them
-// anyway. The endpoints go alone.
+// lanes are the requests of a Pusher. Requests for endpoints only have a separate lane, so that
+// they neither wait for full requests nor delay them. A push of the lane all includes the
+// endpoints, because its root has them anyway. A push of the lane endpoints includes only them.
 type lanes struct {
 	all, endpoints lane
-	// one: everything is in all.
+	// one means that all requests use the lane all.
 	one bool
 }
 
@@ -61,7 +60,7 @@ func (l *lanes) due() (time.Duration, bool) {
 	}
 }
 
-// fix decides that what is due at a time is taken next.
+// fix selects the requests due at a time for the next take.
 func (l *lanes) fix(until time.Duration) {
 	l.all.fix(until)
 	l.endpoints.fix(until)
@@ -70,8 +69,8 @@ func (l *lanes) fix(until time.Duration) {
 // some reports whether take would take a request.
 func (l *lanes) some() bool { return l.endpoints.requests > 0 || l.all.atOnce && l.all.requests > 0 }
 
-// take takes out what is due, after fix. It returns how many requests of each
-// lane will have been pushed with it.
+// take removes and returns the due requests, after fix. It also returns the number of pushed
+// requests of each lane, including them.
 func (l *lanes) take(now time.Duration) (request *PushRequest, all, endpoints uint64) {
 	if !l.all.atOnce {
 		l.endpoints.window.take(now)

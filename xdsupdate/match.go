@@ -4,9 +4,9 @@ package xdsupdate
 
 import "github.com/pilotkit/pilotkit/registry"
 
-// matcher finds which endpoints are the same to proxies: those that are Equal
-// and have the same first address. It remembers the last attributes that it found
-// equal, because most endpoints of a list share theirs. The zero value is ready.
+// matcher decides whether endpoints are the same to proxies, which means Equal and with the same
+// first address. It remembers the last equal attributes, because most endpoints of a list share
+// theirs. The zero value is ready.
 type matcher struct{ a, b *registry.EndpointAttributes }
 
 // unchanged reports whether proxies see no difference between two endpoints.

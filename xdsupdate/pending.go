@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// pending is the merge of requests that were not pushed yet. Merging one more costs
-// what it names, whatever is pending. The zero value is empty.
+// pending is the merge of requests that have not been pushed yet. The cost of a merge depends only
+// on the keys of the new request. The zero value is empty.
 type pending struct {
 	requests                 uint64
 	full, forced, everything bool
@@ -48,8 +48,7 @@ func (p *pending) addOne(key ConfigKey, full bool, reason TriggerReason) {
 	p.addKey(key)
 }
 
-// take returns what was merged, and becomes empty. A request without a reason gets
-// ReasonUnknown.
+// take returns the merged request and empties p. A request without a reason gets ReasonUnknown.
 func (p *pending) take() *PushRequest {
 	if len(p.reasons) == 0 {
 		p.addReason(ReasonUnknown, 1)
@@ -59,8 +58,7 @@ func (p *pending) take() *PushRequest {
 	return r
 }
 
-// request returns what was merged as one request, which gets the keys: nothing may
-// be added afterwards.
+// request returns the merged request, which shares the keys: nothing may be added afterwards.
 func (p *pending) request() *PushRequest {
 	r := &PushRequest{Full: p.full, Forced: p.forced, ConfigsUpdated: p.keys, Start: p.start}
 	if len(p.reasons) > 0 {
@@ -92,7 +90,7 @@ func (p *pending) addReason(reason TriggerReason, n int) {
 	p.reasons = append(p.reasons, reasonCount{reason: reason, n: n})
 }
 
-// addAll moves what is pending in q to p.
+// addAll moves the pending requests of q to p.
 func (p *pending) addAll(q *pending) {
 	if q.requests == 0 {
 		return

@@ -18,46 +18,47 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// PusherOptions are the choices for a Pusher. The zero value works.
+// PusherOptions are the options of a Pusher. The zero value works.
 type PusherOptions struct {
-	// Logger gets an error for each push, and each call of ProxyUpdate and
-	// ShardRemoved, that panicked, with the stack. Default: nothing is logged.
+	// Logger gets an error, with the stack, for each panic of a push and of a function of
+	// PusherOptions. The default, nil, discards.
 	Logger *slog.Logger
-	// DebounceAfter is the quiet time: a full request waits until no other one has
-	// come for so long. Default 100 ms; negative: none, requests of all kinds are
-	// pushed as soon as the push before them has ended.
+	// DebounceAfter is the quiet time: a full request waits until no other full request has arrived
+	// for this long. The default is 100 ms. A negative value means that requests of all kinds are
+	// pushed as soon as the previous push has ended.
 	DebounceAfter time.Duration
-	// DebounceMax is the longest that a full request waits. Default 500 ms, so that a change is on its way
-	// within a second whoever writes what: with the 10 s of Istio 1.30 who writes an object every
-	// 50 ms delays the changes of all others by so much.
+	// DebounceMax is the maximum delay of a full request. The default is 500 ms, so that a push
+	// starts within a second under any load. With the 10 s of Istio 1.30, a client that writes an
+	// object every 50 ms delays the changes of all others by 10 s.
 	DebounceMax time.Duration
-	// SecurityMax is the longest that a full request waits that names an object of the group security.istio.io, because
-	// the object may close what is open. Such requests are pushed with all others that wait. Default 50 ms, so
-	// that the push is on its way within 100 ms; negative: such requests wait like others.
+	// SecurityMax is the maximum delay of a full request with an object of the group
+	// security.istio.io, because the object may restrict access. Such a request is pushed together
+	// with all pending full requests. The default is 50 ms, so that the push starts within 100 ms.
+	// A negative value means no special treatment.
 	SecurityMax time.Duration
-	// LeadingEdge pushes a full request at once if nothing was asked for or pushed
-	// in the quiet time before. Default: it waits for others that belong to it.
+	// LeadingEdge pushes a full request immediately if there was no request and no push in the
+	// quiet time before. By default it waits for related requests.
 	LeadingEdge bool
-	// EndpointInterval is the least time from one push of endpoints to the next
-	// push of endpoints only; changes that come meanwhile are merged. Default
-	// 10 ms, or DebounceAfter if that is less; negative: none.
+	// EndpointInterval is the minimum time between a push of endpoints and the next push of
+	// endpoints only. Changes in between are merged. The default is 10 ms, or DebounceAfter if that
+	// is less. A negative value means no interval.
 	EndpointInterval time.Duration
 	// DebounceEndpoints makes requests for endpoints only wait like full ones, as
 	// Istio 1.30 does by default.
 	DebounceEndpoints bool
-	// Capture is called before each push, on the goroutine of the push, with no lock held, and reads what
-	// the push is made of besides its root, which has all that the request is about. It reports
-	// whether that is exact: of no other moment than the root. If it is not, and a
-	// registry has been at a change since the root was taken, a push captures again, with the root and the
-	// request of then, a few times at most; the last call counts. If it panics there is no
-	// push, and Retry makes up for it. Default: nothing is read, and that is exact.
+	// Capture is called before each push, on the goroutine of the push and without a lock, and
+	// reads the additional input of the push. It returns true if that input is consistent with the
+	// root. If it is not, and a registry has been in an update since the root was taken, Capture is
+	// called again with the then current root and request, at most a few times. The last call
+	// counts. If it panics, there is no push, and Retry compensates for it. A nil Capture reads
+	// nothing and is consistent.
 	Capture func(*PushRequest, *Root) (exact bool)
-	// ProxyUpdate is called for each ProxyUpdate when its update has been applied, by the
-	// goroutine that brings it, or by one that is at another such call. Default: nothing
-	// happens; a Pusher does not know proxies.
+	// ProxyUpdate is called for each ProxyUpdate after its update was applied, by the goroutine of
+	// the caller or by another goroutine that is making such calls. By default nothing happens,
+	// because a Pusher does not know proxies.
 	ProxyUpdate func(cluster registry.ClusterID, ip string)
-	// ShardRemoved is called for each RemoveShard like ProxyUpdate: the endpoints are gone
-	// then and a push was asked for. Default: nothing.
+	// ShardRemoved is called for each RemoveShard like ProxyUpdate, after the endpoints were
+	// removed and a push was requested. It may be nil.
 	ShardRemoved func(shard ShardKey)
 }
 
@@ -83,24 +84,24 @@ type Pusher struct {
 	opts  PusherOptions
 	index *EndpointIndex
 	epoch time.Time
-	wake  chan struct{} // capacity 1: something new waits
+	wake  chan struct{} // capacity 1; a token means that Run must look again
 	// begun counts the updates that registries have begun.
 	begun atomic.Uint64
 	// after are the calls of ProxyUpdate and ShardRemoved.
 	after calls[func()]
 
-	// mu is held by whoever applies an update, and by a push while it takes the request with the
-	// root.
+	// mu guards the fields below. Updates are applied with mu held, and a push takes its request
+	// and its root together.
 	mu     sync.Mutex
 	claims claims
-	// sources has the chains of the caches that are followed; it is set before there are any.
+	// sources has the chains of the followed caches. It is set before there are any.
 	sources *sources
 	configs *pmap.Live[configKey, *configstore.Config]
-	// services are those that sources have set. ended counts the updates that were applied.
+	// services are the services set by sources. ended counts the applied updates.
 	services *pmap.Live[*Source, sourceServices]
 	ended    uint64
 	lanes
-	// redefined are the services of which SvcUpdate was called, and no full push yet.
+	// redefined are the services with a SvcUpdate since their last full push.
 	redefined map[ConfigKey]struct{}
 	retry     retry
 	finished  finished
@@ -120,11 +121,10 @@ var (
 	_ target               = (*Pusher)(nil)
 )
 
-// NewPusher returns a Pusher that calls push, one call at a time, with no lock
-// held, from the goroutine of Run. When push is called, the index and the
-// registries already show what was asked for. The request is immutable. Push may
-// ask for further pushes; it must not call Flush. If it panics, that is logged, and
-// Retry makes up for it.
+// NewPusher returns a Pusher that calls push from the goroutine of Run, one call at a time and
+// without a lock. The index and the registries show the changes of a request before push is called.
+// The request is immutable. Push may request further pushes, but must not call Flush. A panic of
+// push is logged, and Retry compensates for it.
 func NewPusher(push func(*PushRequest), opts ...PusherOptions) *Pusher {
 	o := options.One("xdsupdate.NewPusher", opts)
 	if o.DebounceAfter == 0 {
@@ -151,12 +151,12 @@ func NewPusher(push func(*PushRequest), opts ...PusherOptions) *Pusher {
 	return p
 }
 
-// Index returns the index that the updates are kept in.
+// Index returns the index of the endpoints.
 func (p *Pusher) Index() *EndpointIndex { return p.index }
 
-// Run pushes until stop is closed. What was asked for before, as a rule the initial
-// state, is pushed at once. Run finishes the push that is running and leaves what
-// waits. A second call panics.
+// Run pushes until stop is closed. Requests made before Run, usually for the initial state, are
+// pushed immediately. Run finishes the running push and leaves other requests pending. A second
+// call panics.
 func (p *Pusher) Run(stop <-chan struct{}) {
 	p.start()
 	defer p.end()
@@ -179,10 +179,10 @@ func (p *Pusher) Run(stop <-chan struct{}) {
 	}
 }
 
-// Flush pushes everything that was asked for before the call, without delay, and
-// returns when that is done. While Run is running, its goroutine does it; before
-// Run, Flush itself does, so that programs can do without; after Run has ended,
-// Flush fails. The error is that, or the cause of the end of ctx, wrapped.
+// Flush pushes all requests made before the call without delay, and returns when that is done. The
+// goroutine of Run makes the pushes. Before Run, Flush makes them itself, so Run is optional. After
+// Run has ended, Flush fails. The error is notify.ErrStopped or the cause of the end of ctx,
+// wrapped.
 func (p *Pusher) Flush(ctx context.Context) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -219,9 +219,8 @@ func (p *Pusher) flushLocked(ctx context.Context) error {
 	}
 }
 
-// pushDue pushes what is due. It returns how long to wait for what is due next,
-// 0 if nothing is, and a channel that is closed when another push has ended, if
-// one is running.
+// pushDue pushes the due requests. It returns the delay until the next one is due, or 0 if there is
+// none, and, if another push is running, a channel that is closed at its end.
 func (p *Pusher) pushDue(stop <-chan struct{}) (wait time.Duration, changed <-chan struct{}) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -245,7 +244,7 @@ func (p *Pusher) pushDue(stop <-chan struct{}) (wait time.Duration, changed <-ch
 	}
 }
 
-// pushLocked takes what is due and calls push, with the lock released.
+// pushLocked takes the due requests and calls push with the lock released.
 func (p *Pusher) pushLocked() {
 	p.pushing, p.finished.began = true, p.now()
 	p.retryLocked(p.now())
@@ -276,23 +275,24 @@ func (p *Pusher) pushLocked() {
 	}
 }
 
-// taken is what one push takes: a request with the root that has what it is about, and how many
-// requests of each lane will have been pushed with it.
+// taken is the input of one push: its request, its root, and the number of pushed requests of each
+// lane including it.
 type taken struct {
 	request        *PushRequest
 	root           *Root
 	all, endpoints uint64
-	// full: it is not for endpoints only.
+	// full means that the push is not for endpoints only.
 	full bool
-	// quiet: no registry was at a change. begun is how many were begun.
+	// quiet means that no registry was in an update. begun is the number of begun updates.
 	quiet bool
 	begun uint64
 }
 
-// maxReads is how often a push captures what registries disturb.
+// maxReads is the maximum number of captures of a push.
 const maxReads = 4
 
-// capture takes what is due, and has what it is about read, at one moment.
+// capture takes the due requests with a root, and repeats that until Capture is consistent with the
+// root.
 func (p *Pusher) capture(t *taken) {
 	for reads := 1; ; reads++ {
 		p.takeDue(t)
@@ -302,7 +302,7 @@ func (p *Pusher) capture(t *taken) {
 	}
 }
 
-// takeDue adds what is due to what was taken for the same push before, and takes the root.
+// takeDue adds the due requests to the input of the push, and takes the root.
 func (p *Pusher) takeDue(t *taken) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -319,9 +319,8 @@ func (p *Pusher) takeDue(t *taken) {
 	t.quiet = t.begun == p.ended
 }
 
-// takeLocked takes what is due. What a full push reads has all that was asked for until
-// then, whether it is due or not, so that the push takes that, too: it would have the one
-// half of a batch, and not what depends on it.
+// takeLocked takes the due requests. A full push also takes all other pending requests, because its
+// root already has their changes.
 func (p *Pusher) takeLocked(t *taken) {
 	if t.full {
 		p.all.fix(forever)

@@ -4,8 +4,8 @@ package xdsupdate
 
 import "strconv"
 
-// PushType says what a change of endpoints means for proxies. A larger one
-// includes the smaller ones.
+// PushType is the effect of a change of endpoints on proxies. A larger value includes the smaller
+// ones.
 type PushType int
 
 const (

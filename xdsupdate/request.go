@@ -30,8 +30,8 @@ type PushRequest struct {
 	Full bool
 	// Forced: push everything to all clients. It implies Full.
 	Forced bool
-	// ConfigsUpdated names what changed. Nil or empty means that everything may
-	// have.
+	// ConfigsUpdated has the keys of the changes. Nil or empty means that everything may have
+	// changed.
 	ConfigsUpdated map[ConfigKey]struct{}
 	// Reason counts the causes.
 	Reason map[TriggerReason]int
@@ -63,7 +63,7 @@ func (r *PushRequest) Merge(other *PushRequest) *PushRequest {
 // have changed.
 func (r *PushRequest) Everything() bool { return len(r.ConfigsUpdated) == 0 }
 
-// Has reports whether what the key names may have changed.
+// Has reports whether the config or service with the key may have changed.
 func (r *PushRequest) Has(key ConfigKey) bool {
 	if r.Everything() {
 		return true

@@ -16,15 +16,14 @@ const (
 	maxRetry = time.Minute
 )
 
-// retry is what is left to do of pushes that have failed. It is guarded by the
-// Pusher's mu.
+// retry is the state of failed pushes. The Pusher's mu guards it.
 type retry struct {
-	// failed: something is left undone; until a push of everything has not failed, full
-	// pushes are of everything.
+	// failed means that a push of everything is needed. Until one succeeds, all full pushes are of
+	// everything.
 	failed bool
-	// again: something has failed since the push that is running began.
+	// again means that there was a failure after the running push began.
 	again bool
-	// waiting: a push is due at a time; after is how long it waits.
+	// waiting means that a retry is due at a time; after is its delay.
 	waiting   bool
 	at, after time.Duration
 }
@@ -47,10 +46,9 @@ func (r *retry) pushed() {
 	}
 }
 
-// Retry asks for a push of everything, because something of a push, or of what it
-// made, has failed. It comes after a second; if it fails too, by calling Retry, the
-// next comes after two, and so on, up to a minute. A full push that is asked for
-// earlier becomes a push of everything. Without Run it is the next full push that is.
+// Retry requests a push of everything, because a push or the processing of its result has failed.
+// It is delayed by a second. The delay doubles with each further failure, up to a minute. An
+// earlier full push becomes a push of everything. Without Run, the next full push becomes one.
 func (p *Pusher) Retry() {
 	p.mu.Lock()
 	opened := p.retry.ask(p.now())
@@ -69,7 +67,7 @@ func (p *Pusher) dueLocked() (time.Duration, bool) {
 	return due, ok
 }
 
-// retryLocked asks for the push that makes up for what has failed, if it is due.
+// retryLocked requests the push after a failure, if it is due.
 func (p *Pusher) retryLocked(now time.Duration) {
 	if !p.retry.waiting || p.retry.at > now {
 		return

@@ -8,11 +8,11 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// service is what the index knows of a service besides the view. It is guarded by the lock of
-// the index.
+// service is the data of the index about a service, in addition to the view. The lock of the index
+// guards it.
 type service struct {
-	// counts are those of the endpoints that are there; the accounts of the view are what was
-	// announced, and may be more.
+	// counts are the accounts of the present endpoints. The accounts of the view are the announced
+	// ones, and may include others.
 	counts accountCounts
 	// stale: counts may differ from the accounts of the view.
 	stale bool
@@ -28,7 +28,7 @@ type update struct {
 	delta   bool
 }
 
-// empty reports whether nothing is there if nothing was.
+// empty reports whether the update leaves an empty list empty.
 func (u update) empty() bool {
 	if !u.delta {
 		return len(u.list) == 0
@@ -36,8 +36,8 @@ func (u update) empty() bool {
 	return !slices.ContainsFunc(u.changes, func(r EndpointChange) bool { return r.New != nil })
 }
 
-// on returns what the update does to a shard's endpoints. The first delta of an owner is the
-// complete list, not a change of what its predecessor has left.
+// on returns the effect of the update on a shard's endpoints. The first delta of an owner replaces
+// the endpoints of its predecessor and is the complete list.
 func (u update) on(before sequence, first bool) change {
 	switch {
 	case u.delta && first:
@@ -87,8 +87,8 @@ func (e *ServiceEndpoints) serviceOrNew() *service {
 	return e.service
 }
 
-// count counts the accounts that come and go. Those that come are first: a change may add what it
-// removes again, and no count may become negative.
+// count counts the accounts of added and removed endpoints. Added endpoints are counted first,
+// because a change may remove an endpoint that it has added, and no count may become negative.
 func (s *service) count(c *change) {
 	for _, e := range c.added {
 		s.stale = s.counts.add(e.Attributes().ServiceAccount, 1) || s.stale
@@ -149,7 +149,7 @@ func (x *EndpointIndex) replaceLocked(
 	}
 	next := newView(name, s)
 	next.accounts = accounts
-	// Without such endpoints before, those that are removed were added by the same change.
+	// If there were no such endpoints before, the removed ones were added by the same change.
 	next.mutual = view.MutualTLS() || takingMutualTLS(c.added) > takingMutualTLS(c.removed)
 	next.foreign = view.Foreign() || slices.ContainsFunc(c.added, name.isForeign)
 	switch {
@@ -164,9 +164,8 @@ func (x *EndpointIndex) replaceLocked(
 	x.views.Put(&next.entry)
 }
 
-// removeLocked removes a shard with all that is remembered of it, and the service
-// if no endpoint is left. It reports whether endpoints were removed. A service of which only
-// other shards, which have no endpoints, are remembered goes too.
+// removeLocked removes a shard and all data about it, and the service if no shard has endpoints. It
+// reports whether endpoints were removed.
 func (x *EndpointIndex) removeLocked(view *ServiceEndpoints, key ShardKey) bool {
 	i, found := view.find(key)
 	var gone shardEndpoints

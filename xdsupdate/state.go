@@ -4,52 +4,52 @@ package xdsupdate
 
 import "time"
 
-// PusherState is what a Pusher is at, at one moment: for people who look at it.
+// PusherState is a snapshot of a Pusher's state, for diagnostics.
 type PusherState struct {
-	// Running: Run has begun and is not over. Without it nothing is pushed but by Flush.
+	// Running is true between the begin and the end of Run. Otherwise only Flush pushes.
 	Running bool
-	// Pushing is since when a push is running; zero: none is.
+	// Pushing is the begin of the running push, or zero.
 	Pushing time.Time
-	// Full is what waits of full requests, or, with DebounceEndpoints, of all. Endpoints is what
-	// waits of requests for endpoints only.
+	// Full are the pending full requests or, with DebounceEndpoints, all pending requests.
+	// Endpoints are the pending requests for endpoints only.
 	Full, Endpoints WaitingRequests
-	// Retry is when a push of everything makes up for one that failed; zero: none is due.
+	// Retry is the time of a push of everything after a failed push, or zero.
 	Retry time.Time
-	// Pushes counts those that have ended, Failed those of them that failed: the push, or what
-	// it was to read, panicked. Last is the last of them; zero: there was none.
+	// Pushes counts the finished pushes, and Failed the ones with a panic in Capture or push. Last
+	// is the last finished push, or zero.
 	Pushes, Failed uint64
 	Last           FinishedPush
-	// DebounceAfter, DebounceMax and EndpointInterval are those of PusherOptions that count.
+	// DebounceAfter, DebounceMax and EndpointInterval are the effective values of PusherOptions.
 	DebounceAfter, DebounceMax, EndpointInterval time.Duration
 }
 
 // WaitingRequests are requests that are being merged until they are pushed as one.
 type WaitingRequests struct {
-	// Requests is how many there are; 0: none, and the other fields are zero.
+	// Requests is their number. If it is 0, the other fields are zero.
 	Requests uint64
-	// Everything: one of them names no keys. Otherwise Keys is how many they name.
+	// Everything is true if one of them has no keys. Otherwise Keys is the number of distinct keys.
 	Everything bool
 	Keys       int
-	// Since is when the first of them was made, and Due when they are pushed if no other one
-	// comes, and no push is running then.
+	// Since is the time of the first request. Due is the time of the push, without further requests
+	// or a running push.
 	Since, Due time.Time
 }
 
 // FinishedPush is a push that has ended.
 type FinishedPush struct {
-	// Full, Forced and Everything are those of its request, Keys is how many keys that named,
-	// and Reason, which must not be modified, why it was made.
+	// Full, Forced and Everything are fields of the request, Keys is the number of its keys, and
+	// Reason, which must not be modified, its causes.
 	Full, Forced, Everything bool
 	Keys                     int
 	Reason                   map[TriggerReason]int
-	// Ended is when it ended, Took how long it took.
+	// Ended is the end of the push, and Took its duration.
 	Ended time.Time
 	Took  time.Duration
-	// Failed: it, or what it was to read, panicked.
+	// Failed is true if Capture or push panicked.
 	Failed bool
 }
 
-// State returns what the Pusher is at. It costs the same whatever waits.
+// State returns the state of the Pusher. The cost is constant.
 func (p *Pusher) State() PusherState {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -78,7 +78,7 @@ func (p *Pusher) waitingLocked(l *lane) WaitingRequests {
 	}
 }
 
-// finished is what is known of the pushes that have ended. It is guarded by the Pusher's mu.
+// finished is the record of finished pushes. The Pusher's mu guards it.
 type finished struct {
 	pushes, failed uint64
 	last           FinishedPush
@@ -86,7 +86,7 @@ type finished struct {
 	began time.Duration
 }
 
-// end notes the end of a push. It keeps nothing of the request that grows with what it names.
+// end records the end of a push. It does not keep the keys of the request.
 func (f *finished) end(request *PushRequest, now time.Time, took time.Duration, failed bool) {
 	f.pushes++
 	if failed {

@@ -4,33 +4,31 @@ package xdsupdate
 
 import "github.com/pilotkit/pilotkit/registry"
 
-// XDSUpdater is what registries report changes to. Slices and what they point to
-// are shared and read-only; the receiver may keep them.
+// XDSUpdater receives the changes of registries. Slices and their elements are shared and
+// read-only. The receiver may keep them.
 //
-// A registry calls it without holding a lock, one call at a time, after its own
-// reads show the new state. For one change the order is SvcUpdate, EDSUpdate,
-// ConfigUpdate, ProxyUpdate.
+// A registry calls it without holding a lock, one call at a time, after its own reads show the new
+// state. For one change the order is SvcUpdate, EDSUpdate, ConfigUpdate, ProxyUpdate.
 type XDSUpdater interface {
 	// EDSUpdate gives the complete list of a shard's endpoints for a service,
 	// sorted by registry.CompareEndpoints, or none.
 	EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint)
 
-	// EDSCacheUpdate is EDSUpdate without a push: one follows anyway.
+	// EDSCacheUpdate is EDSUpdate without a push, because another call requests one.
 	EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint)
 
-	// SvcUpdate reports that the definition of a service changed. EventDelete
-	// removes the shard's endpoints with all that is remembered of them. It does
-	// not push; a ConfigUpdate follows.
+	// SvcUpdate reports that the definition of a service has changed. EventDelete removes the
+	// shard's endpoints and all data about them. It does not push; a ConfigUpdate follows.
 	SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event)
 
 	// ConfigUpdate asks for a push. The request is immutable from then on.
 	ConfigUpdate(req *PushRequest)
 
-	// ProxyUpdate asks for a push to the proxy with an IP address in a cluster,
-	// because what it is has changed.
+	// ProxyUpdate requests a push to the proxy with an IP address in a cluster, because its
+	// workload or its services have changed.
 	ProxyUpdate(cluster registry.ClusterID, ip string)
 
-	// RemoveShard removes all endpoints of a registry that is gone.
+	// RemoveShard removes all endpoints of a deleted registry.
 	RemoveShard(shard ShardKey)
 }
 
@@ -46,11 +44,10 @@ type EndpointDeltaUpdater interface {
 
 // EndpointChange is the change of one endpoint.
 type EndpointChange struct {
-	// Old is the very endpoint, by pointer, that an earlier call handed over for
-	// this shard and service; nil if the endpoint is new. If the receiver does
-	// not have it any more, for instance since a SvcUpdate, it takes New all the
-	// same.
+	// Old is the endpoint, by pointer, that an earlier call passed for this shard and service, or
+	// nil for a new endpoint. If the receiver does not have it, for example after a SvcUpdate, it
+	// adds New nevertheless.
 	Old *registry.Endpoint
-	// New takes its place; nil if the endpoint is gone.
+	// New replaces Old. It is nil if the endpoint was removed.
 	New *registry.Endpoint
 }

@@ -13,10 +13,9 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// serviceAddresses returns the addresses under which the services of an entry
-// are known, in order and each once: UnspecifiedAddress alone if none is given,
-// and none at all if none of those given can be read. That is how Istio 1.30
-// reads them; validation refuses what cannot be read.
+// serviceAddresses returns the distinct addresses of the services of an entry, in order:
+// UnspecifiedAddress if the entry has no address, and nothing if no address is valid. Istio 1.30
+// does the same; validation rejects invalid addresses.
 func serviceAddresses(given []string) []string {
 	if len(given) == 0 {
 		return []string{registry.UnspecifiedAddress}

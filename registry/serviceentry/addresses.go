@@ -8,10 +8,10 @@ import (
 	"github.com/pilotkit/pilotkit/internal/ptrtable"
 )
 
-// addressTable finds the first contribution at an address in its usual form, and the
-// position of the address among those of the contribution. There may be a million of them.
-// What a reader misses because it moves at that moment is in a step that is linked
-// before (see state).
+// addressTable finds the first contribution at an address in canonical form, and the position of
+// the address in that contribution. It may have a million entries. If an entry moves while a reader
+// looks it up, the reader finds the former value in a step that is linked before the move (see
+// state).
 type addressTable = ptrtable.Table[string, contribution]
 
 func newAddressTable() *addressTable {

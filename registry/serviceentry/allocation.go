@@ -14,16 +14,15 @@ import (
 )
 
 const (
-	// slots is the number of addresses, 256 times 254. slotPrime is a prime number
-	// below it, for the second hash. Both are those of Istio 1.30.
+	// slots is the number of addresses, 256 times 254. slotPrime is a smaller prime number for the
+	// second hash. Both values come from Istio 1.30.
 	slots     = 256 * 254
 	slotPrime = 65011
 )
 
-// allocateByHash returns copies with addresses for the services that need some,
-// by the original. Each namespace and host name has one IPv4 and one IPv6
-// address, and no two have the same. The IPv4 addresses are those of Istio 1.30;
-// they depend on all services, of which the older ones choose first.
+// allocateByHash returns copies with addresses for the services that need one, by the original.
+// Each pair of namespace and host name has its own IPv4 and IPv6 address. The IPv4 addresses are
+// identical to Istio 1.30. They depend on all services, because older services choose first.
 func allocateByHash(services []*registry.Service, logger *slog.Logger) map[*registry.Service]*registry.Service {
 	eligible := slices.DeleteFunc(slices.Clone(services), func(s *registry.Service) bool {
 		return s.DefaultAddress != registry.UnspecifiedAddress || s.Hostname.IsWildcard() || s.Resolution == registry.Passthrough
@@ -58,8 +57,8 @@ func allocateByHash(services []*registry.Service, logger *slog.Logger) map[*regi
 	return out
 }
 
-// compareAge is the order in which services choose an automatically allocated
-// address, as in Istio 1.30: by age, host name, namespace and entry.
+// compareAge is the order in which services choose an automatic address, as in Istio 1.30: by age,
+// host name, namespace and entry.
 func compareAge(s, t *registry.Service) int {
 	return cmp.Or(
 		s.CreationTime.Compare(t.CreationTime),

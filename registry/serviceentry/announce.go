@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// announce publishes the next state, and says what changed.
+// announce publishes the next state together with its changes.
 func (b *batch) announce() {
 	b.prev = b.publisher.State()
 	if !b.options.WorkloadEntriesOnly {
@@ -30,11 +30,10 @@ func (b *batch) updatedProxies() (out []publish.Proxy) {
 	return out
 }
 
-// noteHosts says what changed of hosts: those that are new, defined in another way, or
-// not defined any more; endpoints, of which those of a host that is gone go with it; and
-// pushes, also of hosts whose endpoints are part of a cluster, because a proxy resolves
-// them. As in Istio 1.30 a host that loses one of its entries is not mentioned: its
-// other entries are what they were.
+// noteHosts records the changes of hosts: new, redefined and deleted definitions, changed endpoints
+// of existing hosts, and push requests. A host whose endpoints are part of a cluster, because a
+// proxy resolves them, also needs a push. As in Istio 1.30, a host that loses one of several
+// entries is not reported, because its other entries are unchanged.
 func (b *batch) noteHosts() {
 	c := &b.change
 	for _, h := range b.hosts {

@@ -38,7 +38,7 @@ func (b *batch) putEntry(d *definition, hosts []hostDefinition) {
 	b.replaceEntry(e, old, hosts)
 }
 
-// setRoundRobin lets all contributions of a binding count, or those that its roundRobin names.
+// setRoundRobin makes all contributions of a binding count, or only the ones in its roundRobin.
 func (b *batch) setRoundRobin(bi *binding, is bool) {
 	switch {
 	case is && bi.roundRobin == nil:
@@ -119,8 +119,8 @@ func (b *batch) removeBindings(e *entry, keep func(*binding) bool) {
 	b.touch(e)
 }
 
-// putHosts brings the hosts and services of an entry up to date. Its other
-// contributions are those of the new definition already.
+// putHosts brings the hosts and services of an entry up to date. Its other contributions already
+// follow the new definition.
 func (b *batch) putHosts(e *entry, old *definition, hosts []hostDefinition) {
 	retargeted := old != nil && !slices.Equal(old.targets, e.targets)
 	bindings := e.bindings
@@ -174,8 +174,8 @@ func (b *batch) putSelf(bi *binding, hostname registry.Hostname, old *definition
 	}
 }
 
-// putServices replaces the services of a binding. Those that would not differ
-// are kept as they are, unless clients are to be sent to other ports.
+// putServices replaces the services of a binding. It keeps equal services unless target ports have
+// changed.
 func (b *batch) putServices(bi *binding, services []*registry.Service, retargeted bool) {
 	gone := bi.services
 	if !retargeted && slices.EqualFunc(gone, services, sameService) {

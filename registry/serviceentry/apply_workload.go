@@ -86,7 +86,7 @@ func (c *Controller) ownWorkload(name objectName) *workload {
 func (b *batch) putForeign(k registry.WorkloadKey, instance *registry.WorkloadInstance) {
 	old := b.foreign[k]
 	if instance != nil && b.isOwn(k) {
-		// What this registry announces may come back, but is no news.
+		// Another registry may return a workload that this registry announced. Ignore it.
 		instance = nil
 	}
 	if instance == nil {
@@ -193,7 +193,7 @@ func (b *batch) noteProxy(old, curr *workload) {
 	b.pushProxy(curr)
 }
 
-// space returns what there is in a namespace.
+// space returns the objects of a namespace.
 func (b *batch) space(namespace string) *space {
 	s := b.spaces[namespace]
 	if s == nil {

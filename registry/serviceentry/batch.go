@@ -12,32 +12,30 @@ import (
 	"github.com/pilotkit/pilotkit/registry/internal/publish"
 )
 
-// batch is the way from one state to the next. While it is put together only the
-// batch and what readers do not see is changed; announce then publishes the next state,
-// all at once.
+// batch is the transition from one state to the next. It changes only itself and data that readers
+// cannot see, until announce publishes the next state as a whole.
 //
-// There is one, Controller.batch, which is used again until a large one takes its place.
+// Controller.batch is reused until a large batch makes it too large.
 type batch struct {
 	*Controller
 	conversion conversion
 	pending    pending
-	// change is what is announced.
+	// change is the argument of Publish.
 	change publish.Change
 	// prev is the state before.
 	prev *state
 
-	// hosts are those with work, newHosts those of them that readers cannot see
-	// yet.
+	// hosts are the hosts with work, and newHosts the subset that readers cannot see yet.
 	hosts    []*host
 	newHosts map[hostKey]*host
-	// entries are those of which readers will see something else.
+	// entries are the entries whose view changes.
 	entries []*entry
-	// located has the next list of contributions for each address of which it changes.
+	// located has the next list of contributions for each changed address.
 	located   map[string]located
 	workloads []workloadChange
 	// proxies are the addresses that need a ProxyUpdate.
 	proxies map[proxyAddress]struct{}
-	// former are addresses that pods have no more.
+	// former are addresses that pods have lost.
 	former map[netip.Addr][]registry.ClusterID
 	// spare are hostWorks to use again.
 	spare []*hostWork
@@ -55,8 +53,7 @@ func newBatch(c *Controller) *batch {
 	return b
 }
 
-// maxSpare is how much room, in elements, is kept for the next batch. What a
-// large one needed is not.
+// maxSpare is the maximum capacity, in elements, that is kept for the next batch.
 const maxSpare limit.Size = 256
 
 // reset makes the batch ready for the next one.
@@ -96,7 +93,7 @@ func (b *batch) recycle(w *hostWork) {
 // went.
 type workloadChange struct{ prev, curr *workload }
 
-// work returns what is changing of a host, which from then on is one of b.hosts.
+// work returns the pending changes of a host and adds the host to b.hosts.
 func (b *batch) work(h *host) *hostWork {
 	if h.work == nil {
 		if n := len(b.spare); n > 0 {
@@ -158,8 +155,8 @@ func (b *batch) noteService(h *host, prev, curr *registry.Service, event registr
 	b.change.ServiceChanges = append(b.change.ServiceChanges, publish.ServiceChange{Prev: prev, Curr: curr, Event: event})
 }
 
-// complete computes what follows from the changes of entries and workloads: the
-// endpoints of each host, in the order of the hosts.
+// complete computes the endpoints of each host from the changes of entries and workloads, in the
+// order of the hosts.
 func (b *batch) complete() {
 	slices.SortFunc(b.hosts, func(h, i *host) int { return h.compare(i.hostKey) })
 	for _, h := range b.hosts {
@@ -167,7 +164,7 @@ func (b *batch) complete() {
 	}
 }
 
-// touch makes readers see what an entry has become.
+// touch marks an entry, so that its view is replaced.
 func (b *batch) touch(e *entry) {
 	if !e.touched {
 		e.touched = true

@@ -124,7 +124,7 @@ func (m *contribution) equal(n *contribution) bool {
 	return slices.EqualFunc(m.endpoints, n.endpoints, func(e, f registry.Endpoint) bool { return e.Equal(&f) })
 }
 
-// addresses returns those of the contribution, none if it has no endpoints.
+// addresses returns the addresses of the endpoints, or nil without endpoints.
 func (m *contribution) addresses() []string {
 	if len(m.endpoints) == 0 {
 		return nil

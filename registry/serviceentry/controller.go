@@ -19,23 +19,24 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Controller is the registry of the ServiceEntries and WorkloadEntries of a
-// cache. It behaves as Istio 1.30's, except that
+// Controller is the registry of the ServiceEntries and WorkloadEntries of a cache. It behaves like
+// Istio 1.30, except that
 //
-//   - workloads are distinguished by cluster and kind, too, so that those of the same
-//     name do not hide one another;
-//   - an endpoint is sent once for each host, namespace and shard, even if the
-//     service has several addresses or several entries contribute it;
+//   - workloads are also distinguished by cluster and kind, so workloads with the same name do not
+//     hide
+//     each other;
+//   - an endpoint is sent once for each host, namespace and shard, even if the service has several
+//     addresses or several entries contribute it;
 //   - the network of an endpoint is the same in its field and in its label;
 //   - proxies are found by any address of an endpoint;
-//   - nothing is sent when nothing changed, and everything that changed is sent:
-//     the last endpoint of a DNS service, the creation time that orders two
-//     entries, the IP address of a WorkloadEntry.
+//   - unchanged objects are not sent, and all changes are sent, including the last endpoint of a
+//     DNS
+//     service, the creation time that orders two entries, and the IP address of a WorkloadEntry.
 type Controller struct {
 	options Options
 	configs configstore.ConfigStoreCache
 	logger  *slog.Logger
-	// publisher has the state that readers see, and hands over events.
+	// publisher has the state that readers see, and delivers events.
 	publisher *publish.Publisher[event, state]
 	// cancel ends the subscription to configs.
 	cancel  func()
@@ -80,7 +81,7 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 	return c
 }
 
-// newController returns a registry without anything, to which nothing happens yet.
+// newController returns an empty registry without subscriptions.
 func newController(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, o Options) *Controller {
 	c := &Controller{
 		options: o, configs: configs, logger: o.Logger,
@@ -104,7 +105,7 @@ func newController(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUp
 	return c
 }
 
-// kinds returns those of the configs that the registry is made of.
+// kinds returns the kinds of configs that the registry reads.
 func (c *Controller) kinds() []configstore.GroupVersionKind {
 	if c.options.WorkloadEntriesOnly {
 		return []configstore.GroupVersionKind{istio.WorkloadEntry}
@@ -118,10 +119,9 @@ func (c *Controller) Provider() registry.ProviderID { return registry.External }
 // Cluster returns Options.ClusterID.
 func (c *Controller) Cluster() registry.ClusterID { return c.options.ClusterID }
 
-// Run returns when stop is closed, and with it ends the registry: later events are
-// ignored, and neither the updater nor the handlers are called any more, except
-// for a batch that another goroutine is handling. What the registry shows stays.
-// Registries that were never run work all the same. A second call panics.
+// Run waits until stop is closed and then ends the registry: later events are ignored, and neither
+// the updater nor the handlers are called, except for a batch that another goroutine is handling.
+// The last state stays readable. A registry works without Run. A second call panics.
 func (c *Controller) Run(stop <-chan struct{}) {
 	if !c.running.CompareAndSwap(false, true) {
 		panic("serviceentry: Run called twice")
@@ -132,18 +132,17 @@ func (c *Controller) Run(stop <-chan struct{}) {
 	c.publisher.Run(stop)
 }
 
-// Drain handles what is waiting on the caller's goroutine, unless another one is
-// at it. It is seldom needed: the goroutine that brings an event drains.
+// Drain handles the queued events on the caller's goroutine, unless another goroutine is handling
+// them. It is rarely needed, because the goroutine that adds an event drains the queue.
 func (c *Controller) Drain() { c.publisher.Drain() }
 
-// Flush returns when everything that was known to the registry before the call
-// has been handled, and the updater and the handlers have been notified of it.
-// Handlers and the updater must not call it. It returns the cause of ctx's end,
-// or an error if Run has ended.
+// Flush waits until all events added before the call have been handled, and the updater and the
+// handlers have been notified. Handlers and the updater must not call it. It returns the cause of
+// ctx's end, or an error if Run has ended.
 func (c *Controller) Flush(ctx context.Context) error { return c.publisher.Flush(ctx) }
 
-// HasSynced reports whether everything that was in the cache when it had synced
-// can be seen, and the updater has been notified of it.
+// HasSynced reports whether readers see all configs that the cache had when it had synced, and the
+// updater has been notified of them.
 func (c *Controller) HasSynced() bool { return c.publisher.HasSynced(c.configs.HasSynced) }
 
 // Pending implements configstore.PendingSyncer.

@@ -108,8 +108,8 @@ func findHost(hosts []hostDefinition, hostname registry.Hostname) *hostDefinitio
 	return &hosts[i]
 }
 
-// service returns what the services of an entry have in common. They share its
-// maps and slices.
+// service returns the common fields of the services of an entry. The services share its maps and
+// slices.
 func (c *conversion) service(spec *networking.ServiceEntry, d *definition) registry.Service {
 	config := d.config
 	namespace := c.namespaces[config.Namespace]
@@ -222,7 +222,7 @@ func trafficDistribution(entry, namespace map[string]string) registry.TrafficDis
 	}
 }
 
-// connectStrategy reads the annotation, of which Istio 1.30 knows one value.
+// connectStrategy reads the annotation. Istio 1.30 knows only one value.
 func connectStrategy(annotations map[string]string) string {
 	if strings.EqualFold(annotations[annotationConnectStrategy], "RACE_FIRST_TCP_CONNECT") {
 		return "RaceFirstTCPConnect"

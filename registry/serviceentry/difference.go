@@ -9,9 +9,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry/internal/publish"
 )
 
-// complete turns what was added and removed in a batch into the next list of
-// endpoints and the changes that lead to it. What was removed and added again is
-// no change, and keeps the endpoint that the updater knows.
+// complete computes the next list of endpoints and its changes from the additions and removals of a
+// batch. An endpoint that was removed and added again is unchanged and keeps its identity.
 func (h *host) complete(touch func(*entry)) {
 	w := h.work
 	h.updateRoundRobin(touch)
@@ -53,10 +52,9 @@ func cancel(added, removed []*registry.Endpoint) (onlyAdded, onlyRemoved []*regi
 	return append(onlyAdded, added...), append(onlyRemoved, removed...)
 }
 
-// withoutRepeats returns the endpoints that leave the list and those that enter
-// it, both sorted: an endpoint leaves with the last of its equals, and enters
-// with the first. The results take the place of w.removed and w.added. editor has
-// the list as it is.
+// withoutRepeats returns the endpoints that leave the list and the endpoints that enter it, both
+// sorted. An endpoint leaves with its last equal and enters with its first one. The results reuse
+// w.removed and w.added. editor has the unchanged list.
 func (h *host) withoutRepeats(w *hostWork, editor *publish.Editor) (removed, added []*registry.Endpoint) {
 	removed, added = w.removed[:0], w.added[:0]
 	for _, e := range w.removed {

@@ -1,65 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package serviceentry is the registry of services that are declared by
-// ServiceEntries. Their endpoints come from the entries themselves, from
-// WorkloadEntries, and from the workloads of other registries, which entries
-// select by their labels. The results are those of Istio 1.30; the documentation
-// of the controller says where it is better.
+// Package serviceentry is the registry of services declared by ServiceEntries. Their endpoints come
+// from the entries, from WorkloadEntries, and from workloads of other registries that entries
+// select by label. The results are those of Istio 1.30; the comment of Controller lists the
+// exceptions.
 //
 // # Events
 //
-// Everything that happens, be it a change of a config, of a foreign workload, of
-// the mesh or of a namespace, is put into one order and handled in batches: what
-// is waiting becomes one new state, which readers see at once and as a whole. It
-// becomes visible in one batch of the updater (xdsupdate.BatchUpdater) with the
-// calls that report it, in the order SvcUpdate, EDSUpdate, ConfigUpdate.
-// ProxyUpdate follows, and after it the handlers of services and workloads are
-// notified. What did not change is not reported.
+// Changes of configs, workloads of other registries, the mesh and namespaces go into one queue and
+// are handled in batches: all queued events produce one new state. The state is committed as one
+// xdsupdate.Update together with the calls SvcUpdate, EDSUpdate and ConfigUpdate, in this order.
+// ProxyUpdate follows, and then the handlers of services and workloads are notified. Unchanged
+// objects are not reported.
 //
 // # Concurrency
 //
-// Every method may be called from any goroutine and, but for Flush, from within
-// handlers and the updater. Readers take no lock. There is no goroutine of the
-// registry's own: a batch is handled by the goroutine that brought its first event.
-// The updater and the handlers are called one at a time and with no lock held.
+// Every method may be called from any goroutine, and all except Flush also from handlers and the
+// updater. Readers take no lock. The registry has no goroutine of its own: the goroutine that adds
+// the first event of a batch handles the batch. An updater of the host and the handlers are called
+// one at a time, and no lock is held.
 package serviceentry
 
-// How the files hang together, in the order of a batch:
+// The files, in the order of a batch:
 //
 //	controller.go      the registry; it subscribes to the config cache
-//	intake.go          events go into a queue; what waits is one batch, of which
-//	                   only the last state of each object counts
-//	batch.go           what a batch changes, collected while it is put together
+//	intake.go          the queue of events; a batch is reduced to the last state of each object
+//	batch.go           the collected changes of a batch
 //	apply_entry.go     the new state of a ServiceEntry: its hosts and services,
-//	inline.go          and the endpoints that are written in it
+//	inline.go          and its inline endpoints
 //	apply_workload.go  the new state of a WorkloadEntry or a foreign workload
-//	difference.go      what was added and removed becomes the next list of
-//	                   endpoints of each host, and the changes that lead to it
-//	publish.go         what readers are going to see of hosts, entries and addresses
-//	announce.go        what changed is said, and the next state is published, by
-//	proxies.go         package registry/internal/publish, which calls the updater, for
-//	subscribe.go       proxies too, and the handlers
+//	difference.go      the next list of endpoints of each host, and its changes
+//	publish.go         the next views of hosts, entries and addresses
+//	announce.go        publishes the next state and its changes with package
+//	proxies.go         registry/internal/publish, which calls the updater, also for
+//	subscribe.go       proxies, and the handlers
 //
-// What there is:
+// The data:
 //
-//	entry.go           an entry has a binding to each host that it defines, and
-//	contribution.go    contributions: the endpoints that the entry or a workload gives it
+//	entry.go           an entry has a binding to each of its hosts, and
+//	contribution.go    contributions: the endpoints from the entry or from a workload
 //	host.go            a host name in a namespace, with all its bindings
-//	workload.go        what entries may select
+//	workload.go        workloads that entries may select
 //	selection.go       the entries and workloads of a namespace, by label
 //	interner.go        one copy of equal attributes
-//	state.go           what readers see at one moment; located.go and addresses.go:
-//	                   contributions by address
+//	state.go           the view of readers; located.go and addresses.go: contributions by address
 //
-// What an object means, as functions without state: conversion.go,
-// definition.go (ServiceEntries), template.go and draft.go (endpoints),
-// address.go, allocation.go, health.go, labels.go, locality.go, mesh.go.
+// Conversions, as functions without state: conversion.go, definition.go (ServiceEntries),
+// template.go and draft.go (endpoints), address.go, allocation.go, health.go, labels.go,
+// locality.go, mesh.go.
 //
-// What readers ask is in services.go and queries.go. view.go is what package explain
-// reads: the whole state, made anew.
+// The queries are in services.go and queries.go. view.go recomputes the whole state for package
+// explain.
 //
-// Only the goroutine that handles a batch writes. What readers see is immutable, or
-// a cell that publish.go changes; the rest is its own and needs no lock.
+// Only the goroutine that handles a batch writes. Data of readers is immutable, or a cell that
+// publish.go changes. All other data belongs to that goroutine and needs no lock.
 //
-// Two structures here are neither a builtin map nor a persistent one: the cells of
-// state.go and the table of addresses.go, which have their figures there.
+// Two structures are neither builtin nor persistent maps: the cells of state.go and the table of
+// addresses.go. Their comments have the measurements.

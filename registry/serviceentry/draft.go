@@ -13,9 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// draft is endpoint attributes of which the labels and the identity have not been
-// put together. The labels are those of the metadata, then those of the spec, and
-// over both those of the topology.
+// draft is the input of endpoint attributes, before labels and identity are built. Labels of the
+// topology override labels of the metadata, which override labels of the spec.
 type draft struct {
 	registry.EndpointAttributes
 	// identity takes the place of ServiceAccount, unless it is zero.
@@ -102,7 +101,7 @@ func appendText(to []byte, s string) []byte {
 	return append(binary.AppendUvarint(to, uint64(len(s))), s...)
 }
 
-// buildLabels returns the labels. Those that come from one place are not copied.
+// buildLabels returns the labels. It does not copy labels from a single source.
 func (d *draft) buildLabels() registry.Labels {
 	switch {
 	case d.topology != topology{} || len(d.metadata) > 0 && len(d.spec) > 0:

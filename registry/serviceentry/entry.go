@@ -24,28 +24,27 @@ type entry struct {
 	inline *contribution
 	// selected are the contributions that the entry selects, in no order.
 	selected []*contribution
-	// view is what readers see; nil if they see nothing.
+	// view is the view of readers, or nil.
 	view atomic.Pointer[entryView]
-	// touched: the entry is one of those that the batch is going to publish.
+	// touched means that the batch is going to replace the view.
 	touched bool
 }
 
-// binding is an entry as one of those that define a host.
+// binding is the definition of a host by an entry.
 type binding struct {
 	entry *entry
 	host  *host
 	// services holds one for each address.
 	services []*registry.Service
-	// self is the contribution that stands for the host itself; nil if there are others.
+	// self is the contribution for the host itself, or nil if there are others.
 	self *contribution
-	// roundRobin is not nil for an entry with resolution DNS_ROUND_ROBIN, which
-	// contributes one contribution at most, and of that only ports which no earlier entry
-	// of the host serves.
+	// roundRobin is not nil for an entry with resolution DNS_ROUND_ROBIN. Such an entry adds at
+	// most one contribution, with only the ports that no earlier entry of the host serves.
 	roundRobin *roundRobin
 }
 
-// roundRobin is what an entry with resolution DNS_ROUND_ROBIN contributes to a
-// host. It is immutable.
+// roundRobin is the contribution of an entry with resolution DNS_ROUND_ROBIN to a host. It is
+// immutable.
 type roundRobin struct {
 	contribution *contribution
 	// ports says which endpoints of the contribution count.
@@ -110,8 +109,7 @@ func (e *entry) bindingOf(hostname registry.Hostname) *binding {
 	return e.bindings[i]
 }
 
-// compare is the order in which the entries of a host contribute: the oldest
-// first, then by name.
+// compare is the order of the entries of a host: the oldest first, then by name.
 func (b *binding) compare(c *binding) int {
 	if t := b.entry.created().Compare(c.entry.created()); t != 0 {
 		return t

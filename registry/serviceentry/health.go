@@ -10,8 +10,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-// conditionHealthy is the type of the condition in which Istio 1.30 keeps what
-// the health checks of a WorkloadEntry found.
+// conditionHealthy is the type of the condition with the result of the health checks of a
+// WorkloadEntry, as in Istio 1.30.
 const conditionHealthy = "Healthy"
 
 // healthy reports whether a WorkloadEntry may be used: it has no health checks,

@@ -31,15 +31,15 @@ type host struct {
 	hostKey
 	// bindings are the entries that define the host, the oldest first.
 	bindings []*binding
-	// repeated counts the equals of an endpoint beyond the first. Proxies are sent
-	// each endpoint once, whatever contributes it.
+	// repeated counts the additional equals of an endpoint. Proxies get each endpoint once, for any
+	// number of contributions.
 	repeated map[*registry.Endpoint]int
 	// dns: at least one endpoint is from an entry with resolution DNS or
 	// DNS_ROUND_ROBIN.
 	dns bool
-	// work is what is changing in the current batch; nil if nothing is.
+	// work is the pending change in the current batch, or nil.
 	work *hostWork
-	// view is what readers see; nil if that is nothing.
+	// view is the view of readers, or nil.
 	view atomic.Pointer[hostView]
 }
 
@@ -86,7 +86,7 @@ func (h *host) remove(m *contribution) {
 	}
 }
 
-// endpoints returns those that readers see.
+// endpoints returns the endpoints in the view of readers.
 func (h *host) endpoints() cow.Sorted[*registry.Endpoint] {
 	if view := h.view.Load(); view != nil {
 		return view.endpoints

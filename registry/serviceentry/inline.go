@@ -59,14 +59,13 @@ func (b *batch) putInline(e *entry, old *definition) {
 	}
 }
 
-// inlineContributions converts the endpoints that are written in an entry, one after
-// the other. Most are like the one before them but for the address, so that
-// nothing else has to be looked up again.
+// inlineContributions converts the endpoints in an entry one after the other. Most of them differ
+// from the previous one only in the address and therefore share its attributes.
 type inlineContributions struct {
 	conversion *conversion
 	entry      *entry
 	definition *definition
-	// addresses is room for those of the next endpoints.
+	// addresses has capacity for the addresses of the next endpoints.
 	addresses []string
 	// spec is the endpoint before, and shared its attributes; nil if unknown.
 	spec   *networking.WorkloadEntry
@@ -105,7 +104,7 @@ func (l *inlineContributions) attributes(t *template) *interned {
 	return l.conversion.interner.acquire(&d)
 }
 
-// last takes notice of what an endpoint became.
+// last records the result for an endpoint.
 func (l *inlineContributions) last(spec *networking.WorkloadEntry, m *contribution) {
 	l.spec, l.shared = spec, nil
 	// NetworkOf may have another answer for another address.

@@ -63,12 +63,11 @@ func (c *Controller) WorkloadInstanceHandler(wi *registry.WorkloadInstance, e re
 	c.publisher.Enqueue(event{workload: wi, deleted: e == registry.EventDelete})
 }
 
-// UpdateMesh replaces the state of the mesh. Everything is converted anew, and
-// NetworkOf asked again; what does not differ is not reported.
+// UpdateMesh replaces the state of the mesh. It converts all objects again and calls NetworkOf
+// again. Only differences are reported.
 func (c *Controller) UpdateMesh(m Mesh) { c.publisher.Enqueue(event{mesh: &m}) }
 
-// UpdateNamespace makes a namespace known, or replaces what is known of it. It
-// must not be modified any more.
+// UpdateNamespace adds or replaces a namespace, which must not be modified afterwards.
 func (c *Controller) UpdateNamespace(n Namespace) { c.publisher.Enqueue(event{namespace: &n}) }
 
 // DeleteNamespace makes a namespace unknown. Entries in it stay.
@@ -79,14 +78,14 @@ func (c *Controller) DeleteNamespace(name string) {
 // ResyncEDS reports the endpoints of all hosts to the updater again.
 func (c *Controller) ResyncEDS() { c.publisher.Enqueue(event{resync: true}) }
 
-// pending is what is waiting, without what was overtaken by a later event.
+// pending are the queued events, reduced to the last one of each object.
 type pending struct {
 	// entries and own hold the last state of each object, nil if it is gone.
 	entries latest[objectName, *configstore.Config]
 	own     latest[objectName, *configstore.Config]
 	foreign latest[registry.WorkloadKey, *registry.WorkloadInstance]
 	resync  bool
-	// everything: all conversions may give other results than before.
+	// everything means that every conversion may have a different result.
 	everything bool
 }
 
@@ -97,7 +96,7 @@ func (p *pending) reset() {
 	p.resync, p.everything = false, false
 }
 
-// latest keeps the last value for each key, in the order in which the keys came.
+// latest keeps the last value for each key, in the order of the first use of each key.
 type latest[K comparable, V any] struct {
 	keys   []K
 	values []V
@@ -162,7 +161,7 @@ func (b *batch) apply() {
 	}
 }
 
-// collect takes what happened, of each object only the last.
+// collect records the last event of each object.
 func (b *batch) collect(events []event) {
 	c, p := b.Controller, &b.pending
 	var spaces []string

@@ -4,19 +4,19 @@ package serviceentry
 
 import "github.com/pilotkit/pilotkit/registry"
 
-// interner keeps one copy of equal labels, and one of equal endpoint attributes,
-// and counts their users. What has no user is evicted, so that the tables never hold
-// more than the registry does; a reader that was given a copy before may keep it.
+// interner keeps one copy of equal labels and one of equal endpoint attributes, and counts their
+// users. It evicts copies without users, so the tables never hold more than the registry does.
+// Readers may keep a copy after its eviction.
 //
-// It saves memory, as most workloads of an app are alike in everything but the
-// address: the 381 B of a workload include no map of labels. It also saves time: what
-// is interned is compared by pointer, so that workloads with the same labels form
-// a group without comparing them, and an unchanged workload is found unchanged.
+// It saves memory, because most workloads of an app differ only in the address: the 381 B of a
+// workload include no map of labels. It also saves time, because interned values are compared by
+// pointer: workloads are grouped by labels without a comparison of maps, and an unchanged workload
+// is detected cheaply.
 //
-// Copies are looked up by the text of a draft, which is written on the stack: labels
-// and attributes are built only if there is no copy yet. Workloads use attributes
-// directly; the contributions of entries share what their workload uses, and those that are
-// written in an entry are one user each.
+// Copies are looked up by the text of a draft, which is written on the stack: labels and attributes
+// are built only if there is no copy yet. Workloads use attributes directly. Contributions of
+// selected workloads share the attributes of the workload, and each inline contribution is one
+// user.
 type interner struct {
 	labels     map[string]*sharedLabels
 	attributes map[attributesKey]*interned
@@ -48,8 +48,7 @@ func newInterner() *interner {
 	return &interner{labels: map[string]*sharedLabels{}, attributes: map[attributesKey]*interned{}}
 }
 
-// acquire returns the copy of what is drafted, and counts one more user. Nothing
-// is built that there is already.
+// acquire returns the copy for a draft and adds a user. It builds the copy only if there is none.
 func (n *interner) acquire(d *draft) *interned {
 	var room [512]byte
 	text := d.appendLabels(room[:0])

@@ -22,9 +22,8 @@ const (
 	annotationConnectStrategy     = "istio.io/connect-strategy"
 )
 
-// mergeLabels returns the labels of a WorkloadEntry: those of the metadata and
-// those of the spec, of which the former win. The result may be one of the
-// arguments.
+// mergeLabels returns the labels of a WorkloadEntry. Labels of the metadata override labels of the
+// spec. The result may alias one of the arguments.
 func mergeLabels(metadata, spec map[string]string) registry.Labels {
 	switch {
 	case len(metadata) == 0:

@@ -7,38 +7,37 @@ import "github.com/pilotkit/pilotkit/registry"
 // defaultTrustDomain is that of Istio 1.30's mesh config.
 const defaultTrustDomain = "cluster.local"
 
-// Mesh is what the registry needs to know of the mesh.
+// Mesh is the mesh configuration that the registry needs.
 type Mesh struct {
 	// TrustDomain is the first part of every identity. Empty means
 	// "cluster.local".
 	TrustDomain string
-	// Visibility limits who may see the services of a namespace. The first rule
-	// that applies counts; services to which none applies are not limited.
+	// Visibility limits the visibility of the services of a namespace. The first applicable rule
+	// counts. Services without an applicable rule are not limited.
 	Visibility []VisibilityRule
 }
 
 // VisibilityRule limits the services of some namespaces. It is one policy of
 // serviceEntryVisibility in Istio 1.30's mesh config.
 type VisibilityRule struct {
-	// Namespaces holds for the namespaces of which all labels of one of these
-	// sets are labels; empty labels hold for every namespace. No set at all means
-	// every namespace, known or not.
+	// Namespaces selects the namespaces that have all labels of one of these sets. An empty set
+	// selects every namespace. If there is no set at all, the rule applies to every namespace,
+	// known or not.
 	Namespaces []registry.Labels
-	// Matches decides instead of Namespaces, if it is not nil, for the labels of a
-	// namespace; those of an unknown namespace are nil. It must be a pure
-	// function.
+	// Matches replaces Namespaces if it is not nil. Its argument is the labels of a namespace, or
+	// nil for an unknown namespace. It must be a pure function.
 	Matches func(namespaceLabels registry.Labels) bool
 	// Visibility is VisibilityPublic, VisibilityPrivate or VisibilityNone. Empty
 	// means VisibilityPublic.
 	Visibility registry.Visibility
 }
 
-// Namespace is what the registry needs to know of a namespace.
+// Namespace is the data of a namespace that the registry needs.
 type Namespace struct {
 	Name   string
 	Labels registry.Labels
-	// Annotations may hold networking.istio.io/traffic-distribution, which then
-	// holds for all services of the namespace that have none of their own.
+	// Annotations may contain networking.istio.io/traffic-distribution, which is the default for
+	// the services of the namespace.
 	Annotations map[string]string
 }
 

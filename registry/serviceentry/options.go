@@ -50,8 +50,8 @@ type Options struct {
 	// It is meant for the configs of a remote cluster. The default is false.
 	WorkloadEntriesOnly bool
 
-	// Logger gets what an operator can fix, and an error for each function of the
-	// host that panicked, with the stack. The default is nil: nothing is logged.
+	// Logger gets problems that an operator can fix, and an error, with the stack, for each panic
+	// in a function of the host. The default, nil, discards.
 	Logger *slog.Logger
 }
 

@@ -10,10 +10,9 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// A pod that other registries announce may have connected before it became an
-// instance of anything, so that its proxy does not know what it serves. As in
-// Istio 1.30 a ProxyUpdate follows every change of the instances at an address
-// that belongs to a pod.
+// A pod of another registry may have connected before it became an instance of a service, so its
+// proxy does not know the services. As in Istio 1.30, a ProxyUpdate follows every change of the
+// instances at an address of a pod.
 
 // proxyAddress is where a ProxyUpdate goes.
 type proxyAddress struct {
@@ -25,9 +24,9 @@ func (p proxyAddress) compare(q proxyAddress) int {
 	return cmp.Or(cmp.Compare(p.cluster, q.cluster), p.ip.Compare(q.ip))
 }
 
-// clusterOf returns the cluster of the proxy of a workload. A pod may be of
-// another cluster than the registry: Istio 1.30 asks for a push to the proxy at
-// that address in the registry's own cluster, which is none of it.
+// clusterOf returns the cluster of the proxy of a workload. A pod may belong to a different cluster
+// than the registry. In that case, Istio 1.30 incorrectly requests a push to the proxy with that
+// address in the registry's own cluster.
 func (b *batch) clusterOf(w *workload) registry.ClusterID {
 	if w.foreign() && w.instance.Cluster != "" {
 		return w.instance.Cluster

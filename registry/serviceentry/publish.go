@@ -21,8 +21,8 @@ func (b *batch) newState(prev *state) *state {
 	return next
 }
 
-// commit makes readers see the next state as soon as it is published: these are the
-// first two of the steps that the comment of state describes.
+// commit makes the next state visible to readers as soon as it is published. It does the first two
+// steps in the comment of state.
 func (b *batch) commit(prev, next *state) {
 	prev.next.Store(b.stepTo(next))
 	for _, h := range b.hosts {
@@ -80,7 +80,7 @@ func (h *host) setView(endpoints cow.Sorted[*registry.Endpoint]) {
 	}
 }
 
-// newView returns what readers are to see of the entry: nil if it is gone.
+// newView returns the view of the entry for readers, or nil if the entry was deleted.
 func (e *entry) newView() *entryView {
 	if len(e.bindings) == 0 {
 		return nil
@@ -92,9 +92,8 @@ func (e *entry) newView() *entryView {
 	return v
 }
 
-// servicesByName yields the host names of which the services have changed, with
-// those of all namespaces in the order of precedence. Services of one entry stay in
-// the order of its addresses.
+// servicesByName yields each host name with changed services, and its services in all namespaces in
+// the order of precedence. Services of one entry stay in the order of its addresses.
 func (b *batch) servicesByName(yield func(registry.Hostname, []*registry.Service) bool) {
 	var changed map[registry.Hostname][]*host
 	for _, h := range b.hosts {

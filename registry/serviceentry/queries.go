@@ -56,9 +56,8 @@ func portOf(s *registry.Service, e *registry.Endpoint) *registry.Port {
 	return s.Port(e.ServicePort)
 }
 
-// GetProxyServiceInstances implements registry.ServiceDiscovery. The instances of
-// workloads that are not distinguished, because they have the same address and
-// the same name, are those of the last of them.
+// GetProxyServiceInstances implements registry.ServiceDiscovery. If workloads have the same address
+// and the same name, it returns only the instances of the last one.
 func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
 	var room [8]registry.ServiceInstance
 	out := room[:0]
@@ -72,7 +71,7 @@ func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry
 	return pointers(out)
 }
 
-// eachOnce removes what a workload with several addresses contributed again.
+// eachOnce removes the repeated instances of workloads with several addresses.
 func eachOnce(list []registry.ServiceInstance) []registry.ServiceInstance {
 	seen := map[registry.ServiceInstance]bool{}
 	return slices.DeleteFunc(list, func(i registry.ServiceInstance) bool {
@@ -124,7 +123,7 @@ func (s *state) instancesAt(address, namespace string, to []registry.ServiceInst
 	return to
 }
 
-// instances appends those that a contribution gives the services of a binding.
+// instances appends the instances from a contribution to the services of a binding.
 func (b *bindingView) instances(m *contribution, to []registry.ServiceInstance) []registry.ServiceInstance {
 	for _, s := range b.services {
 		for i := range m.endpoints {
@@ -196,8 +195,8 @@ func (m *contribution) alike(n *contribution) bool {
 		e.Attributes().Namespace == f.Attributes().Namespace && e.Address() == f.Address()
 }
 
-// compareInstances orders the contributions at an address: by entry, then such that
-// those that are alike are neighbours, then as workloads.
+// compareInstances orders the contributions at an address: by entry, then with similar ones
+// together, then by workload.
 func (m *contribution) compareInstances(n *contribution) int {
 	if c := m.entry.name.compare(n.entry.name); c != 0 {
 		return c
@@ -211,7 +210,7 @@ func (m *contribution) compareInstances(n *contribution) int {
 	)
 }
 
-// compare is the order in which contributions give a proxy its labels.
+// compare is the order in which contributions are searched for the labels of a proxy.
 func (m *contribution) compare(n *contribution) int {
 	if c := m.workload.compare(n.workload); c != 0 {
 		return c

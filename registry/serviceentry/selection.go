@@ -36,7 +36,7 @@ type group struct {
 	labels *sharedLabels
 	// workloads are in no order.
 	workloads []*workload
-	// entries are those that select the group.
+	// entries are the entries that select the group.
 	entries []*entry
 }
 

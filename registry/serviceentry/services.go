@@ -51,7 +51,7 @@ func (c *Controller) ServicesAt(discovery registry.ServiceSnapshotter, root *xds
 // allocation is services with the addresses that they are given.
 type allocation struct {
 	services []*registry.Service
-	// copies holds the services with addresses by those that have none.
+	// copies maps a service without an address to its copy with one.
 	copies map[*registry.Service]*registry.Service
 }
 

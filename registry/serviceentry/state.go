@@ -10,41 +10,37 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// state is what readers see at one moment: everything that they ask in one query,
-// or in several with one state, is of that moment, and they take no lock.
+// state is the view of readers at one moment. All queries with one state are consistent and take no
+// lock.
 //
-// Services and settings are immutable values. What most events change is in cells,
-// which change in place: the views of entries and of hosts, and the tables of hosts
-// and of addresses. Persistent maps, which would be simpler, cost 20 to 30 % more time
-// for each change, and three times the memory traffic. So a state is a position in the
-// history of the cells instead. A change of cells has three steps:
+// Services and settings are immutable values. Most events change cells, which are mutable: the
+// views of entries and of hosts, and the tables of hosts and of addresses. Persistent maps would be
+// simpler, but cost 20 to 30 % more time for each change and three times the memory traffic.
+// Instead, a state is a position in the history of the cells. A change of cells has three steps:
 //
-//  1. A step is made, which has the values that are going to be replaced, and is
-//     linked to the present state.
+//  1. A step with the former values is created and linked to the present state.
 //  2. The cells get their new values.
 //  3. The next state is published.
 //
-// A reader loads a cell first and then follows the steps that lead away from its
-// state: the first one that replaced the cell has the value that the reader wants;
-// if there is none the cell has it. A cell that shows a new value has a step that
-// is linked already, so that the reader cannot miss it. For a reader of the
-// present state, which is nearly every one, there is no step. Links go forward
-// only: when the last reader of a state is gone, the garbage collector takes the
-// state with the values that only its readers could have wanted.
+// A reader first loads a cell and then follows the steps after its state. The first step that
+// replaced the cell has the value for the reader. If there is no such step, the value is the one in
+// the cell. A cell with a new value always has a linked step, so the reader cannot miss it. A
+// reader of the present state, by far the usual case, finds no step. Links only go forward: after
+// the last reader of a state is gone, the garbage collector frees the state and its former values.
 type state struct {
 	tables   *tables
 	settings settings
 	services *registry.ServiceSet
-	// allocated is services with the addresses that AllocateByHash gives them, made
-	// when it is asked for; nil for other options.
+	// allocated returns services with the addresses of AllocateByHash, computed at the first call.
+	// It is nil for other options.
 	allocated func() *allocation
-	// next leads to the next state; nil as long as there is none.
+	// next leads to the next state, or is nil.
 	next atomic.Pointer[step]
 }
 
-// tables are the cells that are found by a key. Only batches change them.
+// tables are the cells that have a key. Only batches change them.
 type tables struct {
-	// hosts are those that have a view.
+	// hosts are the hosts with a view.
 	hosts     pmap.Live[hostKey, *host]
 	addresses *addressTable
 	// more has the contributions at an address besides the first.
@@ -53,16 +49,15 @@ type tables struct {
 
 // hostView is a host name in one namespace. It is immutable, as all views are.
 type hostView struct {
-	// services are those of all entries that define the host, the oldest entry
-	// first.
+	// services are the services of all entries of the host, the oldest entry first.
 	services  []*registry.Service
 	endpoints cow.Sorted[*registry.Endpoint]
 }
 
-// entryView is what an entry contributes, besides its contributions.
+// entryView is the data of an entry for readers, without its contributions.
 type entryView struct{ bindings []bindingView }
 
-// bindingView is what an entry contributes to one of its hosts.
+// bindingView is the data of an entry for one of its hosts.
 type bindingView struct {
 	host     *host
 	services []*registry.Service
@@ -105,11 +100,10 @@ type replaced[C comparable, V any] struct {
 	value V
 }
 
-// asOf returns the value of a cell as readers of a state see it, from the one that
-// it has now. of returns the cells of that kind that a step replaced.
+// asOf returns the value of a cell in a state. now is its present value, and of returns the cells
+// of the same kind that a step replaced.
 //
-// Steps are searched from end to end. They are short, but for those of an initial
-// state, which has few readers.
+// The search is linear. Steps are short, except for an initial state, which has few readers.
 func asOf[C comparable, V any](s *state, cell C, now V, of func(*step) []replaced[C, V]) V {
 	for next := s.next.Load(); next != nil; next = next.to.next.Load() {
 		for _, r := range of(next) {

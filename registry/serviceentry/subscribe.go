@@ -13,9 +13,9 @@ func (c *Controller) AppendServiceHandler(handler registry.ServiceHandler) {
 	c.SubscribeServices(handler)
 }
 
-// AppendWorkloadHandler implements registry.Controller. Handlers are notified of
-// this registry's WorkloadEntries that have an IP address and count: those that
-// are not healthy do not. They never see the workloads of others.
+// AppendWorkloadHandler implements registry.Controller. Handlers are notified of the healthy
+// WorkloadEntries of this registry that have an IP address, but not of workloads of other
+// registries.
 func (c *Controller) AppendWorkloadHandler(handler func(*registry.WorkloadInstance, registry.Event)) {
 	c.SubscribeWorkloads(handler)
 }
@@ -34,8 +34,8 @@ func (c *Controller) SubscribeWorkloads(handler registry.WorkloadHandler) (cance
 	return c.publisher.SubscribeWorkloads(handler)
 }
 
-// ownWorkloads returns those of the WorkloadEntries of a state, as handlers see them,
-// sorted by namespace and name. Only the goroutine that handles batches calls it.
+// ownWorkloads returns the WorkloadEntries of a state as handlers see them, sorted by namespace and
+// name. Only the goroutine that handles batches calls it.
 func (c *Controller) ownWorkloads(s *state) []*registry.WorkloadInstance {
 	own := map[objectName]*workload{}
 	for next := s.next.Load(); next != nil; next = next.to.next.Load() {

@@ -24,7 +24,7 @@ const (
 type template struct {
 	name, namespace string
 	annotations     map[string]string
-	// metadata are the labels of the object; they win over those of the spec.
+	// metadata are the labels of the object. They override the labels of the spec.
 	metadata map[string]string
 	spec     *networking.WorkloadEntry
 }
@@ -85,10 +85,9 @@ func (c *conversion) draft(t *template) draft {
 	}
 }
 
-// network returns the network of a workload: the field, else the label, else
-// what the program says. Istio 1.30 does not write the last two into the
-// endpoint, only into its labels, so that readers of the one and of the other
-// disagree.
+// network returns the network of a workload: the field, else the label, else the result of
+// NetworkOf. Istio 1.30 writes the last two only into the labels of the endpoint, so its readers of
+// the field and of the labels disagree.
 func (c *conversion) network(t *template) string {
 	if n := t.spec.GetNetwork(); n != "" {
 		return n

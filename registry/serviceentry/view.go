@@ -14,8 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// View is for package explain: what the registry shows, and what it is made of. It
-// costs as much as all objects together.
+// View returns the data for package explain: the visible state and its inputs. It converts all
+// objects again.
 func (c *Controller) View() *view.View {
 	fresh := c.recomputed()
 	out := &view.View{
@@ -38,8 +38,7 @@ func (c *Controller) View() *view.View {
 	return out
 }
 
-// recomputed returns a registry that is made anew of what is in the stores and was
-// announced by others: what this one should be.
+// recomputed returns a new registry with the present objects, which should be equal to this one.
 func (c *Controller) recomputed() *Controller {
 	fresh := newController(c.configs, xdsupdate.Discard{}, c.options)
 	fresh.settings = c.publisher.State().settings
@@ -58,7 +57,7 @@ func (c *Controller) recomputed() *Controller {
 	return fresh
 }
 
-// workloads returns all that count, in the order in which entries select them.
+// workloads returns all valid workloads, in the order in which entries select them.
 func (c *Controller) workloads() []*workload {
 	return slices.SortedFunc(func(yield func(*workload) bool) {
 		for _, s := range c.spaces {

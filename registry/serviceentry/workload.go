@@ -13,13 +13,12 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// workload is one that entries may select: of a WorkloadEntry, or of another
-// registry. All but the links is immutable. There may be very many, so that what
-// follows from the others is not kept.
+// workload is a WorkloadEntry or a workload of another registry that entries may select. It is
+// immutable except for the links. Derived data is not stored, because there may be very many
+// workloads.
 type workload struct {
-	// config is the WorkloadEntry; nil if another registry announced the workload.
-	// It is replaced by one that differs in nothing that matters, so that the old
-	// one is not kept alive.
+	// config is the WorkloadEntry, or nil if another registry announced the workload. An equivalent
+	// WorkloadEntry replaces it, so that the former object can be freed.
 	config atomic.Pointer[configstore.Config]
 	// instance is what another registry announced; nil for a WorkloadEntry.
 	instance   *registry.WorkloadInstance
@@ -32,7 +31,7 @@ type workload struct {
 	// resolution DNS or DNS_ROUND_ROBIN may select the workload.
 	dnsOnly bool
 
-	// instanceForHandlers is what handlers get; nil as long as none has got it.
+	// instanceForHandlers is the instance for handlers, or nil before the first use.
 	instanceForHandlers *registry.WorkloadInstance
 
 	group *group
@@ -60,9 +59,8 @@ func (c *conversion) ownWorkload(config *configstore.Config) *workload {
 	return w
 }
 
-// foreignWorkload returns that of a workload of another registry. As in Istio
-// 1.30 its endpoints have the name and the namespace of the workload if it has
-// none of its own.
+// foreignWorkload returns the workload for an instance of another registry. As in Istio 1.30, its
+// endpoints get the name and the namespace of the instance if they have none.
 func (c *conversion) foreignWorkload(instance *registry.WorkloadInstance) *workload {
 	d := draft{EndpointAttributes: *instance.Endpoint.Attributes()}
 	d.metadata, d.Labels = d.Labels, nil
@@ -75,8 +73,8 @@ func (c *conversion) foreignWorkload(instance *registry.WorkloadInstance) *workl
 	}
 }
 
-// sameAs reports whether two states of a WorkloadEntry differ in nothing that
-// matters. Both are of one interner.
+// sameAs reports whether two states of a WorkloadEntry are equivalent. Both must use the same
+// interner.
 func (w *workload) sameAs(x *workload) bool {
 	return w.attributes == x.attributes && w.addressOfConfig == x.addressOfConfig && w.unix == x.unix &&
 		w.workloadName() == x.workloadName() && maps.Equal(w.ports(), x.ports())
@@ -120,7 +118,7 @@ func (w *workload) compare(x *workload) int {
 	return w.key().Compare(x.key())
 }
 
-// addresses returns those of the workload's endpoints.
+// addresses returns the addresses of the workload's endpoints.
 func (w *workload) addresses() []string {
 	switch {
 	case !w.foreign():
@@ -172,10 +170,10 @@ func (w *workload) endpoint() registry.Endpoint {
 	return e
 }
 
-// announced returns what the handlers of workloads know of one: nil if it is
-// foreign, so that registries that listen to each other cannot send a workload
-// round and round, and, as in Istio 1.30, if it has no IP address. It is made when
-// it is asked for first, and kept.
+// announced returns the instance for workload handlers. It is nil for a workload of another
+// registry, so that two registries with handlers for each other do not send a workload back and
+// forth, and, as in Istio 1.30, for a workload without an IP address. It is built at the first
+// call.
 func (w *workload) announced() *registry.WorkloadInstance {
 	if w == nil || w.foreign() || w.dnsOnly {
 		return nil

@@ -10,32 +10,31 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Change says what differs between two states of a registry, in the words of those
-// who learn of it: the updater and the handlers. The zero value says that nothing
-// does. Within each list the order is the registry's, and is that of the calls.
+// Change is the difference between two states of a registry, for the updater and the handlers. The
+// zero value is no difference. Each list is in the order of the registry, which is the order of the
+// calls.
 type Change struct {
-	// Configs are those that are committed with the change; nil: none are.
+	// Configs are configs that are committed in the same update, or nil.
 	Configs *xdsupdate.Update
-	// Services are the definitions that changed, for SvcUpdate.
+	// Services are the changed definitions, for SvcUpdate.
 	Services []ServiceUpdate
-	// Endpoints are the lists that changed, for EDSUpdate. Those of a service that is
-	// gone go with it, and are not mentioned.
+	// Endpoints are the changed lists, for EDSUpdate. A deleted service has no entry, because
+	// SvcUpdate removes its endpoints.
 	Endpoints []EndpointUpdate
-	// Pushes are for ConfigUpdate: one request for each reason, in the order of the
-	// first of each. A push of everything is a request of its own.
+	// Pushes are the push requests, for ConfigUpdate. They become one request for each reason, in
+	// the order of first use. A push of everything is a separate request.
 	Pushes []Push
-	// Proxies returns those for ProxyUpdate. It is called when the state is visible, before
-	// Publish returns; nil: there are none.
+	// Proxies returns the proxies for ProxyUpdate. It is called when the state is visible and
+	// before Publish or Commit returns, unless another goroutine is delivering. It may be nil.
 	Proxies func() []Proxy
 
-	// ServiceChanges, WorkloadChanges and Gateways are what handlers are notified of.
+	// ServiceChanges, WorkloadChanges and Gateways are the changes for handlers.
 	ServiceChanges []ServiceChange
-	// WorkloadChanges yields the former and the next state of each workload that
-	// changed, as handlers see them: nil if they do not see it, which may be both. It is
-	// ranged over only if there are handlers of workloads, with a lock held, before
-	// Publish returns.
+	// WorkloadChanges yields the former and the next state of each changed workload. Either one is
+	// nil, or both are, if it is not visible to handlers. WorkloadChanges is iterated with a lock
+	// held, before Publish returns, and only if there are handlers of workloads.
 	WorkloadChanges iter.Seq2[*registry.WorkloadInstance, *registry.WorkloadInstance]
-	// Gateways: the gateways of networks changed.
+	// Gateways is true if the network gateways have changed.
 	Gateways bool
 }
 
@@ -46,20 +45,20 @@ type ServiceUpdate struct {
 	Event     registry.Event
 }
 
-// EndpointUpdate has the next list of a service's endpoints.
+// EndpointUpdate is the next list of a service's endpoints.
 type EndpointUpdate struct {
 	Hostname  registry.Hostname
 	Namespace string
 	Endpoints Endpoints
-	// Changes lead to it from the list that the updater knows. Without any, the
-	// updater gets the complete list.
+	// Changes lead to Endpoints from the list that the updater knows. Without Changes, the updater
+	// gets the complete list.
 	Changes []xdsupdate.EndpointChange
 }
 
-// Push is a push that is to be asked for.
+// Push is a push request.
 type Push struct {
 	Reason xdsupdate.TriggerReason
-	// Key is what it is about; the zero key is everything, for all proxies.
+	// Key is the changed config. The zero key requests a push of everything to all proxies.
 	Key xdsupdate.ConfigKey
 }
 
@@ -75,12 +74,11 @@ type ServiceChange struct {
 	Event      registry.Event
 }
 
-// maxSpare is how much room, in elements, is kept for the next batch. What a large
-// one needed is not.
+// maxSpare is the maximum capacity, in elements, that is kept for the next batch.
 const maxSpare limit.Size = 256
 
-// Reset makes the change empty, but for the functions, which stay. Lists keep their
-// room, unless there is much of it.
+// Reset empties the change, except for the functions Proxies and WorkloadChanges. Small lists keep
+// their capacity.
 func (c *Change) Reset() {
 	*c = Change{
 		Services: Emptied(c.Services), Endpoints: Emptied(c.Endpoints), Pushes: Emptied(c.Pushes), Proxies: c.Proxies,
@@ -88,8 +86,8 @@ func (c *Change) Reset() {
 	}
 }
 
-// Emptied returns a list without elements that has the room of a given one, for the
-// next batch of a registry; no room if there is much of it.
+// Emptied returns a list without elements for the next batch of a registry. It keeps the capacity
+// of the list, unless that is large.
 func Emptied[T any](list []T) []T {
 	if cap(list) > maxSpare.Get() {
 		return nil

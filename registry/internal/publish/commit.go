@@ -7,9 +7,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Publish makes a state visible, tells the updater, and queues what handlers are to
-// be notified of. Only Options.Handle calls it. The change is the caller's again when it
-// returns, but for what its parts refer to.
+// Publish makes a state visible, commits the update, calls an updater of the host, and queues the
+// changes for handlers. Only Options.Handle may call it. The caller may reuse the change when
+// Publish has returned, but must not modify the objects that its fields refer to.
 func (p *Publisher[E, S]) Publish(next *S, c *Change) {
 	p.mu.Lock()
 	p.commitLocked(next, c)
@@ -20,14 +20,13 @@ func (p *Publisher[E, S]) Publish(next *S, c *Change) {
 	p.announceLocked(next, c)
 }
 
-// Commit makes a change at once. edit returns the next state and the difference, or the
-// same state if nothing differs, or an error, which Commit returns. It is called
-// with a lock held, so that commits come one after the other, and must not call
-// anything of the publisher. The change belongs to the publisher then. Not for a
-// registry with Options.Handle.
+// Commit publishes a change on the caller's goroutine. edit returns the next state and the
+// difference, or the former state if there is none, or an error, which Commit returns. edit is
+// called with a lock held, so commits are serialized, and must not call the publisher. The
+// publisher owns the change from then on. Registries with Options.Handle must not call Commit.
 //
-// The updater and the handlers have been notified when Commit returns, unless another
-// goroutine, or an outer call, is doing so: then that one goes on with this change.
+// When Commit returns, the updater and the handlers have been notified, unless another goroutine or
+// an outer call is delivering. In that case, the other one also delivers this change.
 func (p *Publisher[E, S]) Commit(edit func(*S) (*S, *Change, error)) error {
 	err := p.edit(edit)
 	p.queue.Drain()
@@ -50,8 +49,8 @@ func (p *Publisher[E, S]) edit(edit func(*S) (*S, *Change, error)) error {
 	return nil
 }
 
-// commitLocked makes a state visible and tells the updater. An updater that is the program's
-// own is called by report.
+// commitLocked makes a state visible and commits the update. report calls an updater of the host
+// later.
 func (p *Publisher[E, S]) commitLocked(next *S, c *Change) {
 	t := &p.target
 	if !p.ended {
@@ -74,8 +73,9 @@ func (p *Publisher[E, S]) commitLocked(next *S, c *Change) {
 	t.update.Reset()
 }
 
-// SetUpdater makes another updater be called from now on; nil is xdsupdate.Discard. A
-// registry with Options.Handle calls it there.
+// SetUpdater replaces the updater. A nil updater is xdsupdate.Discard. The services of the registry
+// move from the former updater to the new one. A registry with Options.Handle calls SetUpdater in
+// Handle.
 func (p *Publisher[E, S]) SetUpdater(updater xdsupdate.XDSUpdater) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *Publisher[E, S]) SetUpdater(updater xdsupdate.XDSUpdater) {
 	}
 }
 
-// Inbox returns where updates go at present.
+// Inbox returns the inbox of the current updater.
 func (p *Publisher[E, S]) Inbox() xdsupdate.Inbox {
 	p.mu.Lock()
 	defer p.mu.Unlock()

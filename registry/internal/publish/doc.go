@@ -1,49 +1,48 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package publish is the half of a registry that is the same for all of them: from
-// the next state that a registry has computed to the readers, the updater and the
-// handlers that are to learn of it.
+// Package publish is the common part of all registries: it publishes the states that a registry
+// computes to readers, and reports the changes to the updater and to handlers.
 //
-// A registry brings states, immutable values of a type S of its own, and says in a
-// [Change] what differs from the state before. A [Publisher] does the rest.
+// A registry creates a [Publisher] for its states, which are immutable values of a type S. For each
+// new state it describes the difference in a [Change].
 //
 // # The path of one change
 //
-//  1. The registry learns of something, and calls [Publisher.Enqueue] with an event
-//     of a type E of its own, on any goroutine.
-//  2. The goroutine that delivers, of which there is at most one, hands everything
-//     that is waiting to Options.Handle, as one batch.
-//  3. Handle computes the next state and calls [Publisher.Publish] with it and the
-//     Change. In one batch of the updater (xdsupdate.BatchUpdater) the state becomes
-//     visible to [Publisher.State], and the updater is called in the order SvcUpdate,
-//     EDSUpdate (or its delta form, if the updater takes it and it is the shorter
-//     one), ConfigUpdate, one for each reason. ProxyUpdate follows, outside of the
-//     batch, as a program may do anything in it.
-//  4. What handlers are to see is put into the same queue as the events.
-//  5. The delivering goroutine calls the handlers, before it hands over further
-//     events. No lock is held.
+//  1. The registry receives an input and calls [Publisher.Enqueue] with an event of its type E, on
+//     any goroutine.
+//  2. The delivering goroutine, of which there is at most one, passes all queued events to
+//     Options.Handle as one batch.
+//  3. Handle computes the next state and calls [Publisher.Publish] with it and the Change. The
+//     state
+//     becomes visible to [Publisher.State]. The Change is committed as one xdsupdate.Update: the
+//     services of the state, then the calls SvcUpdate, EDSUpdate (or EDSDeltaUpdate, if the updater
+//     implements it and the changes are shorter than the list), and one ConfigUpdate for each reason.
+//     An updater of the host is called for it after the commit, without a lock. ProxyUpdate follows
+//     and is not part of the update.
+//  4. The events for handlers are appended to the queue of the input events.
+//  5. The delivering goroutine calls the handlers before it passes further events to Handle. It
+//     holds
+//     no lock.
 //
-// A registry whose callers want to know at once what became of a change has no
-// Handle, and calls [Publisher.Commit] instead of 1 to 3, on any goroutine. States
-// then are visible in the order of the commits; a goroutine that commits while
-// another one is calling the updater leaves its calls to that one.
+// A registry whose callers need the result of a change immediately has no Handle, and calls
+// [Publisher.Commit] instead of steps 1 to 3, on any goroutine. States become visible in the order
+// of the commits. If another goroutine is delivering, it also makes the calls for this commit.
 //
 // # Subscriptions
 //
-// A handler is registered at a place in the queue, with the state that was reported
-// last. When the delivering goroutine reaches it, it hands it what that state has, as
-// additions: everything that was announced before, and nothing that is announced behind
-// it. So each handler sees the changes in the order in which those before it do, without
-// a gap and without a repetition.
+// A handler is registered at a position in the queue, together with the last announced state. When
+// the delivering goroutine reaches this position, it replays that state to the handler as
+// additions. The state contains all changes announced before the position, and no later ones. Each
+// handler therefore sees all changes in the order of the other handlers, without gaps or
+// repetitions.
 //
 // # Lists of endpoints
 //
-// [Edit] makes the next list of a service's endpoints and the changes that lead to
-// it, which a Change hands to the updater.
+// [Edit] computes the next list of a service's endpoints together with the changes for the updater.
 //
 // # Panics
 //
-// A panic of a call of the updater or of a handler ends that call. It is logged once,
-// with the stack, and everything else goes on. So does a panic of Handle: what it has
-// not published then is not visible.
+// A panic of an updater or handler ends that call. It is logged once, with the stack, and the
+// publisher continues. The same holds for a panic of Handle; states that it has not published are
+// lost.
 package publish

@@ -10,17 +10,16 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Endpoints are those of a service, in the order of registry.CompareEndpoints.
+// Endpoints are the endpoints of a service, sorted by registry.CompareEndpoints.
 type Endpoints = cow.Sorted[*registry.Endpoint]
 
 // Editor is an editor of Endpoints.
 type Editor = cow.Editor[*registry.Endpoint]
 
-// Edit returns a list with the added endpoints and without the removed ones, which
-// are elements of it, and the changes that lead to it: an endpoint that takes the
-// place of one of the same key (registry.CompareEndpointKeys) is one change with that.
-// The editor has the list as it is. Edit reorders removed and added; what it returns
-// shares nothing with them.
+// Edit returns a list without the removed endpoints, which must be elements of it, and with the
+// added ones. It also returns the changes. A removed and an added endpoint with the same key
+// (registry.CompareEndpointKeys) are one change. The editor must hold the unchanged list. Edit
+// reorders removed and added, and its results do not alias them.
 func Edit(list Endpoints, editor *Editor, removed, added []*registry.Endpoint) (Endpoints, []xdsupdate.EndpointChange) {
 	slices.SortFunc(removed, registry.CompareEndpoints)
 	slices.SortFunc(added, registry.CompareEndpoints)
@@ -47,8 +46,8 @@ func Edit(list Endpoints, editor *Editor, removed, added []*registry.Endpoint) (
 // Identical reports whether two endpoints are the same object.
 func Identical(a, b *registry.Endpoint) bool { return a == b }
 
-// pair makes one change of an endpoint that leaves and one of the same key that
-// enters. Both lists are sorted, hence by key first.
+// pair merges removals and additions of the same key into one change. Both lists are sorted, hence
+// by key first.
 func pair(removed, added []*registry.Endpoint) []xdsupdate.EndpointChange {
 	if len(removed)+len(added) == 0 {
 		return nil
@@ -82,8 +81,8 @@ func compareFirst(a, b []*registry.Endpoint, compare func(a, b *registry.Endpoin
 	}
 }
 
-// merge is Edit for changes that leave little as it is: it makes the list anew, in
-// one pass. It reorders removed.
+// merge is Edit for changes of most of the list. It rebuilds the list in one pass. It reorders
+// removed.
 func merge(list Endpoints, removed, added []*registry.Endpoint) Endpoints {
 	out := make([]*registry.Endpoint, 0, max(0, list.Len()-len(removed))+len(added))
 	for e := range list.All() {
@@ -99,8 +98,8 @@ func merge(list Endpoints, removed, added []*registry.Endpoint) Endpoints {
 	return cow.Adopt(append(out, added...))
 }
 
-// take looks for e among removed, which are sorted, and takes it out, with what sorts
-// before it: that is not in the list. It changes the order of equal ones.
+// take reports whether the sorted list removed contains e. It removes e and all endpoints that sort
+// before it, because they are not in the list. It changes the order of equal endpoints.
 func take(removed []*registry.Endpoint, e *registry.Endpoint) (rest []*registry.Endpoint, found bool) {
 	for i := 0; i < len(removed); i++ {
 		if removed[i] == e {

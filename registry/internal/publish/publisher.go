@@ -20,67 +20,64 @@ import (
 type Options[E, S any] struct {
 	// Name begins the message of the panic of a second Run, for example "kube".
 	Name string
-	// Shard is that of the registry.
+	// Shard is the shard of the registry.
 	Shard xdsupdate.ShardKey
 	// Updater is called for every change. A nil updater is xdsupdate.Discard.
 	Updater xdsupdate.XDSUpdater
 	// Initial is the state before the first change.
 	Initial *S
-	// Handle handles the events that are waiting, at least one, and calls Publish. The
-	// slice is its own until it returns. Without it there are no events: the registry
-	// calls Commit.
+	// Handle handles the queued events, at least one, and calls Publish. It owns the slice until it
+	// returns. A registry without Handle has no events and calls Commit.
 	Handle func([]E)
-	// Inline: whoever brings an event, or subscribes, delivers what is waiting before
-	// the call returns, unless another goroutine, or an outer call, is at it. Otherwise
-	// Run, Drain and Flush alone deliver. Commit always does.
+	// Inline makes the goroutine that adds an event or subscribes deliver the queue before its call
+	// returns, unless another goroutine or an outer call is delivering. Without Inline, only Run,
+	// Drain and Flush deliver. Commit always delivers.
 	Inline bool
-	// Commit is called before a state becomes visible, with a lock held, for a registry of which
-	// a state is more than the value; nil: nothing is.
+	// Commit is called with a lock held before a state becomes visible. It is for a registry that
+	// has mutable data besides its state. It may be nil.
 	Commit func(prev, next *S)
-	// Set returns the services of a state, of which updates tell; nil, also as the result: the
-	// services are read by whoever wants them.
+	// Set returns the services of a state, which become part of each update. If Set or its result
+	// is nil, readers get the services from the registry instead of the root.
 	Set func(*S) *registry.ServiceSet
-	// Services and Workloads return what handlers get first, from the state that was
-	// the last reported one when they were registered. The delivering goroutine calls
-	// them, not within Handle.
+	// Services and Workloads return the objects that a new handler gets first, from the state that
+	// was the last announced one at its registration. The delivering goroutine calls them outside
+	// of Handle.
 	Services  func(*S) []*registry.Service
 	Workloads func(*S) []*registry.WorkloadInstance
-	// Logger gets panics. The default, nil, discards.
+	// Logger logs panics. The default, nil, discards.
 	Logger *slog.Logger
 }
 
-// Publisher publishes the states of a registry. The package comment says how. Create
-// it with New.
+// Publisher publishes the states of a registry. The package comment describes how. Create it with
+// New.
 //
-// Every method may be called from any goroutine and, but for Flush, from within
-// handlers and the updater, unless it says otherwise.
+// Every method may be called from any goroutine, and from handlers and the updater, except Flush
+// and unless its comment says otherwise.
 type Publisher[E, S any] struct {
 	reporter
 	opts   Options[E, S]
 	source xdsupdate.Source
 
-	// queue has the events that were not handled yet, and what handlers were not
-	// notified of yet.
+	// queue contains the unhandled events and the pending announcements for handlers.
 	queue *notify.Queue[message[E]]
 	// handlers counts the subscriptions to each kind of announcement.
 	handlers [kinds]atomic.Int64
 
-	// state is what readers see.
+	// state is the state visible to readers.
 	state atomic.Pointer[S]
 
-	// mu makes these of one moment: the next state, its place in the order of updates, and that of
-	// its announcements in the queue; the last state and registrations.
+	// mu keeps the states, the updates and the announcements in one order, and makes the last state
+	// and the position of a new handler consistent.
 	mu sync.Mutex
-	// last is the last state that was published. ended: Run is over.
+	// last is the last announced state. ended is true after Run.
 	last  *S
 	ended bool
 
-	// events is room for what Handle is called with. Only the goroutine that handles a batch
-	// uses it.
+	// events is reused for the argument of Handle. Only the goroutine that handles a batch uses it.
 	events []E
 }
 
-// message is an event or, if announcement is set, what handlers are to be notified of.
+// message is an event or, if announcement is set, an announcement for handlers.
 type message[E any] struct {
 	event        E
 	announcement *announcement
@@ -88,19 +85,18 @@ type message[E any] struct {
 
 func (m message[E]) isEvent() bool { return m.announcement == nil }
 
-// New returns a publisher that shows the initial state. It starts nothing.
+// New returns a publisher with the initial state. It starts no goroutine.
 func New[E, S any](opts Options[E, S]) *Publisher[E, S] {
 	p := &Publisher[E, S]{
 		reporter: reporter{shard: opts.Shard, logger: opts.Logger},
 		opts:     opts, last: opts.Initial,
 	}
 	p.state.Store(opts.Initial)
-	p.opts.Initial = nil // a state may hold on to all that came after it
+	p.opts.Initial = nil // because a state may keep all later states in memory
 	p.ofUpdater = func(err *guard.PanicError) { p.panicked("updater", err) }
 	p.SetUpdater(opts.Updater)
 	p.queue = notify.New(notify.Options[message[E]]{Name: opts.Name, Panicked: p.handlerPanicked})
-	// This subscription comes first: what happens to the registry, and the updater,
-	// comes before handlers.
+	// This subscription is the first one, because the registry and the updater precede handlers.
 	if opts.Handle != nil {
 		p.queue.Subscribe(notify.Subscription[message[E]]{Batch: p.handle, Wants: message[E].isEvent})
 	} else {
@@ -113,12 +109,12 @@ func New[E, S any](opts Options[E, S]) *Publisher[E, S] {
 	return p
 }
 
-// State returns what readers see.
+// State returns the state visible to readers.
 func (p *Publisher[E, S]) State() *S { return p.state.Load() }
 
-// Enqueue puts events into the queue, with nothing in between.
+// Enqueue appends events to the queue without other messages in between.
 func (p *Publisher[E, S]) Enqueue(events ...E) {
-	var room [4]message[E] // mostly there are few
+	var room [4]message[E] // usually enough
 	messages := room[:0]
 	for _, e := range events {
 		messages = append(messages, message[E]{event: e})
@@ -133,10 +129,10 @@ func (p *Publisher[E, S]) deliverInline() {
 	}
 }
 
-// handle is Options.Handle, of messages.
+// handle calls Options.Handle with the events of messages.
 func (p *Publisher[E, S]) handle(messages []message[E]) {
 	events := p.events
-	p.events = nil // in use, should Handle not return
+	p.events = nil // in use if Handle panics
 	for _, m := range messages {
 		events = append(events, m.event)
 	}
@@ -152,9 +148,8 @@ func (p *Publisher[E, S]) handlerPanicked(err *guard.PanicError, m message[E], _
 	}
 }
 
-// Run delivers until stop is closed; from then on nothing is handled, and neither the
-// updater nor handlers are called, but for what another goroutine is at. A second
-// call panics.
+// Run delivers until stop is closed. Afterwards, no event is handled and neither the updater nor
+// handlers are called, except by another goroutine that is still delivering. A second call panics.
 func (p *Publisher[E, S]) Run(stop <-chan struct{}) {
 	p.queue.Run(stop)
 	p.mu.Lock()
@@ -162,14 +157,14 @@ func (p *Publisher[E, S]) Run(stop <-chan struct{}) {
 	p.ended = true
 }
 
-// Drain delivers what is waiting on the caller's goroutine, unless another one is at it.
+// Drain delivers the queue on the caller's goroutine, unless another goroutine is delivering.
 func (p *Publisher[E, S]) Drain() { p.queue.Drain() }
 
-// Flush returns when everything that was known before the call has been handled, and
-// the updater and the handlers have been notified of it. Handlers and the updater must
-// not call it. It returns the cause of ctx's end, or an error if Run has ended.
+// Flush waits until all events queued before the call have been handled, and the updater and the
+// handlers have been notified. Handlers and the updater must not call it. It returns the cause of
+// ctx's end, or an error if Run has ended.
 func (p *Publisher[E, S]) Flush(ctx context.Context) error {
-	// Events first, then the changes that they led to.
+	// First the events, then the resulting announcements.
 	for range 2 {
 		if err := p.queue.Flush(ctx); err != nil {
 			return fmt.Errorf("flush registry %s: %w", p.shard, err)
@@ -181,6 +176,6 @@ func (p *Publisher[E, S]) Flush(ctx context.Context) error {
 // Started reports whether delivery has begun.
 func (p *Publisher[E, S]) Started() bool { return p.queue.Started() }
 
-// HasSynced reports whether everything has been handled that was queued when the source
-// first reported that it is complete; nil: it always is.
+// HasSynced reports whether all events that were queued when the source first reported completeness
+// have been handled. A nil source is always complete.
 func (p *Publisher[E, S]) HasSynced(source func() bool) bool { return p.queue.HasSynced(source) }

@@ -12,7 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// reporter tells the updater of a registry.
+// reporter reports the changes of a registry to its updater.
 type reporter struct {
 	shard  xdsupdate.ShardKey
 	logger *slog.Logger
@@ -39,7 +39,7 @@ func (t *target) commit(fill func()) {
 	t.update.Reset()
 }
 
-// tell notes the services, if they are others than before.
+// tell records the services if they have changed.
 func (t *target) tell(source *xdsupdate.Source, services *registry.ServiceSet) {
 	if services != t.services {
 		t.services = services
@@ -47,7 +47,7 @@ func (t *target) tell(source *xdsupdate.Source, services *registry.ServiceSet) {
 	}
 }
 
-// note notes a change, but for its proxies.
+// note records a change, except for its proxies.
 func (t *target) note(shard xdsupdate.ShardKey, c *Change) {
 	if c.Configs != nil {
 		t.update.Add(c.Configs)
@@ -72,7 +72,7 @@ func (t *target) noteEndpoints(shard xdsupdate.ShardKey, e *EndpointUpdate) {
 	}
 }
 
-// notePushes asks for one push for each reason, of everything and of what keys name.
+// notePushes records one push request for each reason, and a separate one for a push of everything.
 func (t *target) notePushes(pushes []Push) {
 	var requested []request
 	for _, p := range pushes {
@@ -83,7 +83,7 @@ func (t *target) notePushes(pushes []Push) {
 	}
 }
 
-// request says which pushes are asked for together.
+// request identifies the pushes that are requested together.
 type request struct {
 	reason     xdsupdate.TriggerReason
 	everything bool
@@ -91,7 +91,7 @@ type request struct {
 
 func (p Push) request() request { return request{p.Reason, p.Key == xdsupdate.ConfigKey{}} }
 
-// of returns the request for pushes.
+// of returns the push request for the pushes that belong to q.
 func (q request) of(pushes []Push) *xdsupdate.PushRequest {
 	var keys map[xdsupdate.ConfigKey]struct{}
 	if !q.everything {
@@ -130,7 +130,7 @@ func (r *reporter) updateProxy(updater xdsupdate.XDSUpdater, p Proxy) {
 	updater.ProxyUpdate(p.Cluster, p.IP)
 }
 
-// panicked logs a panic; nil is none.
+// panicked logs a panic. Nil means no panic.
 func (r *reporter) panicked(what string, p *guard.PanicError) {
 	if p != nil {
 		p.Log(r.logger, what, slog.String("registry", r.shard.String()))

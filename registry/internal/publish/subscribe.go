@@ -9,12 +9,12 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// announcement is what handlers are notified of.
+// announcement is a change for handlers, or the report of an update to an updater.
 type announcement struct {
 	kind     kind
 	service  ServiceChange
 	workload workloadChange
-	// proxies are the updater's.
+	// proxies are the proxies for the updater.
 	proxies func() []Proxy
 }
 
@@ -33,7 +33,7 @@ func (c workloadChange) notify(handler registry.WorkloadHandler) {
 	}
 }
 
-// kind says what an announcement is of.
+// kind is the kind of an announcement.
 type kind int
 
 const (
@@ -44,11 +44,11 @@ const (
 	kinds
 )
 
-// observed reports whether handlers subscribe to a kind.
+// observed reports whether there are subscriptions to a kind.
 func (p *Publisher[E, S]) observed(k kind) bool { return p.handlers[k].Load() > 0 }
 
-// announceLocked queues what handlers are to be notified of, behind which events may be
-// waiting already. Without handlers nothing is kept.
+// announceLocked queues the changes for handlers. Events may already be queued before them. Changes
+// without a handler are not queued.
 func (p *Publisher[E, S]) announceLocked(state *S, c *Change) {
 	p.last = state
 	if c == nil {
@@ -71,10 +71,9 @@ func (p *Publisher[E, S]) announceLocked(state *S, c *Change) {
 
 func (p *Publisher[E, S]) push(a announcement) { p.queue.Push(message[E]{announcement: &a}) }
 
-// SubscribeServices registers a handler of services, which first gets an addition for
-// each service that there is. Once cancel has returned no further change is handed to
-// the handler; one that is being handled may still be in progress. cancel may be called
-// many times, from anywhere.
+// SubscribeServices registers a handler of services. It first gets an addition for each existing
+// service. After cancel has returned, no further change is passed to the handler, but a call may
+// still be in progress. cancel may be called many times, from anywhere.
 func (p *Publisher[E, S]) SubscribeServices(handler registry.ServiceHandler) (cancel func()) {
 	return p.subscribe(ofService,
 		func(s *S) []announcement {
@@ -104,15 +103,15 @@ func (p *Publisher[E, S]) SubscribeWorkloads(handler registry.WorkloadHandler) (
 	)
 }
 
-// SubscribeNetworkGateways is SubscribeServices for a function that is called after the
-// gateways have changed, and not for those that there are.
+// SubscribeNetworkGateways is SubscribeServices for a function that is called after a change of
+// gateways. It is not called for existing gateways.
 func (p *Publisher[E, S]) SubscribeNetworkGateways(handler func()) (cancel func()) {
 	return p.subscribe(ofGateways, func(*S) []announcement { return nil }, func(*announcement) { handler() })
 }
 
-// subscribe registers a handler of one kind, which first gets what the last
-// announced state has: what is announced from now on is behind it in the queue, and is
-// not in that state, however far the registry is ahead when the queue reaches it.
+// subscribe registers a handler of one kind with a replay of the last announced state. Later
+// announcements are behind the handler in the queue and are not part of that state, even if the
+// registry has published further states when the queue reaches the handler.
 func (p *Publisher[E, S]) subscribe(
 	k kind, existing func(*S) []announcement, handle func(*announcement),
 ) (cancel func()) {
@@ -128,7 +127,7 @@ func (p *Publisher[E, S]) subscribe(
 	})
 }
 
-// register puts a subscription into the queue, with its replay.
+// register appends a subscription with its replay to the queue.
 func (p *Publisher[E, S]) register(existing func(*S) []announcement, s notify.Subscription[message[E]]) (cancel func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -14,14 +14,14 @@ import (
 type contribution struct {
 	entry    *view.Entry
 	endpoint *registry.Endpoint
-	// source is what it comes from, as in EndpointExplanation.
+	// source is the origin, as in EndpointExplanation.
 	source string
-	// dropped says why the endpoint does not count; empty if it does.
+	// dropped is the reason why the endpoint does not count, or empty.
 	dropped string
 }
 
-// contributions returns those to a host in a namespace, in the order in which they
-// are made, also those that do not count.
+// contributions returns all contributions to a host in a namespace, in order, including the ones
+// that do not count.
 func contributions(v *view.View, namespace string, hostname registry.Hostname) []contribution {
 	var out []contribution
 	for _, e := range v.Entries {

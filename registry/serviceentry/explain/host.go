@@ -24,27 +24,27 @@ type HostExplanation struct {
 	Entries []EntryExplanation
 }
 
-// EntryExplanation is what one ServiceEntry contributes to a host.
+// EntryExplanation is the contribution of one ServiceEntry to a host.
 type EntryExplanation struct {
-	// Name is that of the ServiceEntry.
+	// Name is the name of the ServiceEntry.
 	Name       string
 	Created    time.Time
 	Resolution registry.Resolution
-	// Addresses are those of its services; UnspecifiedAddress if it has none.
+	// Addresses are the addresses of its services, or UnspecifiedAddress.
 	Addresses []string
-	// Selects: its endpoints are workloads with all labels of Selector.
+	// Selects is true if its endpoints are the workloads with all labels of Selector.
 	Selects  bool
 	Selector registry.Labels
-	// Endpoints are in the order in which they are contributed.
+	// Endpoints are in the order of their contribution.
 	Endpoints []EndpointExplanation
 }
 
 // EndpointExplanation is where one endpoint comes from.
 type EndpointExplanation struct {
 	Endpoint *registry.Endpoint
-	// Source is what it comes from: "endpoints[1]" of the ServiceEntry, "the host
-	// itself" if that has none, or the workload that is selected, for example
-	// "WorkloadEntry prod/vm-1 of cluster east".
+	// Source is the origin: "endpoints[1]" of the ServiceEntry, "the host itself" if the entry has
+	// no endpoints, or the selected workload, for example "WorkloadEntry prod/vm-1 of cluster
+	// east".
 	Source string
 	// Dropped says why the endpoint is not sent; empty if it is.
 	Dropped string

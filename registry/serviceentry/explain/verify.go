@@ -13,16 +13,16 @@ import (
 	"github.com/pilotkit/pilotkit/registry/serviceentry/internal/view"
 )
 
-// Difference is something that the registry shows although it should not, or the
-// reverse.
+// Difference is an object that the registry shows unexpectedly, or does not show although it
+// should.
 type Difference struct {
-	// Subject is what it is about: "service namespace/entry/host/address",
-	// "endpoint of namespace/host" or "instance at address".
+	// Subject is "service namespace/entry/host/address", "endpoint of namespace/host" or "instance
+	// at address".
 	Subject string
 	// Value describes the service, the endpoint or the instance in full.
 	Value string
-	// Missing: the registry should show it, but does not. Else it shows it, but
-	// should not.
+	// Missing is true if the registry does not show an expected object, and false if it shows an
+	// unexpected one.
 	Missing bool
 }
 
@@ -34,9 +34,8 @@ func (d Difference) String() string {
 	return "unexpected " + d.Subject + ": " + d.Value
 }
 
-// Verify makes a registry anew of what is in the stores, and returns every difference
-// between what that shows and what this one does; nil if there is none. Changes that
-// are under way show as differences.
+// Verify recomputes the registry from the present objects and returns every difference from its
+// state, or nil. Concurrent changes may appear as differences.
 func Verify(c *serviceentry.Controller) []Difference {
 	v := c.View()
 	want, got := shown(&v.Wanted), shown(&v.Shown)
@@ -94,7 +93,7 @@ func describeService(s *registry.Service) string {
 	for i, p := range t.Ports {
 		ports[i] = fmt.Sprintf("%s %d %s", p.Name, p.Number, p.Protocol)
 	}
-	// Neither of these is part of what a service is.
+	// The ports are already in the text, and the version is not part of the definition.
 	t.Ports, t.ResourceVersion = nil, ""
 	return strings.Join(ports, ", ") + fmt.Sprintf(" %+v", t)
 }

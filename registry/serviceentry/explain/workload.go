@@ -41,9 +41,8 @@ type SelectionExplanation struct {
 	UnusedPorts []string
 }
 
-// Workload says which ServiceEntries select a workload: a WorkloadEntry of the
-// registry, for which the cluster may be left empty, or a workload that another
-// registry announced.
+// Workload explains which ServiceEntries select a workload. The workload is a WorkloadEntry of the
+// registry, with an optional cluster in the key, or was announced by another registry.
 func Workload(c *serviceentry.Controller, key registry.WorkloadKey) WorkloadExplanation {
 	v := c.View()
 	if key.Kind == registry.WorkloadEntry && key.Cluster == "" {

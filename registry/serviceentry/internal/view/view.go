@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package view has what package explain reads of a registry of ServiceEntries: the
-// objects of its stores, converted one by one, and what the registry shows. It is
-// data without rules; the rules by which the one leads to the other are in the
-// registry and, once more and independently, in package explain.
+// Package view is the data of a ServiceEntry registry for package explain: the objects in its
+// stores, converted one by one, and its visible state. It contains no rules. The registry
+// implements the rules, and package explain implements them again, independently.
 //
 // # Concurrency
 //
@@ -15,18 +14,18 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// View is what a registry is made of, and what it shows.
+// View is the input and the visible state of a registry.
 type View struct {
-	// Shown is what readers see, Wanted what they should see: what a registry shows
-	// that is made anew of the same objects.
+	// Shown is the visible state, and Wanted the visible state of a new registry with the same
+	// objects.
 	Shown, Wanted Shown
 	// Entries are the ServiceEntries, the oldest first.
 	Entries []*Entry
-	// Workloads are those that count, in the order in which entries select them.
+	// Workloads are the valid workloads, in the order in which entries select them.
 	Workloads []*Workload
-	// Ignored says why a workload that is not one of those does not count.
+	// Ignored returns the reason why any other workload is not valid.
 	Ignored func(key registry.WorkloadKey) string
-	// Cluster is that of the registry's own workloads.
+	// Cluster is the cluster of the registry's own workloads.
 	Cluster registry.ClusterID
 }
 
