@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -91,8 +92,12 @@ func read(root string) (entries []entry, err error) {
 	return entries, nil
 }
 
+// comment is a comment at the end of a line of code.
+var comment = regexp.MustCompile(`(?m)(\S)[ \t]+//.*$`)
+
 // mutated returns the text of the entry's file with the fault in it. The text that it
-// replaces has to be there once.
+// replaces has to be there once. Comments at the ends of lines are not compared, because a
+// better wording must not break an entry.
 func (e entry) mutated(root string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(root, e.file))
 	if err != nil {
@@ -101,8 +106,9 @@ func (e entry) mutated(root string) (string, error) {
 	if e.old == "" || e.old == e.new {
 		return "", fmt.Errorf("%s: the entry changes nothing", e.at)
 	}
-	if n := strings.Count(string(text), e.old); n != 1 {
+	code := comment.ReplaceAllString(string(text), "$1")
+	if n := strings.Count(code, e.old); n != 1 {
 		return "", fmt.Errorf("%s: the text to replace is %d times in %s", e.at, n, e.file)
 	}
-	return strings.Replace(string(text), e.old, e.new, 1), nil
+	return strings.Replace(code, e.old, e.new, 1), nil
 }
