@@ -221,9 +221,15 @@ func (l *layer) build(typeURL string, f func() (proto.Message, error)) (m proto.
 // other objects of a shared resource, even if no client has an earlier state.
 func (l *layer) salvage(name resource.Name, a Answer, err error) (m proto.Message, left []error) {
 	var parts []Contribution
-	attempt := func(out trial.Set[Contribution]) (made proto.Message, failed error) {
+	attempt := func(without []Contribution, how Omission) (made proto.Message, failed error) {
+		left := trial.SetOf(without)
 		made, failed = l.build(name.TypeURL, func() (proto.Message, error) {
-			built, all, failed := a.Without(out.Has)
+			built, all, failed := a.Without(func(c Contribution) Omission {
+				if left.Has(c) {
+					return how
+				}
+				return Included
+			})
 			if all != nil {
 				parts = all
 			}
@@ -236,12 +242,12 @@ func (l *layer) salvage(name resource.Name, a Answer, err error) (m proto.Messag
 		}
 		return made, failed
 	}
-	if _, _ = attempt(nil); len(parts) == 0 {
+	if _, _ = attempt(nil, Included); len(parts) == 0 {
 		return nil, nil
 	}
-	search := trial.NewSearch(parts, nil)
+	search := trial.NewSearch(parts, nil, int(Absent))
 	for done, hopeless := false, false; !done; {
-		made, failed := attempt(trial.SetOf(search.Without()))
+		made, failed := attempt(search.Without(), Omission(search.Depth))
 		if made == nil {
 			err = failed
 		}
@@ -249,7 +255,7 @@ func (l *layer) salvage(name resource.Name, a Answer, err error) (m proto.Messag
 			return nil, nil
 		}
 	}
-	m, failed := attempt(trial.SetOf(search.Bad))
+	m, failed := attempt(search.Bad, Omission(search.Depth))
 	if m == nil {
 		return nil, nil
 	}

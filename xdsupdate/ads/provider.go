@@ -84,13 +84,13 @@ type Answer struct {
 	// describes the parts that were left out. An error is reported once for as long as it stays the
 	// same. If Build is nil, there is no resource.
 	Build func() (proto.Message, error)
-	// Without builds the resource for a client that rejects it, without the contributions of some
-	// objects: requests of these objects fail, or their connections are closed, and all others are
-	// served. It also returns all contributions, including the omitted ones. It is called like
-	// Build, repeatedly until the rejected contributions are known, and then whenever the resource
-	// changes. If it fails or returns nil, the client keeps its state. If Without is nil, no part
-	// can be left out.
-	Without func(out func(Contribution) bool) (proto.Message, []Contribution, error)
+	// Without builds the resource for a client that rejects it. For each object that contributes to
+	// it, out returns how much of the contribution is left out; all other contributions are served.
+	// It also returns all contributions, including the omitted ones. It is called like Build,
+	// repeatedly until the rejected contributions are known, and then whenever the resource changes.
+	// If it fails or returns nil, the client keeps its state. If Without is nil, no part can be left
+	// out.
+	Without func(out func(Contribution) Omission) (proto.Message, []Contribution, error)
 	// StandIn builds the resource to serve if Build fails and no client has a former state; nil if
 	// there is no such resource.
 	StandIn func() proto.Message

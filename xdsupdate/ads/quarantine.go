@@ -28,6 +28,22 @@ type Contribution struct {
 	State any
 }
 
+// Omission is how much of a contribution is left out of a resource. The server leaves out more if
+// the client rejects the resource with less. What is left out lets no request or connection in.
+type Omission uint8
+
+const (
+	// Included means that the resource has the contribution.
+	Included Omission = iota
+	// Failing means that requests that the object selects fail, and its connections are closed.
+	Failing
+	// Unmatched is Failing without the object's matches, because the client may reject these: all
+	// requests fail that no other object selects.
+	Unmatched
+	// Absent means that the resource has nothing of the object, not even its host names.
+	Absent
+)
+
 // QuarantineError means that a proxy is sent a resource without the contribution of an object,
 // because it rejects the resource with it.
 type QuarantineError struct {
@@ -64,9 +80,9 @@ type quarantines struct {
 // quarantine is one resource that a client rejects. The cache's mutex guards it.
 type quarantine struct {
 	name string
-	// left are the contributions that are left out, with the NACKs. good are the contributions to the state that the
-	// client accepted last, or nil if it is not known.
-	left map[Contribution]*Refusal
+	// left are the contributions that are left out. good are the contributions to the state that the client accepted
+	// last, or nil if it is not known.
+	left map[Contribution]omitted
 	good []Contribution
 	// accepted are the objects that the state that the client accepted last is without.
 	accepted []LeftOut
@@ -84,9 +100,16 @@ type quarantine struct {
 	// restless are the objects that have changed while they were left out, or during a search; nil
 	// if no object has.
 	restless map[configstore.ConfigKey]*restless
-	// hopeless means that leaving objects out does not help.
-	hopeless bool
-	refusal  Refusal // the last one
+	// hopeless means that leaving objects out does not help, withoutAny that the client has rejected the state without
+	// all of them.
+	hopeless, withoutAny bool
+	refusal              Refusal // the last one
+}
+
+// omitted is a contribution that is left out, with the NACK.
+type omitted struct {
+	Omission
+	Refusal
 }
 
 // isolate begins a quarantine of a rejected resource, if several objects make it.
@@ -97,7 +120,7 @@ func (s *subscription) isolate(res *resource.State, o *acks.Response, text strin
 	if s.quarantines == nil {
 		s.quarantines = &quarantines{byName: make(map[string]*quarantine)}
 	}
-	q := &quarantine{name: res.Name, left: make(map[Contribution]*Refusal)}
+	q := &quarantine{name: res.Name, left: make(map[Contribution]omitted)}
 	s.quarantines.byName[res.Name] = q
 	q.refusal = Refusal{Name: res.Name, Version: o.Version, Error: text, Since: time.Now()}
 	q.last.hash, q.last.accepted = res.Hash, false
@@ -113,6 +136,15 @@ func (s *subscription) quarantined(name string) *quarantine {
 		return q
 	}
 	return nil
+}
+
+// refusedWithoutAny reports whether the client has rejected a resource also without any contribution.
+func (s *subscription) refusedWithoutAny(name string) bool {
+	if s.quarantines == nil {
+		return false
+	}
+	q := s.quarantines.byName[name]
+	return q != nil && q.withoutAny
 }
 
 // acceptStates records an ACK for the resources of a response, except those in but.
@@ -151,6 +183,7 @@ func (s *subscription) judged(q *quarantine, res *resource.State, accepted bool)
 	case q.made == nil || q.made.Hash != res.Hash: // the answer to an earlier state
 	case q.search != nil:
 		done, hopeless := q.search.Answer(accepted)
+		q.withoutAny = hopeless
 		q.progressed(s, done, hopeless)
 		if done && accepted {
 			q.settle()
@@ -158,7 +191,7 @@ func (s *subscription) judged(q *quarantine, res *resource.State, accepted bool)
 			q.made = nil
 		}
 	case accepted:
-		q.good = slices.DeleteFunc(slices.Clone(q.parts), func(c Contribution) bool { return q.left[c] != nil })
+		q.good = slices.DeleteFunc(slices.Clone(q.parts), func(c Contribution) bool { return q.omits(c) })
 		q.settle()
 		if len(q.left) == 0 {
 			s.release(q)
@@ -189,7 +222,7 @@ func (q *quarantine) start(changed map[configstore.ConfigKey]struct{}) {
 			return !ok
 		})
 	}
-	q.search = trial.NewSearch(suspects, likely)
+	q.search = trial.NewSearch(suspects, likely, int(Absent))
 }
 
 // progressed records the result of a search.
@@ -200,22 +233,28 @@ func (q *quarantine) progressed(s *subscription, done, hopeless bool) {
 		clear(q.left)
 	case done:
 		for _, c := range q.search.Bad {
-			r := q.refusal
-			q.left[c] = &r
-			s.conn.cache.failures.Add(&QuarantineError{s.conn.proxy.ID, s.URL, q.name, c.Object, r.Error})
+			q.left[c] = omitted{Omission(q.search.Depth), q.refusal}
+			s.conn.cache.failures.Add(&QuarantineError{s.conn.proxy.ID, s.URL, q.name, c.Object, q.refusal.Error})
 		}
 		q.good, q.search = q.search.Good, nil
 	}
 }
 
-// without returns the contributions to leave out of the next state.
-func (q *quarantine) without() trial.Set[Contribution] {
-	out := trial.SetOf(slices.Collect(maps.Keys(q.left)))
+// without returns how much is left out of the next state.
+func (q *quarantine) without() map[Contribution]Omission {
+	out := make(map[Contribution]Omission, len(q.left))
+	for c, left := range q.left {
+		out[c] = left.Omission
+	}
 	if q.search != nil {
-		maps.Copy(out, trial.SetOf(q.search.Without()))
+		for _, c := range q.search.Without() {
+			out[c] = Omission(q.search.Depth)
+		}
 	}
 	return out
 }
+
+func (q *quarantine) omits(c Contribution) bool { return q.left[c].Omission != Included }
 
 // settle records that the client has accepted the state without the contributions in left.
 func (q *quarantine) settle() { q.accepted = q.leftOut() }

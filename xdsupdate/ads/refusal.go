@@ -31,6 +31,9 @@ type Refusal struct {
 	// LeftOut are the objects without whose contributions the proxy has accepted the resource,
 	// sorted by kind, namespace and name; nil if it has not.
 	LeftOut []LeftOut `json:"left_out,omitempty"`
+	// WithoutAny means that the proxy also rejects the resource without the contribution of any
+	// object, so that no object can be named.
+	WithoutAny bool `json:"without_any,omitempty"`
 	// Since is when this state was rejected first, Times how often it was rejected.
 	Since time.Time `json:"since,omitzero"`
 	Times int       `json:"times,omitempty"`
@@ -168,7 +171,7 @@ func (s *subscription) recordAll(list []*resource.State, o *acks.Response, text 
 		if old.Error != text {
 			fresh = append(fresh, Refusal{Name: name, Version: o.Version, Error: text})
 		}
-		old.Version, old.Error = o.Version, text
+		old.Version, old.Error, old.WithoutAny = o.Version, text, s.refusedWithoutAny(name)
 		old.Times++
 		old.next = now.Add(backOff(old.Times))
 		s.schedule(old.next)
@@ -208,7 +211,11 @@ func (s *subscription) standing() []Refusal {
 // errors returns the errors of WaitApplied for a refusal.
 func (r Refusal) errors(proxy, typeURL string) []error {
 	if r.LeftOut == nil {
-		return []error{fmt.Errorf("%s: %s %s: %w: %s", proxy, typeURL, cmp.Or(r.Name, r.Version), ErrRejected, r.Error)}
+		how := ""
+		if r.WithoutAny {
+			how = ", also without the contribution of any object"
+		}
+		return []error{fmt.Errorf("%s: %s %s: %w%s: %s", proxy, typeURL, cmp.Or(r.Name, r.Version), ErrRejected, how, r.Error)}
 	}
 	var out []error
 	for _, l := range r.LeftOut {

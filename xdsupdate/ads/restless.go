@@ -36,7 +36,7 @@ func (q *quarantine) become(parts []Contribution, now time.Time) (due time.Time)
 	old, next := byObject(q.parts), byObject(parts)
 	for object, c := range next {
 		before, known := old[object]
-		if _, left := q.left[before]; !known || before == c || !left && q.search == nil {
+		if !known || before == c || !q.omits(before) && q.search == nil {
 			continue
 		}
 		if r := q.changed(object, now); r.times > triedAtOnce {

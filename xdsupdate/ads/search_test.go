@@ -167,7 +167,7 @@ func (p *watchedProvider) Provide(push *ads.PushContext) (ads.Provided, ads.Chan
 func (l watchedLayer) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	a := l.Provided.Lookup(v, typeURL, name)
 	if without := a.Without; without != nil {
-		a.Without = func(out func(ads.Contribution) bool) (proto.Message, []ads.Contribution, error) {
+		a.Without = func(out func(ads.Contribution) ads.Omission) (proto.Message, []ads.Contribution, error) {
 			l.during()
 			return without(out)
 		}

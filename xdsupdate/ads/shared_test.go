@@ -25,6 +25,8 @@ import (
 type sharedProvider struct {
 	typeURL string
 	updater xdsupdate.XDSUpdater
+	// base is a value that each resource has without any object, or "".
+	base string
 
 	mu sync.Mutex
 	// objects are the values of objects, by resource and name.
@@ -106,10 +108,10 @@ func (l sharedLayer) Lookup(_ ads.View, typeURL, name string) ads.Answer {
 	}
 	return ads.Answer{
 		Build: func() (proto.Message, error) {
-			m, _, err := l.build(name, objects, func(ads.Contribution) bool { return false })
+			m, _, err := l.build(name, objects, func(ads.Contribution) ads.Omission { return ads.Included })
 			return m, err
 		},
-		Without: func(out func(ads.Contribution) bool) (proto.Message, []ads.Contribution, error) {
+		Without: func(out func(ads.Contribution) ads.Omission) (proto.Message, []ads.Contribution, error) {
 			l.of.mu.Lock()
 			l.of.made++
 			l.of.mu.Unlock()
@@ -119,15 +121,23 @@ func (l sharedLayer) Lookup(_ ads.View, typeURL, name string) ads.Answer {
 }
 
 // build builds the resource: each object adds "NAME=VALUE", or "NAME=failing". Objects with the
-// value "broken" make it fail.
+// value "broken" make it fail. The value of an object that is left out stays if it has to be left
+// out more deeply.
 func (l sharedLayer) build(
-	name string, objects map[string]string, out func(ads.Contribution) bool,
+	name string, objects map[string]string, out func(ads.Contribution) ads.Omission,
 ) (m proto.Message, all []ads.Contribution, err error) {
 	var values []string
+	if l.of.base != "" {
+		values = append(values, "base="+l.of.base)
+	}
 	for _, object := range slices.Sorted(maps.Keys(objects)) {
 		c := ads.Contribution{Object: objectKey(object), State: objects[object]}
 		value := objects[object]
-		if all = append(all, c); out(c) {
+		all = append(all, c)
+		switch how := out(c); {
+		case how == ads.Absent:
+			continue
+		case how >= omissionOf(value):
 			value = "failing"
 		}
 		if value == "broken" {
@@ -142,6 +152,19 @@ func (l sharedLayer) build(
 		return &listenerv3.Listener{Name: name, StatPrefix: strings.Join(values, " ")}, all, nil
 	}
 	return &routev3.RouteConfiguration{Name: name, InternalOnlyHeaders: values}, all, nil
+}
+
+// omissionOf returns how much of an object has to be left out before a client that rejects its value accepts the
+// resource.
+func omissionOf(value string) ads.Omission {
+	switch {
+	case strings.HasPrefix(value, "bad-match"):
+		return ads.Unmatched
+	case strings.HasPrefix(value, "bad-host"):
+		return ads.Absent
+	default:
+		return ads.Failing
+	}
 }
 
 // valuesOf returns the values in a resource, by object.

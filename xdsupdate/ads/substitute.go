@@ -21,7 +21,7 @@ type substitution struct {
 	of    *resource.State // the state that it replaces
 	from  resolver
 	first bool // only the contributions are needed
-	out   trial.Set[Contribution]
+	out   map[Contribution]Omission
 
 	made  *resource.State
 	parts []Contribution
@@ -82,7 +82,7 @@ func (j *substitution) make() {
 	}
 	r := &resource.State{TypeURL: typeURL, Name: name, Build: func() (proto.Message, error) {
 		m, err := of.build(typeURL, func() (built proto.Message, failed error) {
-			built, j.parts, failed = without(j.out.Has)
+			built, j.parts, failed = without(func(c Contribution) Omission { return j.out[c] })
 			return built, failed
 		})
 		if m != nil {
@@ -110,7 +110,7 @@ func (j *substitution) install() {
 	due := q.become(j.parts, time.Now())
 	s.conn.wakeAt(due)
 	still := trial.SetOf(q.parts)
-	maps.DeleteFunc(q.left, func(c Contribution, _ *Refusal) bool { return !still.Has(c) })
+	maps.DeleteFunc(q.left, func(c Contribution, _ omitted) bool { return !still.Has(c) })
 	switch {
 	case j.made == nil || len(j.parts) == 0:
 		q.progressed(s, false, true)
@@ -131,7 +131,7 @@ func (j *substitution) install() {
 }
 
 // without returns the function that makes a resource without some contributions, and its layer, or nil.
-func (s resolver) without(typeURL, name string) (*layer, func(out func(Contribution) bool) (proto.Message, []Contribution, error)) {
+func (s resolver) without(typeURL, name string) (*layer, func(out func(Contribution) Omission) (proto.Message, []Contribution, error)) {
 	if _, set := s.overlay.get(typeURL, name); set {
 		return nil, nil
 	}

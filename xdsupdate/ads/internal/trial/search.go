@@ -13,7 +13,12 @@ import (
 // One of n parts is found with about log₂ n trials, and each further one with as many. The client
 // uses the accepted resources on the way. If the likely parts are few, each of them is left out
 // alone first, so that a valid part, which may be in use, is not left out.
+//
+// A part can be left out more or less deeply. A search begins with depth 1, and leaves parts out
+// more deeply if the client rejects the resource without any of them.
 type Search[T comparable] struct {
+	// Depth is how deeply the parts are left out.
+	Depth, deepest int
 	// Good are accepted together, Bad are found. At least one of suspects is rejected with Good.
 	// Later are not tested yet.
 	Good, Bad, suspects, later []T
@@ -47,19 +52,40 @@ const maxAlone = 16
 const maxTrials = 200
 
 // NewSearch returns a search among parts that are rejected together, some of which may be more
-// likely than others.
-func NewSearch[T comparable](parts, likely []T) *Search[T] {
-	s := &Search[T]{suspects: slices.Clone(parts)}
+// likely than others. They can be left out in as many depths as deepest, which is at least 1.
+func NewSearch[T comparable](parts, likely []T, deepest int) *Search[T] {
+	s := &Search[T]{Depth: 1, deepest: deepest, suspects: slices.Clone(parts)}
 	if guess := SetOf(likely); len(guess.of(parts)) > 0 && len(guess.of(parts)) < len(parts) {
 		s.Good, s.suspects = guess.Others(parts), guess.of(parts)
 		s.hinted = true
-		if n := len(s.suspects); n > 1 && n <= maxAlone {
-			s.trial = ofOthers
-		}
-		return s // the first trial is without the likely parts
+		s.guess()
+		return s
 	}
 	s.narrow()
 	return s
+}
+
+// guess chooses the first trial with hinted suspects: without one of them, or without all.
+func (s *Search[T]) guess() {
+	if s.trial = ofNothing; len(s.suspects) > 1 && len(s.suspects) <= maxAlone {
+		s.trial, s.alone = ofOthers, 0
+	}
+}
+
+// deeper begins the search again with the next depth. It reports false if there is none.
+func (s *Search[T]) deeper() bool {
+	if s.Depth == s.deepest {
+		return false
+	}
+	s.Depth++
+	if s.hinted {
+		s.guess()
+		return true
+	}
+	s.suspects, s.later = slices.Concat(s.Good, s.Bad, s.suspects, s.later), nil
+	s.Good, s.Bad = nil, nil
+	s.narrow()
+	return true
 }
 
 // Without returns the parts that are not in the trial.
@@ -78,7 +104,7 @@ func (s *Search[T]) Without() []T {
 
 // Answer takes the client's answer to the trial. When done is true, Bad are the parts that the
 // client rejects, and it has accepted all others. hopeless means that it rejects the resource
-// without any part.
+// without any part, in every depth.
 func (s *Search[T]) Answer(accepted bool) (done, hopeless bool) {
 	s.trials++
 	s.accepted = s.accepted || accepted
@@ -94,8 +120,10 @@ func (s *Search[T]) Answer(accepted bool) (done, hopeless bool) {
 		}
 		return false, false
 	case s.trial == ofNothing && accepted:
+	case s.trial == ofNothing && s.deeper():
+		return false, false
 	case s.trial == ofNothing && s.hinted:
-		s.suspects, s.Good = append(s.Good, s.suspects...), nil
+		s.Depth, s.suspects, s.Good = 1, append(s.Good, s.suspects...), nil
 	case s.trial == ofNothing:
 		return false, true
 	case s.trial == ofHalf && accepted:

@@ -11,7 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/histories"
 )
 
-// TestSearch: exactly the rejected parts are found, with few trials, also while parts change.
+// TestSearch: exactly the rejected parts are found, with few trials, also while parts change, and if they have to be
+// left out deeply.
 func TestSearch(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 3000) {
 		random := rand.New(rand.NewPCG(seed, 1))
@@ -31,12 +32,17 @@ func TestSearch(t *testing.T) {
 		case 1:
 			likely = []int{parts[random.IntN(len(parts))], parts[random.IntN(len(parts))]}
 		}
-		s := NewSearch(parts, likely)
+		deepest := 1 + random.IntN(3)
+		s := NewSearch(parts, likely, deepest)
+		depth := make(map[int]int) // in which a part has to be left out
+		for _, part := range bad {
+			depth[part] = 1 + random.IntN(deepest)
+		}
 		changes := random.IntN(2) * random.IntN(3)
-		bound := (len(bad) + 2*changes + 1) * (bits.Len(uint(len(parts))) + 2)
+		bound := (len(bad) + 2*changes + 2*deepest - 1) * (bits.Len(uint(len(parts))) + 2)
 		for trials := 1; ; trials++ {
-			in := SetOf(s.Without()).Others(parts)
-			accepted := !slices.ContainsFunc(in, isBad)
+			out := SetOf(s.Without())
+			accepted := !slices.ContainsFunc(bad, func(part int) bool { return !out.Has(part) || s.Depth < depth[part] })
 			if changes > 0 && random.IntN(4) == 0 {
 				changes--
 				gone := parts[random.IntN(len(parts))]
@@ -77,18 +83,18 @@ func TestHopelessSearch(t *testing.T) {
 		parts[i] = i
 	}
 	for _, likely := range [][]int{nil, {7}, {1, 2, 3}} {
-		s := NewSearch(parts, likely)
+		s := NewSearch(parts, likely, 3)
 		trials, hopeless := 0, false
 		for ; !hopeless; trials++ {
 			_, hopeless = s.Answer(false)
 		}
-		if trials > 20 {
+		if trials > 60 {
 			t.Errorf("given up after %d trials", trials)
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 1))
 	for range 100 {
-		s := NewSearch(parts, nil)
+		s := NewSearch(parts, nil, 1)
 		for done := false; !done; {
 			var hopeless bool
 			done, hopeless = s.Answer(random.IntN(3) == 0)
