@@ -176,8 +176,12 @@
 // trials. It first tries the objects that have changed since the state that the client accepted
 // last: each alone if they are few, so that the client is not sent a resource without valid objects
 // meanwhile, else by halving, with about log₂ n trials for the first of n objects and as many for
-// each further one. That client, and no other, gets the resource without the rejected objects. It
-// follows all changes of the other objects. A rejected object is tried again when it changes, and
+// each further one. If the client rejects the resource also while the requests of all objects fail,
+// the search goes on without the matches of objects, and then without their hosts (Omission).
+// That client, and no other, gets the resource without the rejected objects. It follows all changes
+// of the other objects. WaitApplied waits for the end of a search. If the client rejects the
+// resource without the contribution of any object, Refusal.WithoutAny says so. A rejected object is
+// tried again when it changes, and
 // after a pause if it changes all the time. TypeStatus.Refusals lists the objects, a
 // QuarantineError reports them to the Observer and the log, and WaitApplied fails with it.
 // Quarantine costs nothing while clients reject nothing; after a rejection its work counts as work

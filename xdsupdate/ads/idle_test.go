@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"google.golang.org/grpc"
 
@@ -35,6 +36,7 @@ func TestForgottenRun(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		time.Sleep(10 * time.Second)
 		synctest.Wait()
 		if n := strings.Count(log.String(), "Run has not been called"); n != 1 {
 			t.Errorf("said %d times: %s", n, &log)

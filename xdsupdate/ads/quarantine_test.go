@@ -290,6 +290,35 @@ func TestQuarantineOfHosts(t *testing.T) {
 	})
 }
 
+// TestAppliedAfterSearches: WaitApplied returns after the searches in several resources of a client, when it has the
+// changes of other objects.
+func TestAppliedAfterSearches(t *testing.T) {
+	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		t.Helper()
+		s := newQuarantineScene(t, typeURL)
+		resources := []string{"p", "q", "r"}
+		set := func(values map[string]string) {
+			t.Helper()
+			for _, name := range resources {
+				s.provider.set(name, values)
+			}
+			if err := s.WaitApplied(s.context(), nil); err != nil && !errors.Is(err, ads.ErrRejected) {
+				t.Fatal(err)
+			}
+		}
+		set(map[string]string{"a": "1", "b": "1"})
+		picky := s.judge("picky", delta, startsBad, resources...)
+		synctest.Wait()
+		set(map[string]string{"a": "bad-host"})
+		set(map[string]string{"b": "2"})
+		for _, name := range resources {
+			check(t, "object of "+name, picky.state(name), map[string]string{"b": "2"})
+		}
+		set(map[string]string{"a": "2"})
+		check(t, "left out after the change", s.leftOut("picky"), []string{})
+	})
+}
+
 // TestQuarantineOfWhatIsRefusedAnyway: a resource that is rejected without any object is rejected
 // as a whole, and tried again.
 func TestQuarantineOfWhatIsRefusedAnyway(t *testing.T) {

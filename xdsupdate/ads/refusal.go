@@ -120,10 +120,8 @@ func (s *subscription) refuse(o *acks.Response, text string) (fresh []Refusal) {
 		if len(named) == 0 {
 			named = []*resource.State{s.only(o)}
 		}
-		s.Acks.Apply(o)
 		return s.recordAll(named, o, text)
 	case len(o.Listed) <= 1:
-		s.Acks.Apply(o)
 		return s.recordAll([]*resource.State{s.only(o)}, o, text)
 	default:
 		first := len(s.Apart) == 0
@@ -149,8 +147,13 @@ func (s *subscription) only(o *acks.Response) *resource.State {
 const fullTexts, shortText = 64, 256
 
 // recordAll records that the client rejects resources; nil stands for an unknown one of the
-// response.
+// response. The client has applied the response unless a search for rejected objects goes on.
 func (s *subscription) recordAll(list []*resource.State, o *acks.Response, text string) (fresh []Refusal) {
+	defer func() {
+		if !s.Searching() {
+			s.Acks.Apply(o)
+		}
+	}()
 	now := time.Now()
 	if len(s.refusals.byName) >= fullTexts {
 		text = excerpt.CutTo(text, shortText)

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -56,7 +57,7 @@ type Server struct {
 	built    bool         // the first push is done
 	context  *PushContext // of the last push
 	moment   *moment      // of the present push
-	// idle means that a warning was logged because Run has not been called.
+	// idle means that a client has connected before Run was called.
 	idle atomic.Bool
 	// unsure means that a call has failed, so that everything may have changed with the next push.
 	unsure atomic.Bool
@@ -153,11 +154,21 @@ func (s *Server) Run(stop <-chan struct{}) {
 	pusher.Wait()
 }
 
-// warnIdle warns, once, about a client of a server that is not running.
+// runWithin is how long after the first client Run or Flush has to be called.
+const runWithin = 5 * time.Second
+
+// warnIdle warns, once, about clients of a server that is not running. It waits, because programs
+// call Run on a goroutine, which a client may be ahead of.
 func (s *Server) warnIdle() {
-	if !s.running.Load() && !s.idle.Swap(true) {
-		s.logger.Warn("a client has connected and Run has not been called: clients are sent nothing before Run or Flush")
+	if s.running.Load() || s.idle.Swap(true) {
+		return
 	}
+	time.AfterFunc(runWithin, func() {
+		ready := false
+		if s.cache.locked(func() { ready = s.cache.ready }); !s.running.Load() && !ready {
+			s.logger.Warn("a client has connected and Run has not been called: clients are sent nothing before Run or Flush")
+		}
+	})
 }
 
 // Flush pushes all changes that the server received before the call, without delay, and returns

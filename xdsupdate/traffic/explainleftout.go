@@ -65,8 +65,13 @@ func (x *explaining) without(is func(listener string) bool) (*proxy, []error) {
 	}
 	of := *x.proxy
 	of.leaving = &leaving{
-		out:   func(c ads.Contribution) bool { return slices.Contains(objects, c.Object) },
-		known: make(map[ads.Contribution]bool),
+		out: func(c ads.Contribution) ads.Omission {
+			if slices.Contains(objects, c.Object) {
+				return ads.Failing // The names of deeper omissions explain nothing.
+			}
+			return ads.Included
+		},
+		known: make(map[ads.Contribution]ads.Omission),
 	}
 	return &of, problems
 }

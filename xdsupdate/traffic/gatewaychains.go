@@ -12,6 +12,7 @@ import (
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -55,7 +56,7 @@ func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection
 	return func(yield func(gatewayChain, error) bool) {
 		if err := st.settings.checkBind(l.servers[0].bind); err != nil {
 			for _, s := range l.servers {
-				if s.kind != plainHTTP && p.leaves(s.gateway.config, s.gateway) {
+				if s.kind != plainHTTP && p.leaves(s.gateway.config, s.gateway) != ads.Included {
 					continue
 				}
 				if !yield(gatewayChain{}, s.notBound(err)) {
@@ -82,6 +83,11 @@ func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection
 // serverChains yields the filter chains of a server, or an error for a chain that is left out. The
 // map over contains the TLS routes that exceed limits.
 func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
+	if s.kind != plainHTTP { // whose chain has nothing of the Gateway
+		if how := p.leaves(s.gateway.config, s.gateway); how != ads.Included {
+			return s.closingChains(how)
+		}
+	}
 	if len(s.unread) > 0 {
 		return s.unreadChains()
 	}
@@ -142,7 +148,15 @@ func (s *gatewayServer) unreadChains() iter.Seq2[gatewayChain, error] {
 		if !yield(gatewayChain{}, s.leftOut(fmt.Errorf("%s %s", at, s.unread[0].Message))) {
 			return
 		}
-		if names, ok := s.serverNames(); ok {
+		s.closingChains(ads.Failing)(yield)
+	}
+}
+
+// closingChains yields a filter chain that closes the connections of a server with TLS. There is
+// none if more of the Gateway is left out: Envoy closes connections without a filter chain.
+func (s *gatewayServer) closingChains(how ads.Omission) iter.Seq2[gatewayChain, error] {
+	return func(yield func(gatewayChain, error) bool) {
+		if names, ok := s.serverNames(); ok && how == ads.Failing && s.tls() {
 			yield(gatewayChain{FilterChain: envoy.FilterChain(names, nil, envoy.TCPProxy{Cluster: envoy.BlackHole}.Filter())}, nil)
 		}
 	}

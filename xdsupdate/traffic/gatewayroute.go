@@ -12,6 +12,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -20,7 +21,8 @@ import (
 func (st *state) tlsChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		for _, v := range st.virtualServicesOf(p, s) {
-			if len(v.spec.GetTls()) == 0 || !s.kind.takesTLSRoutes(v) || !s.sharesHost(v) || p.leaves(v.config, v) {
+			if len(v.spec.GetTls()) == 0 || !s.kind.takesTLSRoutes(v) || !s.sharesHost(v) ||
+				p.leaves(v.config, v) != ads.Included {
 				continue
 			}
 			if err := over[passedRoutes{s, v}]; err != nil {

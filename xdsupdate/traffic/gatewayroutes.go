@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -22,11 +23,12 @@ func (st *state) gatewayRoutes(p *proxy, name string) (*routev3.RouteConfigurati
 	if len(servers) == 0 {
 		return nil, nil
 	}
+	port := servers[0].port()
+	servers = p.withoutAbsent(servers)
 	parts := st.serverRoutes(p, servers, chains)
 	leftOut := st.admitServers(p, servers, parts)
 	hosts := newGatewayHosts(servers, parts)
-	hosts.addMisdirected(name, servers, chains)
-	port := servers[0].port()
+	hosts.addMisdirected(p, name, servers, chains)
 	var out []*routev3.VirtualHost
 	for _, h := range hosts.build(port, st.settings.countsAttempts(p)) {
 		if err := checkVirtualHost(h); err != nil {
@@ -39,6 +41,16 @@ func (st *state) gatewayRoutes(p *proxy, name string) (*routev3.RouteConfigurati
 		out = []*routev3.VirtualHost{{Name: fmt.Sprintf("blackhole:%d", port), Domains: []string{"*"}}}
 	}
 	return routeConfiguration(name, out), leftOut
+}
+
+// withoutAbsent returns the servers whose Gateways contribute to a route configuration.
+func (p *proxy) withoutAbsent(servers []*gatewayServer) []*gatewayServer {
+	if p.leaving == nil {
+		return servers
+	}
+	return slices.DeleteFunc(slices.Clone(servers), func(s *gatewayServer) bool {
+		return p.leaves(s.gateway.config, s.gateway) == ads.Absent
+	})
 }
 
 // serverRoutes are the routes of a VirtualService at a server.
@@ -61,7 +73,7 @@ func (st *state) serverRoutes(p *proxy, servers []*gatewayServer, chains *chainN
 	var parts []*serverRoutes
 	for _, s := range servers {
 		for _, v := range st.virtualServicesOf(p, s) {
-			if len(v.spec.GetHttp()) == 0 {
+			if len(v.spec.GetHttp()) == 0 || st.leavesRules(p, v) == ads.Absent {
 				continue
 			}
 			if names := chains.allowed(s, s.hostsOf(v)); len(names) > 0 {
@@ -199,7 +211,7 @@ func newGatewayHosts(servers []*gatewayServer, parts []*serverRoutes) *gatewayHo
 // addMisdirected adds the hosts of the other TLS servers on the port, with routes that answer with
 // 421, and keeps their wildcards from covering the route configuration's own hosts. Chains is nil
 // without TLS.
-func (g *gatewayHosts) addMisdirected(routes string, servers []*gatewayServer, chains *chainNames) {
+func (g *gatewayHosts) addMisdirected(p *proxy, routes string, servers []*gatewayServer, chains *chainNames) {
 	if chains == nil {
 		return
 	}
@@ -209,7 +221,9 @@ func (g *gatewayHosts) addMisdirected(routes string, servers []*gatewayServer, c
 	}
 	rules := &gatewayRules{routes: envoy.MisdirectedRoutes()}
 	for _, h := range misdirected {
-		g.get(h).add(rules, false)
+		if !chains.absent(p, h) {
+			g.get(h).add(rules, false)
+		}
 	}
 }
 

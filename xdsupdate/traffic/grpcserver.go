@@ -119,7 +119,7 @@ func (st *state) newServerProtection(p *proxy, sets []registry.Labels) *protecti
 			continue
 		}
 		policy := a.policy()
-		policy.Closed = policy.Closed || p.leaves(a.config, a)
+		leavePolicy(&policy, p.leaves(a.config, a))
 		b.policies, b.of = append(b.policies, policy), append(b.of, a)
 	}
 	form := rbac.GRPC

@@ -115,12 +115,20 @@ type town struct {
 	server   *ads.Server
 	policies *traffic.Policies
 	clients  map[string]*xdstest.Client
-	stop     func()
+	// answer is xdstest.ClientOptions.Answer of the clients.
+	answer func(xdstest.Response) error
+	stop   func()
 }
 
 func startTown(tb testing.TB, configs []configstore.Config, options ads.Options) *town {
 	tb.Helper()
-	w := &town{t: tb, store: storememory.NewController(storememory.Make(lenientSchemas())), clients: make(map[string]*xdstest.Client)}
+	return startPickyTown(tb, configs, options, nil)
+}
+
+// startPickyTown is startTown with clients that reject what answer returns an error for.
+func startPickyTown(tb testing.TB, configs []configstore.Config, options ads.Options, answer func(xdstest.Response) error) *town {
+	tb.Helper()
+	w := &town{t: tb, answer: answer, store: storememory.NewController(storememory.Make(lenientSchemas())), clients: make(map[string]*xdstest.Client)}
 	registries := aggregate.NewController()
 	w.policies = traffic.New(w.store)
 	options.Providers, options.Pusher = []ads.Provider{w.policies}, xdsupdate.PusherOptions{DebounceAfter: -1}
@@ -184,7 +192,7 @@ func (w *town) connect(conn *grpc.ClientConn, name string, metadata map[string]a
 	if name == "grpc" {
 		kind = "sidecar"
 	}
-	c := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: true, NoHistory: true, Node: &core.Node{
+	c := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: true, NoHistory: true, Answer: w.answer, Node: &core.Node{
 		Id: fmt.Sprintf("%s~10.9.0.%d~%s.x~x", kind, len(w.clients)+1, name), Metadata: fields,
 	}})
 	w.clients[name] = c
@@ -208,7 +216,8 @@ func (w *town) applied() {
 			w.must(c.Await(ctx, func(s xdstest.State) bool { return len(s.Resources(typeURL)) > 0 }))
 		}
 	}
-	if err := w.server.WaitApplied(ctx, nil); !errors.Is(err, ads.ErrNotUpdated) { // a tenant's own cluster
+	err := w.server.WaitApplied(ctx, nil)
+	if !errors.Is(err, ads.ErrNotUpdated) && (w.answer == nil || !errors.Is(err, ads.ErrRejected)) { // a tenant's own cluster
 		w.must(err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+
 	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
@@ -104,6 +106,9 @@ func (st *state) gatewayRules(p *proxy, v *virtualService, at place) *gatewayRul
 	if p.leaving == nil || len(rules.routes) == 0 {
 		return rules
 	}
+	if rules.hashes() { // some of them may belong to a DestinationRule that is left out
+		rules = st.builtGatewayRules(p, v, at)
+	}
 	routes := st.routesOrFailing(p, v, at, rules.routes)
 	if len(routes) == len(rules.routes) && &routes[0] == &rules.routes[0] {
 		return rules
@@ -120,13 +125,25 @@ func (st *state) allGatewayRules(p *proxy, v *virtualService, at place) *gateway
 	if rules != nil {
 		return rules
 	}
-	rules = &gatewayRules{of: v}
-	rules.routes, rules.leftOut = st.allRuleRoutes(p, v, at)
-	rules.size = sizeOf(rules.routes)
+	proxy := *p
+	proxy.leaving = nil
+	rules = st.builtGatewayRules(&proxy, v, at)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.kept = st.kept.with(key, rules)
 	return rules
+}
+
+func (st *state) builtGatewayRules(p *proxy, v *virtualService, at place) *gatewayRules {
+	rules := &gatewayRules{of: v}
+	rules.routes, rules.leftOut = st.allRuleRoutes(p, v, at)
+	rules.size = sizeOf(rules.routes)
+	return rules
+}
+
+// hashes reports whether some route has the key of a consistent hash.
+func (r *gatewayRules) hashes() bool {
+	return slices.ContainsFunc(r.routes, func(route *routev3.Route) bool { return len(route.GetRoute().GetHashPolicy()) > 0 })
 }
 
 func joinLabels(labels registry.Labels) string {

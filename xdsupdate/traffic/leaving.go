@@ -10,40 +10,77 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
 // leaving selects the objects that are left out of a resource for a client that rejects it, and
 // collects the objects that contribute to the resource. It belongs to one call.
 type leaving struct {
-	out   func(ads.Contribution) bool
+	out   func(ads.Contribution) ads.Omission
 	all   []ads.Contribution
-	known map[ads.Contribution]bool // whether it is left out
+	known map[ads.Contribution]ads.Omission
 }
 
 // without builds a resource without some contributions, see ads.Answer.
-func (st *state) without(p *proxy, typeURL, name string, out func(ads.Contribution) bool) (proto.Message, []ads.Contribution, error) {
-	l := &leaving{out: out, known: make(map[ads.Contribution]bool)}
+func (st *state) without(p *proxy, typeURL, name string, out func(ads.Contribution) ads.Omission) (proto.Message, []ads.Contribution, error) {
+	l := &leaving{out: out, known: make(map[ads.Contribution]ads.Omission)}
 	of := *p
 	of.leaving = l
 	m, err := st.resource(&of, typeURL, name)
 	return m, l.all, err
 }
 
-// leaves records that an object contributes to the resource of a proxy, and reports whether the
+// leaves records that an object contributes to the resource of a proxy, and returns how much of the
 // object is left out.
-func (p *proxy) leaves(c *configstore.Config, state any) bool {
+func (p *proxy) leaves(c *configstore.Config, state any) ads.Omission {
 	if p.leaving == nil {
-		return false
+		return ads.Included
 	}
-	contribution := ads.Contribution{Object: c.Key(), State: state}
-	left, known := p.leaving.known[contribution]
+	return p.leaving.of(ads.Contribution{Object: c.Key(), State: state})
+}
+
+// leavesService is leaves for a service, which contributes its host names.
+func (p *proxy) leavesService(svc *service) ads.Omission {
+	if p.leaving == nil {
+		return ads.Included
+	}
+	state := serviceState{svc.of[0], svc.of[len(svc.of)-1], len(svc.of)}
+	return p.leaving.of(ads.Contribution{Object: xdsupdate.ServiceKey(svc.host, svc.namespace), State: state})
+}
+
+// serviceState identifies a state of a service, which several registries may have.
+type serviceState struct {
+	first, last *registry.Service
+	count       int
+}
+
+// leavesRules is leaves for the routes of a VirtualService.
+func (st *state) leavesRules(p *proxy, v *virtualService) ads.Omission {
+	if p.leaving == nil {
+		return ads.Included
+	}
+	return p.leaves(v.config, st.rulesState(v))
+}
+
+func (l *leaving) of(contribution ads.Contribution) ads.Omission {
+	left, known := l.known[contribution]
 	if !known {
-		left = p.leaving.out(contribution)
-		p.leaving.known[contribution] = left
-		p.leaving.all = append(p.leaving.all, contribution)
+		left = l.out(contribution)
+		l.known[contribution] = left
+		l.all = append(l.all, contribution)
 	}
 	return left
+}
+
+// leavePolicy closes a policy that is left out. Its name goes, too, if nothing of it may remain.
+func leavePolicy(policy *rbac.Policy, how ads.Omission) {
+	policy.Closed = policy.Closed || how != ads.Included
+	if how == ads.Absent {
+		policy.Namespace, policy.Name = "", "left-out"
+	}
 }
 
 // rulesState identifies a revision of the rules of a VirtualService, including its delegates.
@@ -67,13 +104,17 @@ func (st *state) rulesState(v *virtualService) rulesState {
 // routesOrFailing returns routes of a VirtualService or, if the VirtualService is left out, routes
 // that answer the same requests with 500. Routes with other matches than plain paths, such as
 // regular expressions, may be the reason for the rejection. They are replaced by a route that
-// answers all remaining requests with 500.
+// answers all remaining requests with 500, as are all routes if more is left out.
 func (st *state) routesOrFailing(p *proxy, v *virtualService, at place, routes []*routev3.Route) []*routev3.Route {
-	if p.leaving == nil || len(routes) == 0 || !p.leaves(v.config, st.rulesState(v)) {
+	if p.leaving == nil || len(routes) == 0 {
+		return routes
+	}
+	how := st.leavesRules(p, v)
+	if how == ads.Included {
 		return routes
 	}
 	all := st.routeScope(p, v.namespace, at).FailingRoutes()
-	if p.role == grpcClient {
+	if how > ads.Failing || p.role == grpcClient {
 		return all
 	}
 	var out []*routev3.Route

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -39,6 +40,8 @@ const mostForeignHosts = 100_000
 type chainNames struct {
 	// owners are the servers of the names. A chain for all names has the name "*".
 	owners map[registry.Hostname]*gatewayServer
+	// routed are the VirtualServices of the names that come from TLS routes.
+	routed map[registry.Hostname]*virtualService
 	// sorted and set contain all names.
 	sorted func() []registry.Hostname
 	set    func() *hostSet
@@ -51,11 +54,13 @@ type chainNames struct {
 // newChainNames returns the names of a listener's chains as Envoy chooses them. The first chain
 // with a name owns the name. A chain that shares a name with an earlier chain is left out.
 func (st *state) newChainNames(p *proxy, l *gatewayListener) *chainNames {
-	n := &chainNames{owners: make(map[registry.Hostname]*gatewayServer, len(l.servers))}
+	n := &chainNames{
+		owners: make(map[registry.Hostname]*gatewayServer, len(l.servers)), routed: make(map[registry.Hostname]*virtualService),
+	}
 	configs := 0
 	for _, s := range l.servers {
-		for names := range st.namesOfChains(p, s) {
-			n.claim(names, s)
+		for names, v := range st.namesOfChains(p, s) {
+			n.claim(names, s, v)
 		}
 		if s.kind == terminatedHTTP {
 			configs++
@@ -67,8 +72,9 @@ func (st *state) newChainNames(p *proxy, l *gatewayListener) *chainNames {
 	return n
 }
 
-// claim assigns the names of a chain to its server, unless one of them is taken.
-func (n *chainNames) claim(names []string, by *gatewayServer) {
+// claim assigns the names of a chain to its server, unless one of them is taken. v is the
+// VirtualService of the names, or nil.
+func (n *chainNames) claim(names []string, by *gatewayServer, v *virtualService) {
 	if len(names) == 0 {
 		names = []string{string(anyHost)}
 	}
@@ -79,15 +85,29 @@ func (n *chainNames) claim(names []string, by *gatewayServer) {
 	}
 	for _, name := range names {
 		n.owners[registry.Hostname(name)] = by
+		if v != nil {
+			n.routed[registry.Hostname(name)] = v
+		}
 		n.wildcards = n.wildcards || registry.Hostname(name).IsWildcard()
 	}
 }
 
+// absent reports whether a client rejects a name, because the object that it comes from is left out
+// of the client's resource.
+func (n *chainNames) absent(p *proxy, name registry.Hostname) bool {
+	if v := n.routed[name]; v != nil {
+		return p.leaves(v.config, v) == ads.Absent
+	}
+	s := n.owners[name]
+	return s != nil && p.leaves(s.gateway.config, s.gateway) == ads.Absent
+}
+
 // namesOfChains yields the server names of each filter chain of a server that takes all connections
 // with these names. No names stand for all names. AUTO_PASSTHROUGH servers are skipped, because
-// their names are cluster names that no client uses as a host.
-func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq[[]string] {
-	return func(yield func([]string) bool) {
+// their names are cluster names that no client uses as a host. The second value is the
+// VirtualService of a chain, or nil.
+func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq2[[]string, *virtualService] {
+	return func(yield func([]string, *virtualService) bool) {
 		switch s.kind {
 		case passthrough:
 			st.namesOfTLSRoutes(p, s, yield)
@@ -97,7 +117,7 @@ func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq[[]string] {
 			}
 			names, ok := s.serverNames()
 			if ok && (s.kind == terminatedHTTP || st.takesAll(p, s)) {
-				yield(names)
+				yield(names, nil)
 			}
 		default:
 		}
@@ -105,7 +125,7 @@ func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq[[]string] {
 }
 
 // namesOfTLSRoutes yields the names of the TLS routes of a server, until yield returns false.
-func (st *state) namesOfTLSRoutes(p *proxy, s *gatewayServer, yield func([]string) bool) (more bool) {
+func (st *state) namesOfTLSRoutes(p *proxy, s *gatewayServer, yield func([]string, *virtualService) bool) (more bool) {
 	for _, v := range st.virtualServicesOf(p, s) {
 		if len(v.spec.GetTls()) == 0 || !s.kind.takesTLSRoutes(v) || !s.sharesHost(v) {
 			continue
@@ -115,7 +135,7 @@ func (st *state) namesOfTLSRoutes(p *proxy, s *gatewayServer, yield func([]strin
 				if len(m.GetDestinationSubnets()) > 0 || len(r.GetRoute()) == 0 || !s.fits(p, v, m) {
 					continue
 				}
-				if names, ok := s.namesOf(v, m); ok && !yield(names) {
+				if names, ok := s.namesOf(v, m); ok && !yield(names, v) {
 					return false
 				}
 			}

@@ -9,6 +9,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -132,6 +133,9 @@ func (r *portRoutes) repetition() int {
 func (b *virtualHosts) addRoutes(r *portRoutes) {
 	if len(r.routes) == 0 {
 		return // As without the VirtualService.
+	}
+	if b.st.leavesRules(b.proxy, r.of) == ads.Absent {
+		r.others = nil
 	}
 	for _, svc := range r.own {
 		b.addService(svc, r.port.number, r.port.form, r.routes)

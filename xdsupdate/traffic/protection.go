@@ -78,7 +78,7 @@ func (st *state) protectionFor(p *proxy, unverified bool) *protection {
 	b := &protectionBuilder{state: st, proxy: p, unverified: unverified}
 	for _, a := range st.authorizationPoliciesOf(p) {
 		policy := a.policy()
-		policy.Closed = policy.Closed || p.leaves(a.config, a)
+		leavePolicy(&policy, p.leaves(a.config, a))
 		b.policies = append(b.policies, policy)
 		b.of = append(b.of, a)
 	}
@@ -149,6 +149,9 @@ func (b *protectionBuilder) translator(form rbac.Form) rbac.Translator {
 
 func (b *protectionBuilder) problem(p rbac.Policy, field string, err error) {
 	i := slices.IndexFunc(b.of, func(a *authorizationPolicy) bool { return a.objectName == objectName{p.Namespace, p.Name} })
+	if i < 0 {
+		return // It is left out for a client that rejects its name.
+	}
 	what := "it denies more than it says"
 	if p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW {
 		what = "it allows nothing"

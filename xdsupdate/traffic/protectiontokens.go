@@ -8,6 +8,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/jwtauthn"
 	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
 // Prefixes of the names of RBAC policies that deny all requests of a router. The name of the
@@ -23,8 +24,12 @@ const (
 func (b *protectionBuilder) tokens() {
 	var rules []jwtauthn.Rule
 	for _, a := range b.requestAuthenticationsOf(b.proxy) {
-		if b.proxy.leaves(a.config, a) {
-			b.add(rbac.HTTPFilter, rbac.DenyAll(leftOutTokens+a.String()))
+		if how := b.proxy.leaves(a.config, a); how != ads.Included {
+			name := leftOutTokens
+			if how < ads.Absent {
+				name += a.String()
+			}
+			b.add(rbac.HTTPFilter, rbac.DenyAll(name))
 			return
 		}
 		if len(a.unread) > 0 { // Reported by Ineffective.

@@ -154,7 +154,7 @@ func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
 		Build: func() (proto.Message, error) { return x.state.resource(p, typeURL, name) },
 	}
 	if typeURL == envoy.ListenerType || typeURL == envoy.RouteType {
-		out.Without = func(leftOut func(ads.Contribution) bool) (proto.Message, []ads.Contribution, error) {
+		out.Without = func(leftOut func(ads.Contribution) ads.Omission) (proto.Message, []ads.Contribution, error) {
 			return x.state.without(p, typeURL, name, leftOut)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -82,10 +83,17 @@ func (x *index) policyOf(p *proxy, host registry.Hostname, svc *service, port ui
 	return envoy.TrafficPolicy(m.trafficPolicy(), port, m.subset(subset).GetTrafficPolicy(), x.settings.mesh)
 }
 
-// hashOf returns the consistent hash of a destination, whose key its routes need, or nil.
+// hashOf returns the consistent hash of a destination, whose key its routes need, or nil if there is
+// none, or its DestinationRule is left out.
 func (x *index) hashOf(
 	p *proxy, host registry.Hostname, svc *service, port uint32, subset string,
 ) *networking.LoadBalancerSettings_ConsistentHashLB {
 	m := x.ruleFor(p, host, svc)
-	return envoy.ConsistentHash(m.trafficPolicy(), port, m.subset(subset).GetTrafficPolicy())
+	hash := envoy.ConsistentHash(m.trafficPolicy(), port, m.subset(subset).GetTrafficPolicy())
+	if hash != nil && p.leaving != nil {
+		if by, _ := m.owner(m.subset(subset)); p.leaves(by.config, by) != ads.Included {
+			return nil
+		}
+	}
+	return hash
 }

@@ -9,6 +9,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -80,7 +81,11 @@ func (st *state) tcpChains(p *proxy, s *gatewayServer, guard *protection) iter.S
 		}
 		over := st.admitTCP(s, routes)
 		for i, r := range routes {
-			left := p.leaves(r.of.config, r.of)
+			how := p.leaves(r.of.config, r.of)
+			if how > ads.Failing {
+				continue
+			}
+			left := how == ads.Failing
 			if over[i] != nil && !left {
 				left = true
 				if !yield(gatewayChain{}, leftOut(r.of.config, "spec.tcp", closedConnections(over[i]))) {

@@ -9,6 +9,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -54,8 +55,11 @@ func (b *virtualHosts) has(host registry.Hostname, port uint32) bool {
 	return ok
 }
 
-// addService adds a virtual host for a port of a service.
+// addService adds a virtual host for a port of a service, unless the service is left out.
 func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, routes []*routev3.Route) {
+	if b.proxy.leavesService(svc) == ads.Absent {
+		return
+	}
 	host := lower(svc.host)
 	names, short := serviceNames(host, b.proxy.namespace, b.st.settings.domain)
 	for _, alias := range b.st.aliasesSeen(b.egress, host) {

@@ -241,7 +241,7 @@ func (c *Client) Sent(s Step, now Moment) {
 	if parts == nil {
 		parts = []difference.Part{{Content: s.Content, Sum: s.After.Sum}}
 	}
-	if s.Last && len(t.Apart) == 0 {
+	if s.Last && len(t.Apart) == 0 && !t.Searching() {
 		if d := t.Difference(); d == nil || d.Update == nil && d.Removal == nil {
 			s.Epoch = now.Epoch
 		}
