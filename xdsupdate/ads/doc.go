@@ -180,10 +180,10 @@
 // the search goes on without the matches of objects, and then without their hosts (Omission).
 // That client, and no other, gets the resource without the rejected objects. It follows all changes
 // of the other objects. WaitApplied waits for the end of a search. If the client rejects the
-// resource without the contribution of any object, Refusal.WithoutAny says so. A rejected object is
-// tried again when it changes, and
-// after a pause if it changes all the time. TypeStatus.Refusals lists the objects, a
-// QuarantineError reports them to the Observer and the log, and WaitApplied fails with it.
+// resource without the contribution of any object, Refusal.WithoutAny says so. A rejected object
+// is tried again when it changes, and after a pause if it changes all the time.
+// TypeStatus.Refusals lists the objects, a LeftOutError reports them to the Observer and the log,
+// and WaitApplied fails with it.
 // Quarantine costs nothing while clients reject nothing; after a rejection its work counts as work
 // of that client.
 //

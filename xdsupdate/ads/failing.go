@@ -72,6 +72,29 @@ func (s *subscription) notUpdated() []error {
 	return out
 }
 
+// LeftOutError means that a resource has no contribution of an object: for one proxy, because it
+// rejects the resource with the object, or for all proxies, because the resource cannot be built
+// with it.
+type LeftOutError struct {
+	// Proxy is the ID of the node, or "" for all proxies.
+	Proxy             string
+	TypeURL, Resource string
+	Object            configstore.ConfigKey
+	// Err is the reason. For one proxy it wraps ErrRejected and has the text of the NACK.
+	Err error
+}
+
+// Error names the object and, for one proxy, the proxy and the resource.
+func (e *LeftOutError) Error() string {
+	if e.Proxy == "" {
+		return fmt.Sprintf("%s is left out: %v", e.Object, e.Err)
+	}
+	return fmt.Sprintf("%s is left out of %s %s for %s: %v", e.Object, e.TypeURL, e.Resource, e.Proxy, e.Err)
+}
+
+// Unwrap returns Err.
+func (e *LeftOutError) Unwrap() error { return e.Err }
+
 // leftOutOf finds the LeftOutErrors that are joined in an error.
 func leftOutOf(err error) []LeftOut {
 	var out []LeftOut

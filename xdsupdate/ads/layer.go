@@ -8,7 +8,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/shared"
@@ -264,21 +263,6 @@ func (l *layer) salvage(name resource.Name, a Answer, err error) (m proto.Messag
 	}
 	return m, append(left, failed)
 }
-
-// LeftOutError means that a resource is built without the contribution of an object, for all
-// proxies, because it cannot be built with it.
-type LeftOutError struct {
-	TypeURL, Resource string
-	Object            configstore.ConfigKey
-	// Err is the reason.
-	Err error
-}
-
-// Error names the object.
-func (e *LeftOutError) Error() string { return fmt.Sprintf("%s is left out: %v", e.Object, e.Err) }
-
-// Unwrap returns Err.
-func (e *LeftOutError) Unwrap() error { return e.Err }
 
 // layers are the layers of all providers at one moment, in their order: the first provider that has
 // an answer for a name counts. It is immutable. An entry is nil until its provider has provided

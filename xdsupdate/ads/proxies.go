@@ -208,7 +208,7 @@ func refusalsOf(targets []target) error {
 		}
 		refusals = append(refusals, t.of.notUpdated()...)
 		for _, r := range t.of.standing() {
-			refusals = append(refusals, r.errors(t.of.conn.proxy.ID, t.of.URL)...)
+			refusals = append(refusals, t.of.errorsOf(r)...)
 		}
 	}
 	slices.SortFunc(refusals, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })

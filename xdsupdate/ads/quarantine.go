@@ -3,7 +3,6 @@
 package ads
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -43,25 +42,6 @@ const (
 	// Absent means that the resource has nothing of the object, not even its host names.
 	Absent
 )
-
-// QuarantineError means that a proxy is sent a resource without the contribution of an object,
-// because it rejects the resource with it.
-type QuarantineError struct {
-	// Proxy is the ID of its node.
-	Proxy             string
-	TypeURL, Resource string
-	Object            configstore.ConfigKey
-	// Text is the text of the NACK.
-	Text string
-}
-
-// Error names the object, the proxy and the resource.
-func (e *QuarantineError) Error() string {
-	return fmt.Sprintf("%s is left out of %s %s for %s: %s: %s", e.Object, e.TypeURL, e.Resource, e.Proxy, ErrRejected, e.Text)
-}
-
-// Unwrap returns ErrRejected.
-func (e *QuarantineError) Unwrap() error { return ErrRejected }
 
 // quarantines are the quarantines of a subscription. Nil is an empty set.
 type quarantines struct {
@@ -234,7 +214,7 @@ func (q *quarantine) progressed(s *subscription, done, hopeless bool) {
 	case done:
 		for _, c := range q.search.Bad {
 			q.left[c] = omitted{Omission(q.search.Depth), q.refusal}
-			s.conn.cache.failures.Add(&QuarantineError{s.conn.proxy.ID, s.URL, q.name, c.Object, q.refusal.Error})
+			s.conn.cache.failures.Add(s.leftOutError(q.name, LeftOut{c.Object, q.refusal.Error}))
 		}
 		q.good, q.search = q.search.Good, nil
 	}

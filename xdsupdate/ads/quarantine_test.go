@@ -173,9 +173,9 @@ func TestQuarantine(t *testing.T) {
 			t.Errorf("%d trials for the only change", n)
 		}
 		err := s.WaitApplied(s.context(), nil)
-		var left *ads.QuarantineError
+		var left *ads.LeftOutError
 		if !errors.As(err, &left) || !errors.Is(err, ads.ErrRejected) || left.Object != objectKey("b") || left.Resource != "r" ||
-			!strings.Contains(left.Text, "bad value") {
+			left.Proxy == "" || !strings.Contains(left.Err.Error(), "bad value") {
 			t.Errorf("WaitApplied = %v", err)
 		}
 		step("another changes", map[string]string{"c": "2"}, map[string]string{"a": "1", "b": "failing", "c": "2", "d": "1"}, "r b")

@@ -211,8 +211,9 @@ func (s *subscription) standing() []Refusal {
 	return out
 }
 
-// errors returns the errors of WaitApplied for a refusal.
-func (r Refusal) errors(proxy, typeURL string) []error {
+// errorsOf returns the errors of WaitApplied for a refusal.
+func (s *subscription) errorsOf(r Refusal) []error {
+	proxy, typeURL := s.conn.proxy.ID, s.URL
 	if r.LeftOut == nil {
 		how := ""
 		if r.WithoutAny {
@@ -222,9 +223,16 @@ func (r Refusal) errors(proxy, typeURL string) []error {
 	}
 	var out []error
 	for _, l := range r.LeftOut {
-		out = append(out, &QuarantineError{Proxy: proxy, TypeURL: typeURL, Resource: r.Name, Object: l.Object, Text: l.Error})
+		out = append(out, s.leftOutError(r.Name, l))
 	}
 	return out
+}
+
+// leftOutError returns the error for an object that the client rejects.
+func (s *subscription) leftOutError(name string, l LeftOut) error {
+	return &LeftOutError{
+		Proxy: s.conn.proxy.ID, TypeURL: s.URL, Resource: name, Object: l.Object, Err: fmt.Errorf("%w: %s", ErrRejected, l.Error),
+	}
 }
 
 // latest returns the last refusal.

@@ -65,7 +65,7 @@ func (f failures) Request(_ ads.Stream, r ads.RequestEvent) {
 }
 
 func (f failures) Failed(err error) {
-	if q := (*ads.QuarantineError)(nil); errors.As(err, &q) {
+	if left := (*ads.LeftOutError)(nil); errors.As(err, &left) && left.Proxy != "" {
 		once(f.quarantined)
 	}
 }

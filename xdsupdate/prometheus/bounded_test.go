@@ -96,7 +96,7 @@ func TestBoundedEvents(t *testing.T) {
 		metrics.Response(stream, ads.ResponseEvent{TypeURL: text, Version: text, Nonce: text, Removed: 3})
 		metrics.Converged(stream, text, time.Second)
 		metrics.Overdue(stream, text, time.Second)
-		metrics.Failed(&ads.QuarantineError{Proxy: text, Object: configstore.ConfigKey{Name: text}})
+		metrics.Failed(&ads.LeftOutError{Proxy: text, Object: configstore.ConfigKey{Name: text}, Err: err})
 		metrics.Failed(fmt.Errorf("wrapped: %w", &ads.LeftOutError{Resource: text, Err: err}))
 		metrics.Failed(err)
 		metrics.Panicked(ads.PanicEvent{In: text, Name: text, Times: 2, Err: err})

@@ -121,16 +121,13 @@ func causes() []string { return []string{"left_out", "quarantined", other} }
 
 // causeOf returns the index in causes of an error given to Observer.Failed.
 func causeOf(err error) int {
-	var (
-		leftOut     *ads.LeftOutError
-		quarantined *ads.QuarantineError
-	)
+	var leftOut *ads.LeftOutError
 	switch {
-	case errors.As(err, &leftOut):
-		return causeLeftOut
-	case errors.As(err, &quarantined):
+	case !errors.As(err, &leftOut):
+		return causeOther
+	case leftOut.Proxy != "":
 		return causeQuarantined
 	default:
-		return causeOther
+		return causeLeftOut
 	}
 }
