@@ -135,7 +135,7 @@ func TestForgottenParts(t *testing.T) {
 		if err := g.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		const want = `waiting for sync" parts="[configs (*file.Source (neither Run nor Reload has been called)) registries (External/`
+		const want = `waiting for sync" parts="[configs (*file.Source (neither Run nor Reload has been called)) registries (External: `
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log is %s", &log)
 		}
