@@ -13,7 +13,8 @@ import (
 // TestDocs: every Go block of a document follows a comment that names a file, as
 // in <!-- example_test.go -->, and is a part of that file but for its indentation. So
 // the code in documents is compiled, and run if it is a test. A text block that follows such a
-// comment is a part of the comments of the file: the output of its example.
+// comment is a part of the comments of the file: the output of its example. Indented blocks
+// have no Go.
 func TestDocs(t *testing.T) {
 	t.Parallel()
 	block := regexp.MustCompile("(?s)(?:<!-- ([^ ]+) -->\n)?```(go|text)\n(.*?)```")
@@ -40,6 +41,12 @@ func TestDocs(t *testing.T) {
 			if !strings.Contains(unindented(source), shown) {
 				t.Errorf("%s shows %s that is not in %s:\n%s", path, language, file, shown)
 			}
+		}
+	}
+	for path, text := range guides(t) {
+		text = regexp.MustCompile("(?s)```.*?```").ReplaceAllString(text, "")
+		if code := regexp.MustCompile(`(?m)^ {4}.* := .*$`).FindString(text); code != "" {
+			t.Errorf("%s: indented Go is compiled by no test: %s", path, code)
 		}
 	}
 	if blocks["go"] == 0 || blocks["text"] == 0 {

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"testing"
 
-	"google.golang.org/grpc"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/aggregate"
@@ -18,45 +17,10 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	services "github.com/pilotkit/pilotkit/registry/memory"
-	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
-
-// bootstrap is the program of docs/porting.md.
-func bootstrap(ctx context.Context, listener net.Listener) error {
-	store := memory.Make(istio.Schemas())
-	configs := memory.NewController(store)
-
-	registries := aggregate.NewController()
-	policies := traffic.New(configs)
-	server := ads.New(registries, ads.Options{Providers: []ads.Provider{policies}})
-	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
-		return serviceentry.New(configs, updater)
-	})
-	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
-		return services.New(services.Options{Cluster: "east", Updater: updater})
-	})
-
-	grpcServer := grpc.NewServer(ads.ServerOptions()...)
-	server.Register(grpcServer)
-	push := configstore.Runs("pushes", server.Run, nil)
-	push.AfterSync = true
-	return (&configstore.Group{Parts: []configstore.Part{
-		configstore.Runs("configs", configs.Run, configs),
-		configstore.Runs("registries", registries.Run, registries),
-		push,
-		{Name: "xds", AfterSync: true, Run: func(stop <-chan struct{}) error {
-			go func() {
-				<-stop
-				grpcServer.Stop()
-			}()
-			return grpcServer.Serve(listener)
-		}},
-	}}).Run(ctx)
-}
 
 func TestBootstrap(t *testing.T) {
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -144,7 +144,7 @@ func (c *Cache) List(kind configstore.GroupVersionKind, namespace string) []*con
 // Create implements ConfigStore with the store for writes.
 func (c *Cache) Create(config configstore.Config) (revision string, err error) {
 	if c.writer == nil {
-		return "", readOnly("create", config.Key())
+		return "", c.readOnly("create", &config)
 	}
 	return c.writer.Create(config)
 }
@@ -152,7 +152,7 @@ func (c *Cache) Create(config configstore.Config) (revision string, err error) {
 // Update implements ConfigStore with the store for writes.
 func (c *Cache) Update(config configstore.Config) (revision string, err error) {
 	if c.writer == nil {
-		return "", readOnly("update", config.Key())
+		return "", c.readOnly("update", &config)
 	}
 	return c.writer.Update(config)
 }
@@ -160,7 +160,7 @@ func (c *Cache) Update(config configstore.Config) (revision string, err error) {
 // UpdateStatus implements ConfigStore with the store for writes.
 func (c *Cache) UpdateStatus(config configstore.Config) (revision string, err error) {
 	if c.writer == nil {
-		return "", readOnly("update status of", config.Key())
+		return "", c.readOnly("update status of", &config)
 	}
 	return c.writer.UpdateStatus(config)
 }
@@ -168,12 +168,18 @@ func (c *Cache) UpdateStatus(config configstore.Config) (revision string, err er
 // Delete implements ConfigStore with the store for writes.
 func (c *Cache) Delete(kind configstore.GroupVersionKind, name, namespace string, resourceVersion *string) error {
 	if c.writer == nil {
-		return readOnly("delete", configstore.ConfigKey{Kind: kind, Name: name, Namespace: namespace})
+		return c.readOnly("delete", &configstore.Config{Meta: configstore.Meta{GroupVersionKind: kind, Name: name, Namespace: namespace}})
 	}
 	return c.writer.Delete(kind, name, namespace, resourceVersion)
 }
 
-func readOnly(verb string, key configstore.ConfigKey) error {
+// readOnly returns the error of a write without a store for it. A config without a kind has the
+// kind of its spec.
+func (c *Cache) readOnly(verb string, config *configstore.Config) error {
+	key := config.Key()
+	if key.Kind == (configstore.GroupVersionKind{}) {
+		key.Kind, _ = c.schemas.KindOf(config.Spec)
+	}
 	return fmt.Errorf("%s %s: %w", verb, key.Object(), configstore.ErrReadOnly)
 }
 

@@ -11,9 +11,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/structpb"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/configstore/storetest"
 )
@@ -88,6 +90,11 @@ func TestReadOnlyWritesAreRefused(t *testing.T) {
 	w := newWorld(t, memory.Options{})
 	if _, err := w.cache.Create(object("A", "ns", "x", "")); err == nil || err.Error() != "create A ns/x: read-only store" {
 		t.Errorf("Create = %v", err)
+	}
+	cache := aggregate.MakeCache(memory.NewController(memory.Make(istio.Schemas())))
+	typed := configstore.Config{Meta: configstore.Meta{Name: "x", Namespace: "ns"}, Spec: &networking.Sidecar{}}
+	if _, err := cache.Update(typed); err == nil || err.Error() != "update Sidecar ns/x: read-only store" {
+		t.Errorf("Update without a kind = %v", err)
 	}
 }
 

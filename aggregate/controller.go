@@ -18,10 +18,12 @@ import (
 // Options of a Controller. The zero value works.
 type Options struct {
 	// Updater is the updater of the registries. An updater that reads from this Controller is
-	// attached with AttachUpdater instead, as ads.New does. A nil updater is xdsupdate.Discard.
+	// attached with AttachUpdater instead, as ads.New does. A nil updater is xdsupdate.Discard, and a
+	// warning if there is no other updater when the first registry is made.
 	Updater xdsupdate.XDSUpdater
-	// Logger gets a debug line for each registry that is added, replaced or deleted, and an error,
-	// with the stack, for each panic in a function of the host. The default, nil, discards.
+	// Logger gets a debug line for each registry that is added, replaced or deleted, a warning if the
+	// registries have no updater, and an error, with the stack, for each panic in a function of the
+	// host. The default, nil, discards.
 	Logger *slog.Logger
 }
 

@@ -3,6 +3,8 @@
 package aggregate_test
 
 import (
+	"bytes"
+	"log/slog"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -221,6 +223,36 @@ func TestUpdatersAreAttachedBeforeRegistriesAreMade(t *testing.T) {
 		}
 	}()
 	c.AttachUpdater(one)
+}
+
+// TestForgottenUpdater: the log says once that registries are made without an updater, what that
+// means and what to do; not if there is one, or if Discard says that none is wanted.
+func TestForgottenUpdater(t *testing.T) {
+	for name, test := range map[string]struct {
+		updater  xdsupdate.XDSUpdater
+		attached bool
+		want     int
+	}{
+		"none": {want: 1}, "discard": {updater: xdsupdate.Discard{}}, "own": {updater: xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {})}, "attached": {attached: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log bytes.Buffer
+			logger := slog.New(slog.NewTextHandler(&log, nil))
+			c := aggregate.NewController(aggregate.Options{Updater: test.updater, Logger: logger})
+			if test.attached {
+				c.AttachUpdater(xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}))
+			}
+			for range 2 {
+				c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
+					return memory.New(memory.Options{Updater: u, Logger: logger})
+				})
+			}
+			expect(t, "lines", strings.Count(log.String(), "\n"), test.want)
+			const text = `msg="the registries have no updater, so that nothing is pushed: set Options.Updater or create the ads.Server ` +
+				`before the first registry; xdsupdate.Discard{} means that none is wanted"`
+			expect(t, "the text", strings.Count(log.String(), text), test.want)
+		})
+	}
 }
 
 // A nil updater is Discard, and so is one that is attached.

@@ -60,6 +60,10 @@ func (c *Controller) DeleteRegistryIfCurrent(r registry.Instance) bool {
 func (c *Controller) newRegistration(
 	create func(updater xdsupdate.XDSUpdater) registry.Instance, own <-chan struct{},
 ) *registration {
+	if c.updaters.missing() {
+		c.logger.Warn("the registries have no updater, so that nothing is pushed: set Options.Updater or create the ads.Server " +
+			"before the first registry; xdsupdate.Discard{} means that none is wanted")
+	}
 	writer := c.updaters.writer()
 	return newRegistration(create(writer), writer, own)
 }

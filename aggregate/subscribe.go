@@ -55,7 +55,7 @@ func (c *Cache) subscribeAt(
 	for _, kind := range kinds {
 		v := c.view(&kind)
 		if v == nil {
-			panic(fmt.Sprintf("aggregate: unknown kind %s", kind))
+			panic(fmt.Sprintf("aggregate: %v", c.schemas.UnknownKind(kind, nil)))
 		}
 		if !slices.Contains(canonical, v.kind) {
 			canonical = append(canonical, v.kind)

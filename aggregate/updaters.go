@@ -28,6 +28,14 @@ func (u *updaters) attach(updater xdsupdate.XDSUpdater) {
 	u.all, u.readers = xdsupdate.Multi(u.all, updater), xdsupdate.Multi(u.readers, updater)
 }
 
+// missing reports whether the first registry is about to be made and there is no updater, not even
+// xdsupdate.Discard.
+func (u *updaters) missing() bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return u.all == nil && u.writers == nil
+}
+
 // writer returns a new writer, for a registry or for the removal of shards.
 func (u *updaters) writer() xdsupdate.ShardWriter {
 	u.mu.Lock()

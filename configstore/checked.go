@@ -3,7 +3,6 @@
 package configstore
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 )
@@ -23,7 +22,7 @@ type Checked struct {
 func (s Schemas) Check(c Config) (checked *Checked, warnings []Violation, err error) {
 	i, ok := s.position(&c.GroupVersionKind)
 	if !ok {
-		return nil, nil, unknownKind(c.GroupVersionKind)
+		return nil, nil, s.UnknownKind(c.GroupVersionKind, c.Spec)
 	}
 	if warnings, err = s.all[i].Check(c); err != nil {
 		return nil, warnings, err
@@ -38,14 +37,12 @@ func (s Schemas) Recheck(c Config, checked *Checked) (warnings []Violation, err 
 	i, ok := s.position(&c.GroupVersionKind)
 	switch {
 	case !ok:
-		return nil, unknownKind(c.GroupVersionKind)
+		return nil, s.UnknownKind(c.GroupVersionKind, c.Spec)
 	case checked != nil && checked.schema == s.all[i].added && checked.covers(&c):
 		return checked.warnings, nil
 	}
 	return s.all[i].Check(c)
 }
-
-func unknownKind(kind GroupVersionKind) error { return fmt.Errorf("%w %s", ErrUnknownKind, kind) }
 
 // covers reports whether c is the object that was checked. ResourceVersion and
 // Generation may differ: the store sets them.

@@ -20,6 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/bridge"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
@@ -108,6 +109,13 @@ func TestGroupOfPartsThatFail(t *testing.T) {
 	}
 }
 
+// down is a catalogue that does not answer.
+type down struct{}
+
+func (down) List(context.Context) (bridge.Listing, error) {
+	return bridge.Listing{}, errors.New("connection refused")
+}
+
 // TestForgottenParts: a Group says which part has not synced and why; so does WaitForSync.
 func TestForgottenParts(t *testing.T) {
 	dir := t.TempDir()
@@ -127,7 +135,7 @@ func TestForgottenParts(t *testing.T) {
 		if err := g.Run(ctx); err != nil {
 			t.Error(err)
 		}
-		const want = `waiting for sync" parts="[configs (*file.Source (neither Run nor Reload has been called)) registries (External/`
+		const want = `waiting for sync" parts="[configs (*file.Source (neither Run nor Reload has been called)) registries (External: `
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("the log is %s", &log)
 		}
@@ -135,6 +143,15 @@ func TestForgottenParts(t *testing.T) {
 		err := configstore.WaitForSync(ctx, idle)
 		if err == nil || err.Error() != "wait for sync of *memory.Controller (Run has not been called): context deadline exceeded" {
 			t.Errorf("the error is %v", err)
+		}
+		services := bridge.New(down{}, bridge.Options{Updater: xdsupdate.Discard{}})
+		const unread = "*bridge.Bridge (nothing has been read: Run has not been called, or the origin has not answered)"
+		if got := configstore.Pending(services); got != unread {
+			t.Errorf("pending are %s, want %s", got, unread)
+		}
+		_ = services.Sync(t.Context())
+		if got, want := configstore.Pending(services), "*bridge.Bridge (list the catalogue: connection refused)"; got != want {
+			t.Errorf("pending are %s, want %s", got, want)
 		}
 		all := aggregate.MakeCache(configs)
 		if got, want := configstore.Pending(idle, all, &syncsAt{}), "*memory.Controller (Run has not been called), "+

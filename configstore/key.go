@@ -24,16 +24,7 @@ func (k ConfigKey) String() string {
 
 // Object returns "Kind namespace/name" for use in error messages, without the kind or the namespace
 // if that is empty. Long parts are truncated, and unprintable ones are quoted.
-func (k ConfigKey) Object() string {
-	object := excerpt.Name(k.Name)
-	if k.Namespace != "" {
-		object = excerpt.Name(k.Namespace) + "/" + object
-	}
-	if k.Kind.Kind == "" {
-		return object
-	}
-	return k.Kind.Kind + " " + object
-}
+func (k ConfigKey) Object() string { return excerpt.Object(k.Kind.Kind, k.Namespace, k.Name) }
 
 // Compare orders keys by group, kind, namespace, name and version.
 func (k ConfigKey) Compare(l ConfigKey) int {

@@ -102,6 +102,22 @@ func (s SourceState) Count() (errs, warnings int) {
 	return errs, warnings
 }
 
+// pending returns the reason why a source with this state has not synced, "" if it is not known.
+func (s SourceState) pending() string {
+	if s.Err != nil {
+		return s.Err.Error()
+	}
+	for _, p := range s.Problems {
+		if !p.Warning {
+			return p.Text
+		}
+	}
+	if s.Freshness != Fresh && s.StaleSince.IsZero() && s.Content.IsZero() {
+		return "nothing has been read: Run has not been called, or the origin has not answered"
+	}
+	return ""
+}
+
 // Freshness reports whether the content that a source shows is the current content of its origin.
 type Freshness int
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -77,3 +78,26 @@ func TestFreshness(t *testing.T) {
 		}
 	}
 }
+
+// TestPendingSources: Pending gives the error of a source, or else a problem that is not a warning.
+func TestPendingSources(t *testing.T) {
+	t.Parallel()
+	problems := []configstore.SourceProblem{{Text: "a", Warning: true}, {Text: "b"}}
+	const unread = "nothing has been read: Run has not been called, or the origin has not answered"
+	for want, state := range map[string]configstore.SourceState{
+		" (away)":            {Err: errors.New("away"), Problems: problems},
+		" (b)":               {Problems: problems},
+		" (" + unread + ")":  {Problems: problems[:1]},
+		" (" + unread + ") ": {Freshness: configstore.Stale},
+		"":                   {Freshness: configstore.Stale, StaleSince: time.Unix(1, 0)},
+	} {
+		if got, want := configstore.Pending(pendingState(state)), "configstore_test.pendingState"+strings.TrimRight(want, " "); got != want {
+			t.Errorf("%+v: %q, want %q", state, got, want)
+		}
+	}
+}
+
+type pendingState configstore.SourceState
+
+func (pendingState) HasSynced() bool                        { return false }
+func (s pendingState) SourceState() configstore.SourceState { return configstore.SourceState(s) }

@@ -74,9 +74,7 @@ func pendingAs(name string, s Syncer) string {
 		why = p.Pending()
 	}
 	if stater, ok := s.(SourceStater); ok && why == "" {
-		if err := stater.SourceState().Err; err != nil {
-			why = err.Error()
-		}
+		why = stater.SourceState().pending()
 	}
 	if why == "" {
 		return name

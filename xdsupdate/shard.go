@@ -16,8 +16,14 @@ func ShardKeyOf(r registry.Instance) ShardKey {
 	return ShardKey{Cluster: r.Cluster(), Provider: r.Provider()}
 }
 
-// String returns "provider/cluster", as Istio 1.30 prints shards.
-func (k ShardKey) String() string { return string(k.Provider) + "/" + string(k.Cluster) }
+// String returns "provider/cluster", as Istio 1.30 prints shards, or the provider alone if the
+// cluster is empty.
+func (k ShardKey) String() string {
+	if k.Cluster == "" {
+		return string(k.Provider)
+	}
+	return string(k.Provider) + "/" + string(k.Cluster)
+}
 
 // shard is a ShardKey, once for all services.
 type shard struct{ key ShardKey }

@@ -131,7 +131,8 @@ func TestHooks(t *testing.T) {
 	})
 	p.ProxyUpdate("c1", "1.1.1.1")
 	p.RemoveShard(shardOf("c1"))
-	if want := []string{"c1 1.1.1.1", "Kubernetes/c1"}; !slices.Equal(got, want) {
+	p.RemoveShard(shardOf(""))
+	if want := []string{"c1 1.1.1.1", "Kubernetes/c1", "Kubernetes"}; !slices.Equal(got, want) {
 		t.Errorf("hooks got %q, want %q", got, want)
 	}
 	bare := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})

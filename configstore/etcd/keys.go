@@ -18,13 +18,14 @@ type keys struct {
 	// prefix ends with a slash.
 	prefix string
 	// kinds contains the canonical kinds of the schemas by group and kind.
-	kinds map[groupKind]configstore.GroupVersionKind
+	kinds   map[groupKind]configstore.GroupVersionKind
+	schemas configstore.Schemas
 }
 
 type groupKind struct{ group, kind string }
 
 func newKeys(prefix string, schemas configstore.Schemas) (*keys, error) {
-	k := &keys{prefix: prefix + "/", kinds: map[groupKind]configstore.GroupVersionKind{}}
+	k := &keys{prefix: prefix + "/", schemas: schemas, kinds: map[groupKind]configstore.GroupVersionKind{}}
 	for _, s := range schemas.All() {
 		gvk := s.GroupVersionKind
 		at := groupKind{gvk.Group, gvk.Kind}
@@ -67,7 +68,7 @@ func (k *keys) parse(key string) (object configstore.ConfigKey, err error) {
 	kind, known := k.kinds[groupKind{parts[0], parts[1]}]
 	if !known {
 		kind = configstore.GroupVersionKind{Group: parts[0], Kind: parts[1]}
-		err = fmt.Errorf("%w %s in group %q", configstore.ErrUnknownKind, parts[1], parts[0])
+		err = k.schemas.UnknownKind(kind, nil)
 	}
 	return configstore.ConfigKey{Kind: kind, Namespace: parts[2], Name: parts[3]}, err
 }

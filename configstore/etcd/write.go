@@ -125,7 +125,7 @@ func (w *write) prepare(from *configstore.Mutation) (m mutation, err error) {
 	}
 	schema, known := c.Schemas().Find(kind)
 	if !known {
-		return m, unknownKind(&m.config)
+		return m, c.Schemas().UnknownKind(kind, m.config.Spec)
 	}
 	m.schema = &schema
 	m.config.GroupVersionKind = schema.GroupVersionKind
@@ -147,14 +147,6 @@ func (w *write) prepare(from *configstore.Mutation) (m mutation, err error) {
 	}
 	w.warnings = append(w.warnings, warnings)
 	return m, err
-}
-
-// unknownKind returns the error for an object whose kind is unknown.
-func unknownKind(config *configstore.Config) error {
-	if config.GroupVersionKind == (configstore.GroupVersionKind{}) {
-		return fmt.Errorf("%w: none is given, and not exactly one has specs of type %T", configstore.ErrUnknownKind, config.Spec)
-	}
-	return fmt.Errorf("%w %s", configstore.ErrUnknownKind, config.GroupVersionKind)
 }
 
 // do commits the batch, and returns the revision of the last object once this cache has the result.

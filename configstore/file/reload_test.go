@@ -192,7 +192,7 @@ func TestForeignDocumentsAreCounted(t *testing.T) {
 // A document that may have been an object before is not foreign.
 func TestForeignDocumentInPlaceOfAnObject(t *testing.T) {
 	for _, tt := range []struct{ name, text, want string }{
-		{"mistyped group", strings.Replace(entry("b", "two"), "networking.istio.io", "networking.istio.oi", 1), "a.yaml:16:1: document 2, ServiceEntry ns/b: kind: unknown kind networking.istio.oi/v1/ServiceEntry"},
+		{"mistyped group", strings.Replace(entry("b", "two"), "networking.istio.io", "networking.istio.oi", 1), "a.yaml:16:1: document 2, ServiceEntry ns/b: kind: unknown kind networking.istio.oi/v1/ServiceEntry: did you mean networking.istio.io/v1/ServiceEntry?"},
 		{"half written", "apiV\n", `a.yaml:15:1: document 2: must be an object, is "apiV"`},
 		{"overwritten", "a: b\n", "a.yaml:15:1: document 2: line 15, column 1: apiVersion: is required; line 15, column 1: kind: is required"},
 	} {

@@ -145,8 +145,8 @@ func TestMistypedKindsAreWarnings(t *testing.T) {
 	f.reload()
 	f.wantErrors()
 	f.wantWarnings(
-		"a.yaml:2:1: document 1, ServiceEntri ns/a: kind: unknown kind networking.istio.io/v1/ServiceEntri",
-		"a.yaml:16:1: document 2, ServiceEntry ns/b: kind: unknown version v1beta7 of ServiceEntry, which has v1, v1alpha3, v1beta1",
+		"a.yaml:2:1: document 1, ServiceEntri ns/a: kind: unknown kind networking.istio.io/v1/ServiceEntri: did you mean ServiceEntry?",
+		"a.yaml:16:1: document 2, ServiceEntry ns/b: kind: unknown kind networking.istio.io/v1beta7/ServiceEntry: ServiceEntry has the versions v1, v1alpha3, v1beta1",
 	)
 	if r := f.source.Report(); r.Foreign != 1 {
 		t.Errorf("%d foreign documents, want 1", r.Foreign)

@@ -168,7 +168,7 @@ func table(docs []verdictDoc) string {
 	for _, doc := range docs {
 		if k := doc.config.GroupVersionKind.Kind; k != kind {
 			kind = k
-			fmt.Fprintf(&b, "\n### %s\n\n| verdict | rule | what is said |\n|---|---|---|\n", kind)
+			fmt.Fprintf(&b, "\n### %s\n\n| verdict | rule | text |\n|---|---|---|\n", kind)
 		}
 		var findings []string
 		for _, finding := range doc.findings {

@@ -23,7 +23,7 @@ import (
 func (c *Cache) Await(ctx context.Context, key configstore.ConfigKey, revision string) error {
 	schema, ok := c.Schemas().Find(key.Kind)
 	if !ok {
-		return fmt.Errorf("await %s: %w %s", key.Object(), configstore.ErrUnknownKind, key.Kind)
+		return fmt.Errorf("await %s: %w", key.Object(), c.Schemas().UnknownKind(key.Kind, nil))
 	}
 	key.Kind = schema.GroupVersionKind
 	for ctx.Err() == nil {

@@ -86,7 +86,7 @@ func (c *Cache) begin(op configstore.Op, config configstore.Config) (*write, err
 		gvk, _ = c.Schemas().KindOf(config.Spec)
 	}
 	if w.kind = c.kind(gvk); w.kind == nil {
-		return nil, w.fail(fmt.Errorf("%w %s", configstore.ErrUnknownKind, config.GroupVersionKind))
+		return nil, w.fail(c.Schemas().UnknownKind(config.GroupVersionKind, config.Spec))
 	}
 	w.config.GroupVersionKind = w.kind.gvk()
 	if err := w.check(); err != nil {

@@ -3,8 +3,6 @@
 package manifest
 
 import (
-	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -50,16 +48,4 @@ func (in *input) foreign(apiVersion, kind string) bool {
 		in.known = newKnownGroups(in.schemas)
 	}
 	return in.known.foreign(apiVersion, kind)
-}
-
-// unknownKind describes which part of a kind is unknown.
-func unknownKind(schemas configstore.Schemas, kind configstore.GroupVersionKind) string {
-	for _, s := range schemas.All() {
-		if s.GroupVersionKind.Group == kind.Group && s.GroupVersionKind.Kind == kind.Kind {
-			versions := append(slices.Clone(s.Aliases), s.GroupVersionKind.Version)
-			slices.Sort(versions)
-			return fmt.Sprintf("unknown version %s of %s, which has %s", shorten(kind.Version), kind.Kind, strings.Join(versions, ", "))
-		}
-	}
-	return "unknown kind " + shorten(kind.APIVersion()) + "/" + shorten(kind.Kind)
 }

@@ -85,7 +85,7 @@ func (p *parser) unknown(d *decoder, n *yaml.Node, doc Document, kind configstor
 	if e, ok := find(entries, fieldKind); ok {
 		at = e.keyNode
 	}
-	d.fieldErrorf(at, fieldKind, "%s", unknownKind(p.in.schemas, kind))
+	d.fieldErrorf(at, fieldKind, "%v", p.in.schemas.UnknownKind(kind, nil))
 	doc.Err = &Error{Document: p.number, Item: doc.Item, Key: doc.Key, Problems: d.problems, cause: configstore.ErrUnknownKind}
 	p.add(d, n, doc)
 }

@@ -179,7 +179,7 @@ func (c *Controller) canonical(method string, kinds []configstore.GroupVersionKi
 	for _, kind := range kinds {
 		k := c.kind(&kind)
 		if k == nil {
-			panic(fmt.Sprintf("memory: %s: unknown kind %s", method, kind))
+			panic(fmt.Sprintf("memory: %s: %v", method, c.Schemas().UnknownKind(kind, nil)))
 		}
 		if !slices.Contains(out, k.gvk()) {
 			out = append(out, k.gvk())

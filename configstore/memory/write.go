@@ -86,7 +86,7 @@ func (s *Store) prepare(r *request) error {
 	}
 	r.kind = s.kind(&kind)
 	if r.kind == nil {
-		return r.fail(unknownKind(&r.config))
+		return r.fail(s.schemas.UnknownKind(r.config.GroupVersionKind, r.config.Spec))
 	}
 	r.config.GroupVersionKind = r.kind.gvk()
 	if r.kind.mirror && (r.op == configstore.OpUpdate || r.op == configstore.OpUpsert) {
@@ -105,14 +105,6 @@ func (s *Store) prepare(r *request) error {
 		r.differs = r.kind.compare(&r.seen.Config, &r.config)
 	}
 	return nil
-}
-
-// unknownKind says why there is no kind for an object.
-func unknownKind(c *configstore.Config) error {
-	if c.GroupVersionKind == (configstore.GroupVersionKind{}) {
-		return fmt.Errorf("%w: none is given, and not exactly one has specs of type %T", configstore.ErrUnknownKind, c.Spec)
-	}
-	return fmt.Errorf("%w %s", configstore.ErrUnknownKind, c.GroupVersionKind)
 }
 
 // validate checks the object that the request stores.

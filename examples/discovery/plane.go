@@ -39,7 +39,8 @@ type plane struct {
 
 // newPlane wires the parts together, and listens. It runs nothing yet.
 func newPlane(ctx context.Context, s *settings, out io.Writer) (*plane, error) {
-	p := &plane{settings: s, log: slog.New(slog.NewTextHandler(out, nil)), registries: aggregate.NewController(), metrics: prometheus.New()}
+	p := &plane{settings: s, log: slog.New(slog.NewTextHandler(out, nil)), metrics: prometheus.New()}
+	p.registries = aggregate.NewController(aggregate.Options{Logger: p.log})
 	var err error
 	if p.sources, err = newSources(s, p.log); err != nil { //nolint:contextcheck // caches begin without one
 		return nil, err

@@ -69,7 +69,7 @@ func newPlane(config *rest.Config, s settings) (*plane, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.registries = aggregate.NewController()
+	p.registries = aggregate.NewController(aggregate.Options{Logger: s.log})
 	// Proxies read the files that Gateways and DestinationRules reference on their own hosts. To
 	// support credentialName, and certificateRefs of the Gateway API, this program would have to
 	// read Secrets and to authenticate its clients, whose claims it trusts: see packages secrets

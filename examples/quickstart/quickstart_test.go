@@ -77,7 +77,7 @@ func TestServe(t *testing.T) {
 	want := []string{
 		`serving .* on 127\.0\.0\.1:\d+`,
 		`  rejected  bad\.yaml:6:11: document 1, WorkloadEntry demo/bad: .*80000.*`,
-		`  warning   routes\.yaml:\d+:1: document 3, DestinationRule demo/c: kind: unknown version v1beta9 .*`,
+		`  warning   routes\.yaml:\d+:1: document 3, DestinationRule demo/c: kind: unknown kind .*/v1beta9/DestinationRule: .*`,
 		`  no effect DestinationRule demo/d: spec\.host: no service has the host name d\.test`,
 		`  no effect VirtualService demo/a: spec\.hosts\[0\]: no service has this host name; only sidecars serve it, on port 80`,
 		`  no effect VirtualService demo/a: spec\.http\[0\]\.route\[0\]\.destination\.host: no service has the host name a\.test: requests fail`,

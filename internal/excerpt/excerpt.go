@@ -49,6 +49,19 @@ func Name(name string) string {
 	return name
 }
 
+// Object returns "kind namespace/name", each part as Name returns it, without the kind or the
+// namespace if that is empty.
+func Object(kind, namespace, name string) string {
+	object := Name(name)
+	if namespace != "" {
+		object = Name(namespace) + "/" + object
+	}
+	if kind == "" {
+		return object
+	}
+	return Name(kind) + " " + object
+}
+
 func unprintable(s string) bool {
 	for _, r := range s {
 		if r == utf8.RuneError || !strconv.IsPrint(r) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/memory"
@@ -62,7 +63,7 @@ func (d *RecordError) Error() string {
 	if invalid := (*memory.InvalidError)(nil); errors.As(d.Err, &invalid) {
 		return d.Err.Error() // it names the service itself
 	}
-	return fmt.Sprintf("service %s/%s: %v", d.Namespace, d.Hostname, d.Err)
+	return fmt.Sprintf("%s: %v", excerpt.Object("service", d.Namespace, string(d.Hostname)), d.Err)
 }
 
 // Unwrap returns Err.

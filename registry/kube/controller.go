@@ -39,8 +39,8 @@ var (
 )
 
 // New returns a registry of the cluster that a client reads. It reports every change to the
-// updater. A nil updater is xdsupdate.Discard, a nil client one of a cluster without objects. New
-// starts no goroutine: Run lists and watches.
+// updater. A nil updater is xdsupdate.Discard, and a warning; a nil client is one of a cluster
+// without objects. New starts no goroutine: Run lists and watches.
 func New(client kubernetes.Interface, updater xdsupdate.XDSUpdater, opts ...Options) *Controller {
 	c := &Controller{options: options.One("kube.New", opts).withDefaults()}
 	c.engine = newEngine(&c.options)

@@ -113,11 +113,15 @@ func TestReportToPanics(t *testing.T) {
 	}
 }
 
-// A nil updater is Discard, from the start and later.
+// A nil updater is Discard, from the start and later; at the start it is a warning.
 func TestNoUpdater(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
 	k := kube.New(nil, nil, kube.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if !strings.Contains(log.String(), "the registry has no updater, so that nothing is pushed") {
+		t.Errorf("log: %s", log.String())
+	}
+	log.Reset()
 	put := func(name, address string) {
 		k.Put(shopService("ns"))
 		k.Put(readyPod("ns", name, address))

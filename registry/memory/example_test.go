@@ -83,5 +83,5 @@ func ExampleRegistry_ChangeEndpoints() {
 	// Output:
 	// 10.0.0.2
 	// 10.0.0.7
-	// change endpoints of service /a.example.com: unknown endpoint: 10.0.0.1 port 80
+	// change endpoints of service a.example.com: unknown endpoint: 10.0.0.1 port 80
 }

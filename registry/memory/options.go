@@ -17,12 +17,13 @@ type Options struct {
 	// Cluster is the cluster of the registry. The default is the empty name.
 	Cluster registry.ClusterID
 	// Updater is called for every change. If it is also an xdsupdate.EndpointDeltaUpdater, it gets
-	// only the changed endpoints instead of complete lists. A nil updater is xdsupdate.Discard.
+	// only the changed endpoints instead of complete lists. A nil updater is xdsupdate.Discard, and a
+	// warning.
 	Updater xdsupdate.XDSUpdater
 	// HasSynced reports whether the host has set the initial state. The registry's HasSynced calls
 	// it, with no lock held. Nil means that the registry has synced from the start.
 	HasSynced func() bool
-	// Logger receives an error for each panic of the updater or of a handler, with the stack. Nil
-	// discards.
+	// Logger receives a warning if there is no updater, and an error for each panic of the updater or
+	// of a handler, with the stack. Nil discards.
 	Logger *slog.Logger
 }

@@ -68,6 +68,7 @@ func TestErrors(t *testing.T) {
 		{"equal names", r.SetService(with(port("a", 1), port("a", 2))), memory.ErrInvalid, `ports[1].name: "a"`},
 		{"equal numbers", r.SetService(with(port("a", 1), port("b", 1))), memory.ErrInvalid, "ports[1].number: 1"},
 		{"endpoints of nobody", r.SetEndpoints("b.example.com", "ns", nil), memory.ErrUnknownService, "set endpoints of service ns/b.example.com: unknown service"},
+		{"no namespace", r.SetEndpoints("b.example.com", "", nil), memory.ErrUnknownService, "set endpoints of service b.example.com: unknown service"},
 		{"endpoint of nobody", r.AddEndpoint("a.example.com", "other", one), memory.ErrUnknownService, "other/a.example.com"},
 		{"nil endpoint", r.SetEndpoints("a.example.com", "ns", []*registry.Endpoint{nil}), memory.ErrInvalid, "nil"},
 		{"no endpoint", r.AddEndpoint("a.example.com", "ns", nil), memory.ErrInvalid, "without endpoint"},

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/internal/cow"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/internal/publish"
@@ -18,8 +19,10 @@ type serviceKey struct {
 	namespace string
 }
 
-// String returns "service namespace/hostname".
-func (k serviceKey) String() string { return "service " + k.namespace + "/" + string(k.hostname) }
+// String returns "service namespace/hostname", without the namespace if that is empty.
+func (k serviceKey) String() string {
+	return excerpt.Object("service", k.namespace, string(k.hostname))
+}
 
 func keyOf(s *registry.Service) serviceKey {
 	return serviceKey{hostname: s.Hostname, namespace: s.Attributes.Namespace}

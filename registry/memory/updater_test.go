@@ -240,7 +240,7 @@ func TestDeltaIsTheChange(t *testing.T) {
 		{Old: endpoint("3.3.3.3"), New: two}, {New: endpoint("4.4.4.4")}, {Old: endpoint("4.4.4.4")}, {Old: one, New: endpoint("1.1.1.1")},
 	}))
 	want := []string{
-		"eds Memory/ ns/a.example.com [1.1.1.1 2.2.2.2 5.5.5.5] FullPush", // the first list is complete
+		"eds Memory ns/a.example.com [1.1.1.1 2.2.2.2 5.5.5.5] FullPush", // the first list is complete
 		"delta ns/a.example.com [-2.2.2.2 +3.3.3.3] IncrementalPush",
 		"delta ns/a.example.com [3.3.3.3>2.2.2.2] IncrementalPush",
 	}
@@ -278,7 +278,7 @@ func must(tb testing.TB, err error) {
 	}
 }
 
-// TestNoUpdater: a nil updater is Discard.
+// TestNoUpdater: a nil updater is Discard, and a warning; one that is given is not.
 func TestNoUpdater(t *testing.T) {
 	var log bytes.Buffer
 	r := memory.New(memory.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -287,7 +287,14 @@ func TestNoUpdater(t *testing.T) {
 	must(t, r.SetService(service("a.example.com", "ns", registry.ClientSideLB)))
 	must(t, r.SetEndpoints("a.example.com", "ns", []*registry.Endpoint{endpoint("1.1.1.1")}))
 	must(t, r.SetWorkload(&registry.WorkloadInstance{Name: "w", Namespace: "ns", Endpoint: endpoint("1.1.1.1")}))
-	if handled != 1 || log.Len() > 0 {
+	const want = `level=WARN msg="the registry has no updater, so that nothing is pushed: give it one; ` +
+		`xdsupdate.Discard{} means that none is wanted" registry=Memory` + "\n"
+	if handled != 1 || !strings.HasSuffix(log.String(), want) || strings.Count(log.String(), "\n") != 1 {
 		t.Errorf("%d services were handled, log: %s", handled, log.String())
+	}
+	log.Reset()
+	memory.New(memory.Options{Updater: xdsupdate.Discard{}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if log.Len() > 0 {
+		t.Errorf("log: %s", log.String())
 	}
 }

@@ -66,7 +66,7 @@ var (
 )
 
 // New returns a registry of the configs in a cache, which reports every change to
-// the updater. A nil updater is xdsupdate.Discard. New starts nothing: the registry
+// the updater. A nil updater is xdsupdate.Discard, and a warning. New starts nothing: the registry
 // works whenever the cache delivers events, that is while the cache runs or is
 // drained. The cache must know the kinds ServiceEntry and WorkloadEntry.
 func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opts ...Options) *Controller {

@@ -60,13 +60,14 @@ func TestFlush(t *testing.T) {
 	})
 }
 
-// TestNoUpdater: a nil updater is Discard, and handlers are called all the same.
+// TestNoUpdater: a nil updater is Discard, and a warning; handlers are called all the same.
 func TestNoUpdater(t *testing.T) {
 	t.Parallel()
 	var log bytes.Buffer
-	defer func() { diff(t, "log", log.String(), "") }()
 	cache := memory.NewController(memory.Make(istio.Schemas()))
 	services := serviceentry.New(cache, nil, serviceentry.Options{ClusterID: "c", Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	diff(t, "warnings", strings.Count(log.String(), "the registry has no updater"), 1)
+	defer func() { diff(t, "lines", strings.Count(log.String(), "\n"), 1) }()
 	var handled []registry.Hostname
 	services.AppendServiceHandler(func(_, s *registry.Service, _ registry.Event) { handled = append(handled, s.Hostname) })
 	if _, err := cache.Create(entry("a", nil, "a.com")); err != nil {

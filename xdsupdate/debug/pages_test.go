@@ -118,7 +118,7 @@ func TestPages(t *testing.T) {
 		"/services?seen_from=shop": {"cart.example.com", "1–1 of 1 found, 2 in all"},
 		"/services?without=1":      {"Nothing found among 2."},
 		"/service?host=cart.example.com&namespace=shop": {
-			"10.0.0.1", "External/", "Explain: where they come from", `<a href="explain?host=cart.example.com&amp;namespace=shop&amp;port=80">80</a>`,
+			"10.0.0.1", ">External<", "Explain: where they come from", `<a href="explain?host=cart.example.com&amp;namespace=shop&amp;port=80">80</a>`,
 		},
 		"/service?host=cart.example.com&namespace=shop&explain=1": {
 			"ServiceEntry shop/cart", "selects app=cart", "WorkloadEntry shop/cart-1", "Look for a workload that is missing",

@@ -22,7 +22,7 @@ type Options[E, S any] struct {
 	Name string
 	// Shard is the shard of the registry.
 	Shard xdsupdate.ShardKey
-	// Updater is called for every change. A nil updater is xdsupdate.Discard.
+	// Updater is called for every change. A nil updater is xdsupdate.Discard, and a warning.
 	Updater xdsupdate.XDSUpdater
 	// Initial is the state before the first change.
 	Initial *S
@@ -44,7 +44,7 @@ type Options[E, S any] struct {
 	// of Handle.
 	Services  func(*S) []*registry.Service
 	Workloads func(*S) []*registry.WorkloadInstance
-	// Logger logs panics. The default, nil, discards.
+	// Logger logs panics and a missing updater. The default, nil, discards.
 	Logger *slog.Logger
 }
 
@@ -94,6 +94,10 @@ func New[E, S any](opts Options[E, S]) *Publisher[E, S] {
 	p.state.Store(opts.Initial)
 	p.opts.Initial = nil // because a state may keep all later states in memory
 	p.ofUpdater = func(err *guard.PanicError) { p.panicked("updater", err) }
+	if opts.Updater == nil && opts.Logger != nil {
+		opts.Logger.Warn("the registry has no updater, so that nothing is pushed: give it one; xdsupdate.Discard{} means that none is wanted",
+			slog.String("registry", opts.Shard.String()))
+	}
 	p.SetUpdater(opts.Updater)
 	p.queue = notify.New(notify.Options[message[E]]{Name: opts.Name, Panicked: p.handlerPanicked})
 	// This subscription is the first one, because the registry and the updater precede handlers.

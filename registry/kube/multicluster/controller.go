@@ -55,7 +55,7 @@ type Options struct {
 	Created func(r *kube.Controller)
 	// Updater gets a request for a full push to all proxies when a cluster was added, removed or
 	// replaced, because gateways, networks and identities may differ. With nil, which is
-	// xdsupdate.Discard, only the services are pushed, by the aggregate.
+	// xdsupdate.Discard and a warning, only the services are pushed, by the aggregate.
 	Updater xdsupdate.XDSUpdater
 	// Logger receives problems that an operator can fix, and an error for each panic of a function
 	// of the host, with the stack. Nil discards.
@@ -133,11 +133,13 @@ func New(client kubernetes.Interface, registries *aggregate.Controller, opts ...
 	if o.Created == nil {
 		o.Created = func(*kube.Controller) {}
 	}
-	if o.Updater == nil {
-		o.Updater = xdsupdate.Discard{}
-	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Updater == nil {
+		o.Logger.Warn("multicluster.Options has no Updater, so that only services are pushed when clusters come and go: " +
+			"set it to the ads.Server; xdsupdate.Discard{} means that none is wanted")
+		o.Updater = xdsupdate.Discard{}
 	}
 	return &Controller{
 		options: o, client: client, registries: registries,
@@ -212,6 +214,19 @@ func (c *Controller) HasSynced() bool {
 		}
 	}
 	return c.listed
+}
+
+// Pending implements configstore.PendingSyncer.
+func (c *Controller) Pending() string {
+	if err := c.Err(); err != nil {
+		return err.Error()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ctx == nil {
+		return "Run has not been called"
+	}
+	return ""
 }
 
 // Clusters returns the clusters, sorted by ID.

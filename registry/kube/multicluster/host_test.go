@@ -30,6 +30,9 @@ func newUnread(t *testing.T, o Options) *Controller {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if o.Updater == nil {
+		o.Updater = xdsupdate.Discard{}
+	}
 	c := New(client, aggregate.NewController(), o)
 	ctx, cancel := context.WithCancel(t.Context())
 	c.ctx = ctx
@@ -132,6 +135,19 @@ func TestPanicsOfTheHost(t *testing.T) {
 			}
 			c.mu.Unlock()
 		})
+	}
+}
+
+// TestForgottenUpdater: the log says what is not pushed, and what to do.
+func TestForgottenUpdater(t *testing.T) {
+	for updater, want := range map[xdsupdate.XDSUpdater]int{nil: 1, xdsupdate.Discard{}: 0} {
+		var log strings.Builder
+		New(nil, aggregate.NewController(), Options{Updater: updater, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		const text = `level=WARN msg="multicluster.Options has no Updater, so that only services are pushed when clusters come and go: ` +
+			`set it to the ads.Server; xdsupdate.Discard{} means that none is wanted"`
+		if got := strings.Count(log.String(), text); got != want {
+			t.Errorf("%T: %d warnings, want %d: %s", updater, got, want, &log)
+		}
 	}
 }
 
