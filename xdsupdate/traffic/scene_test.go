@@ -5,7 +5,6 @@ package traffic_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/randomobjects"
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
@@ -65,14 +65,7 @@ func stage(tb testing.TB, options traffic.Options, objects configList, services 
 }
 
 // lenientSchemas are those of Istio's kinds without validation.
-var lenientSchemas = sync.OnceValue(func() configstore.Schemas {
-	schemas := configstore.NewSchemasBuilder()
-	for _, s := range istio.Schemas().All() {
-		s.Validate, s.Text = nil, nil
-		schemas.MustAdd(s)
-	}
-	return schemas.Build()
-})
+func lenientSchemas() configstore.Schemas { return randomobjects.Unvalidated() }
 
 func given(tb testing.TB, options traffic.Options, schemas configstore.Schemas, objects configList, services *population) *scene {
 	tb.Helper()
