@@ -15,12 +15,12 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// GoodTenants are the namespaces beside the hostile one. Each of them has a service TENANT.good.test, and a VirtualService for that
+// GoodTenants are the other namespaces. Each of them has a service TENANT.good.test, and a VirtualService for that
 // host of the Gateway ingress/edge. Their objects are created at the Unix time 1000 and thereafter, before 2000.
 var GoodTenants = []string{"shop", "billing", "ledger"}
 
-// Hostile returns random objects of the namespace evil. Younger ones than those of the others name their hosts and ports, too:
-// of older ones the threat model says that the oldest object with a name counts.
+// Hostile returns random objects of the namespace evil. Objects that reference hosts or ports of the
+// good tenants are younger than theirs, because by the threat model the oldest object counts.
 func Hostile(seed uint64) []*configstore.Config {
 	r := rand.New(rand.NewPCG(seed, 39)) //nolint:gosec // chosen to be repeated
 	var out []*configstore.Config

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package randomobjects makes random objects of Istio's kinds for tests of properties: objects of a mesh in which
-// everything refers to everything, and those of a hostile namespace.
+// Package randomobjects makes random objects of Istio's kinds for tests of properties: objects of a mesh that
+// reference each other, and objects of a hostile namespace.
 package randomobjects
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// What random objects are made of.
+// The parts of random objects.
 var (
 	Hosts = []string{
 		"cart.shop.svc.cluster.local", "web.shop.svc.cluster.local", "orders.billing.svc.cluster.local",

@@ -49,7 +49,8 @@ func hostileWords(port uint16) map[string][]string {
 	return words
 }
 
-// hostileCall draws the header fields of a call: one in four pseudo headers and others that gRPC requires is another one, or missing, or twice there.
+// hostileCall draws the header fields of a call. Some of the required fields are missing, repeated,
+// in capitals, or have another value.
 func (d dice) hostileCall() (out []field) {
 	required := []field{
 		{":method", "POST"}, {":scheme", "http"}, {":path", pick(d, "/quotes.Quotes/Get", "/quotes.Quotes/Put", pick(d, hostilePaths...))}, {":authority", pick(d, "quotes.shop:9000", "other.shop")},
@@ -78,7 +79,8 @@ func (d dice) hostileCall() (out []field) {
 	return out
 }
 
-// seen returns a call as policies are to be read for it: what the method saw, and what was sent of headers that methods do not see.
+// seen returns a call as policies are to be read for it: what the method saw, and what was sent of
+// headers that methods do not see.
 func (v *view) seen(c *caller, sent []field) routesim.Call {
 	call := place{base: routesim.Call{From: netip.MustParseAddr("127.0.0.1"), To: c.server}}.call("")
 	call.Path = strings.NewReplacer("?", "\u00bf", "#", "\u00bf").Replace(v.Method) // there is no query
@@ -96,8 +98,8 @@ func (v *view) seen(c *caller, sent []field) routesim.Call {
 	return call
 }
 
-// admits reports whether the policies admit a call as the method saw it. Where methods do not see the authority, servers may
-// have taken any that was sent.
+// admits reports whether the policies admit a call as the method saw it. Where methods do not see
+// the authority, servers may have taken any that was sent.
 func (c *caller) admits(v *view, sent []field) (why string, admitted bool) {
 	authorities := []field{{value: string(bytes.Join(v.Metadata[":authority"], []byte(",")))}}
 	if len(v.Metadata[":authority"]) == 0 {
@@ -118,7 +120,8 @@ func (c *caller) admits(v *view, sent []field) (why string, admitted bool) {
 	return why, false
 }
 
-// TestHostileMetadata: a method is served only if the policies admit the call as the method sees it, however the call is written.
+// TestHostileMetadata: a method is served only if the policies admit the call as the method sees
+// it, however the call is written.
 func TestHostileMetadata(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(t *testing.T, k kind) {

@@ -38,7 +38,8 @@ const (
 	frameLimit        = 16384
 )
 
-// silence is how long a server may not respond until a call counts as refused: some servers drop what they do not understand.
+// silence is how long a server may not respond until a call counts as refused: some servers drop
+// what they do not understand.
 const silence = 2 * time.Second
 
 // errRefused means that no method has served the call.
