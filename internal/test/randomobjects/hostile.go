@@ -26,6 +26,9 @@ func Hostile(seed uint64) []*configstore.Config {
 	var out []*configstore.Config
 	for i := range 1 + r.IntN(20) {
 		kind, name, _, object := Dice{r}.Object()
+		if onceIn(r, 12) {
+			kind, object = istio.PeerAuthentication, Dice{r}.peerAuthentication()
+		}
 		text, created := protojson.Format(object), time.Unix(int64(i), 0)
 		if onceIn(r, 2) {
 			victim := pick(r, GoodTenants) + ".good.test"

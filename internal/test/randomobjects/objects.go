@@ -85,6 +85,17 @@ func (d Dice) requestAuthentication() proto.Message {
 	return spec
 }
 
+func (d Dice) peerAuthentication() proto.Message {
+	r := d.Rand
+	spec := &security.PeerAuthentication{Mtls: &security.PeerAuthentication_MutualTLS{Mode: pick(r, []security.PeerAuthentication_MutualTLS_Mode{
+		security.PeerAuthentication_MutualTLS_UNSET, security.PeerAuthentication_MutualTLS_DISABLE, security.PeerAuthentication_MutualTLS_STRICT,
+	})}}
+	if onceIn(r, 2) {
+		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, labels)}
+	}
+	return spec
+}
+
 func (d Dice) authorizationPolicy() proto.Message {
 	r := d.Rand
 	spec := &security.AuthorizationPolicy{Action: pick(r, []security.AuthorizationPolicy_Action{
