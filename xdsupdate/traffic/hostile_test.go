@@ -35,7 +35,7 @@ func goodObjects(tb testing.TB) configList {
 	tb.Helper()
 	out := objectsOf(tb, `Gateway ingress/edge {"selector": {"app": "edge"}, "servers": [{"port": {"number": 80, "name": "http", "protocol": "HTTP"},
 		"hosts": ["shop/shop.good.test", "billing/billing.good.test", "ledger/ledger.good.test", "evil/*.evil.test"]}]}`)
-	for i, tenant := range randomobjects.GoodTenants {
+	for i, tenant := range randomobjects.GoodTenants() {
 		r := strings.NewReplacer("TENANT", tenant, "NUMBER", fmt.Sprint(i+1))
 		for _, text := range []string{
 			`ServiceEntry TENANT/s {"hosts": ["TENANT.good.test"], "location": "MESH_INTERNAL", "resolution": "STATIC",
@@ -80,7 +80,7 @@ func answersOf(s *scene) map[string]string {
 	s.t.Helper()
 	out := make(map[string]string)
 	clients := map[string]*core.Node{"gateway": edge()}
-	for i, tenant := range randomobjects.GoodTenants {
+	for i, tenant := range randomobjects.GoodTenants() {
 		clients[tenant] = in("sidecar", tenant)
 		address := fmt.Sprintf("10.8.0.%d", i+1)
 		out["server of "+tenant] = protojson.Format(s.listener(at(in("grpc", tenant), address), "xds.istio.io/grpc/lds/inbound/"+address+":80"))
@@ -93,7 +93,7 @@ func answersOf(s *scene) map[string]string {
 			out["filters of the gateway"] = guards(manager)
 		}
 		routes, clusters, sent := s.routes(n, name), []string{}, s.ask(n, envoy.ClusterType).resources
-		for _, tenant := range randomobjects.GoodTenants {
+		for _, tenant := range randomobjects.GoodTenants() {
 			if client != "gateway" && client != tenant {
 				continue
 			}

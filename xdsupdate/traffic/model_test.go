@@ -256,8 +256,8 @@ func (c *modelClient) start(s *scene) {
 // modelNames returns the names that a client asks for, by type.
 func modelNames(n *core.Node) map[string][]string {
 	var clusters, listeners, routes []string
-	for _, host := range randomobjects.Hosts {
-		for _, port := range randomobjects.Ports {
+	for _, host := range randomobjects.Hosts() {
+		for _, port := range randomobjects.Ports() {
 			for _, subset := range []string{"", "v1", "v2"} {
 				clusters = append(clusters, envoy.SubsetClusterName(port, subset, registry.Hostname(host)))
 			}
@@ -269,11 +269,11 @@ func modelNames(n *core.Node) map[string][]string {
 	switch {
 	case isGRPC(n):
 		out[envoy.ClusterType], out[envoy.RouteType] = clusters, routes
-		out[envoy.ListenerType] = append(listeners, "cart:80", "cart.shop:80", "orders.billing:8080", randomobjects.Hosts[0])
+		out[envoy.ListenerType] = append(listeners, "cart:80", "cart.shop:80", "orders.billing:8080", randomobjects.Hosts()[0])
 	case n.GetId()[:6] == "router":
 		out[envoy.ListenerType] = []string{"*"}
 		out[envoy.RouteType] = []string{"*", "http.80", "http.8080", "http.9090", "http.80.0.0.0.0"}
-		for _, g := range randomobjects.Gateways {
+		for _, g := range randomobjects.Gateways() {
 			out[envoy.RouteType] = append(out[envoy.RouteType], "https.443.https."+g.Name+"."+g.Namespace)
 		}
 	default:

@@ -5,6 +5,7 @@ package traffic_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -65,7 +66,7 @@ func stage(tb testing.TB, options traffic.Options, objects configList, services 
 }
 
 // lenientSchemas are those of Istio's kinds without validation.
-func lenientSchemas() configstore.Schemas { return randomobjects.Unvalidated() }
+var lenientSchemas = sync.OnceValue(randomobjects.Unvalidated)
 
 func given(tb testing.TB, options traffic.Options, schemas configstore.Schemas, objects configList, services *population) *scene {
 	tb.Helper()

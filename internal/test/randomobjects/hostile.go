@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
-	"sync"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protojson"
@@ -15,9 +14,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// GoodTenants are the other namespaces. Each of them has a service TENANT.good.test, and a VirtualService for that
+// GoodTenants returns the other namespaces. Each of them has a service TENANT.good.test, and a VirtualService for that
 // host of the Gateway ingress/edge. Their objects are created at the Unix time 1000 and thereafter, before 2000.
-var GoodTenants = []string{"shop", "billing", "ledger"}
+func GoodTenants() []string { return []string{"shop", "billing", "ledger"} }
 
 // Hostile returns random objects of the namespace evil. Objects that reference hosts or ports of the
 // good tenants are younger than theirs, because by the threat model the oldest object counts.
@@ -31,7 +30,7 @@ func Hostile(seed uint64) []*configstore.Config {
 		}
 		text, created := protojson.Format(object), time.Unix(int64(i), 0)
 		if onceIn(r, 2) {
-			victim := pick(r, GoodTenants) + ".good.test"
+			victim := pick(r, GoodTenants()) + ".good.test"
 			text = strings.NewReplacer("api.example.com", victim, "cart.shop.svc.cluster.local", victim, "*.example.com", "*.good.test").Replace(text)
 			created = time.Unix(int64(2000+i), 0)
 		}
@@ -63,12 +62,12 @@ func garbled(r *rand.Rand, text string) string {
 	return strings.Join(parts, `"`)
 }
 
-// Unvalidated are the schemas of Istio's kinds without validation.
-var Unvalidated = sync.OnceValue(func() configstore.Schemas {
+// Unvalidated returns the schemas of Istio's kinds without validation.
+func Unvalidated() configstore.Schemas {
 	schemas := configstore.NewSchemasBuilder()
 	for _, s := range istio.Schemas().All() {
 		s.Validate, s.Text = nil, nil
 		schemas.MustAdd(s)
 	}
 	return schemas.Build()
-})
+}

@@ -18,17 +18,27 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// The parts of random objects.
-var (
-	Hosts = []string{
+// Hosts returns the hosts of services.
+func Hosts() []string {
+	return []string{
 		"cart.shop.svc.cluster.local", "web.shop.svc.cluster.local", "orders.billing.svc.cluster.local",
 		"api.example.com", "db.example.com", "*.wild.example.com",
 	}
-	Ports      = []uint32{80, 8080, 9000}
-	namespaces = []string{"shop", "billing", "ingress", "istio-system"}
-	Gateways   = []struct{ Namespace, Name string }{{"ingress", "edge"}, {"shop", "edge"}}
-	labels     = []map[string]string{{"app": "web"}, {"app": "job"}, {"version": "v1"}, {"app": "edge"}}
-)
+}
+
+// Ports returns the ports of services.
+func Ports() []uint32 { return []uint32{80, 8080, 9000} }
+
+// Gateways returns the names of Gateways.
+func Gateways() []struct{ Namespace, Name string } {
+	return []struct{ Namespace, Name string }{{"ingress", "edge"}, {"shop", "edge"}}
+}
+
+func namespaces() []string { return []string{"shop", "billing", "ingress", "istio-system"} }
+
+func labels() []map[string]string {
+	return []map[string]string{{"app": "web"}, {"app": "job"}, {"version": "v1"}, {"app": "edge"}}
+}
 
 // Dice choose objects.
 type Dice struct{ Rand *rand.Rand }
@@ -40,7 +50,7 @@ func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
 // host returns a host that a policy may name.
 func (d Dice) host() string {
-	return pick(d.Rand, append([]string{"cart", "orders", "ghost.example.com", "*.example.com", "*.svc.cluster.local"}, Hosts...))
+	return pick(d.Rand, append([]string{"cart", "orders", "ghost.example.com", "*.example.com", "*.svc.cluster.local"}, Hosts()...))
 }
 
 func (d Dice) exportTo() []string {
@@ -49,7 +59,7 @@ func (d Dice) exportTo() []string {
 
 // Object returns a random object, most are valid: of few names, so that they change often.
 func (d Dice) Object() (kind configstore.GroupVersionKind, name, namespace string, spec proto.Message) {
-	name, namespace = fmt.Sprintf("o%d", d.Rand.IntN(3)), pick(d.Rand, namespaces)
+	name, namespace = fmt.Sprintf("o%d", d.Rand.IntN(3)), pick(d.Rand, namespaces())
 	switch d.Rand.IntN(12) {
 	case 0, 1, 2:
 		return istio.ServiceEntry, name, namespace, d.serviceEntry()
@@ -58,7 +68,7 @@ func (d Dice) Object() (kind configstore.GroupVersionKind, name, namespace strin
 	case 6, 7:
 		return istio.DestinationRule, name, namespace, d.destinationRule()
 	case 8:
-		g := pick(d.Rand, Gateways)
+		g := pick(d.Rand, Gateways())
 		return istio.Gateway, g.Name, g.Namespace, d.gateway()
 	case 9:
 		return istio.Sidecar, name, namespace, d.sidecar()
@@ -73,7 +83,7 @@ func (d Dice) requestAuthentication() proto.Message {
 	r := d.Rand
 	spec := &security.RequestAuthentication{}
 	if onceIn(r, 2) {
-		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, labels)}
+		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, labels())}
 	}
 	for range r.IntN(3) {
 		rule := &security.JWTRule{Issuer: pick(r, []string{"https://a.example.com", "https://b.example.com"})}
@@ -91,7 +101,7 @@ func (d Dice) peerAuthentication() proto.Message {
 		security.PeerAuthentication_MutualTLS_UNSET, security.PeerAuthentication_MutualTLS_DISABLE, security.PeerAuthentication_MutualTLS_STRICT,
 	})}}
 	if onceIn(r, 2) {
-		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, labels)}
+		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, labels())}
 	}
 	return spec
 }
@@ -102,7 +112,7 @@ func (d Dice) authorizationPolicy() proto.Message {
 		security.AuthorizationPolicy_ALLOW, security.AuthorizationPolicy_DENY, security.AuthorizationPolicy_AUDIT, security.AuthorizationPolicy_CUSTOM,
 	})}
 	if onceIn(r, 2) {
-		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, labels)}
+		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, labels())}
 	}
 	if spec.GetAction() == security.AuthorizationPolicy_CUSTOM {
 		spec.ActionDetail = &security.AuthorizationPolicy_Provider{
@@ -115,7 +125,7 @@ func (d Dice) authorizationPolicy() proto.Message {
 
 func (d Dice) serviceEntry() proto.Message {
 	r := d.Rand
-	host := pick(r, Hosts)
+	host := pick(r, Hosts())
 	spec := &networking.ServiceEntry{
 		Hosts: []string{host}, ExportTo: d.exportTo(), Location: networking.ServiceEntry_MESH_INTERNAL,
 		Resolution: pick(r, []networking.ServiceEntry_Resolution{
@@ -125,7 +135,7 @@ func (d Dice) serviceEntry() proto.Message {
 	if host[0] == '*' {
 		spec.Resolution = pick(r, []networking.ServiceEntry_Resolution{networking.ServiceEntry_STATIC, networking.ServiceEntry_NONE})
 	}
-	for _, port := range Ports {
+	for _, port := range Ports() {
 		if onceIn(r, 2) || len(spec.GetPorts()) == 0 {
 			spec.Ports = append(spec.Ports, &networking.ServicePort{
 				Number: port, Name: fmt.Sprintf("p%d", port), Protocol: pick(r, []string{"HTTP", "HTTP", "GRPC", "TCP", "HTTP2", ""}),
@@ -160,7 +170,7 @@ func (d Dice) destination() *networking.Destination {
 		out.Host = d.host()
 	}
 	if onceIn(d.Rand, 3) {
-		out.Port = &networking.PortSelector{Number: pick(d.Rand, Ports)}
+		out.Port = &networking.PortSelector{Number: pick(d.Rand, Ports())}
 	}
 	return out
 }
@@ -192,7 +202,7 @@ func (d Dice) virtualService() proto.Message {
 		if onceIn(r, 2) {
 			match := &networking.HTTPMatchRequest{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: pick(r, []string{"/a", "/b"})}}}
 			if onceIn(r, 2) {
-				match.SourceLabels = pick(r, labels)
+				match.SourceLabels = pick(r, labels())
 			}
 			match.SourceNamespace = pick(r, []string{"", "", "shop", "ingress"})
 			rule.Match = append(rule.Match, match)
@@ -280,7 +290,7 @@ func (d Dice) sidecar() proto.Message {
 	r := d.Rand
 	spec := &networking.Sidecar{}
 	if onceIn(r, 2) {
-		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: pick(r, labels)}
+		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: pick(r, labels())}
 	}
 	hosts := func() []string {
 		return pick(r, [][]string{{"*/*"}, {"./*"}, {"shop/*", "billing/*"}, {"*/*.example.com"}, {"~/*"}, {"*/*", "~billing/*"}, {"*/cart.shop.svc.cluster.local"}})

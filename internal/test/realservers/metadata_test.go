@@ -53,8 +53,12 @@ func hostileWords(port uint16) map[string][]string {
 // in capitals, or have another value.
 func (d dice) hostileCall() (out []field) {
 	required := []field{
-		{":method", "POST"}, {":scheme", "http"}, {":path", pick(d, "/quotes.Quotes/Get", "/quotes.Quotes/Put", pick(d, hostilePaths...))}, {":authority", pick(d, "quotes.shop:9000", "other.shop")},
-		{"content-type", "application/grpc"}, {"te", "trailers"},
+		{":method", "POST"},
+		{":scheme", "http"},
+		{":path", pick(d, "/quotes.Quotes/Get", "/quotes.Quotes/Put", pick(d, hostilePaths...))},
+		{":authority", pick(d, "quotes.shop:9000", "other.shop")},
+		{"content-type", "application/grpc"},
+		{"te", "trailers"},
 	}
 	for _, f := range required {
 		switch d.IntN(24) {
