@@ -3,6 +3,8 @@
 package pilotkit_test
 
 import (
+	"cmp"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -54,16 +56,75 @@ func TestDocs(t *testing.T) {
 	}
 }
 
-// TestDocsNameTests: each test that a document names, as in `TestModel` of
-// `configstore/memory`, exists in that package.
+// TestDocsNameTests: each test that a document names exists, and is in the package if the document
+// names one, as in `TestModel` of `configstore/memory`.
 func TestDocsNameTests(t *testing.T) {
 	t.Parallel()
-	tests := 0
+	all, named := testNames(t), regexp.MustCompile("`(Test[A-Z]\\w*)`")
 	for path, text := range documents(t) {
-		tests += namedTests(t, path, text)
+		namedTests(t, path, text)
+		for _, name := range named.FindAllStringSubmatch(text, -1) {
+			if !all[name[1]] {
+				t.Errorf("%s: there is no %s", path, name[1])
+			}
+		}
 	}
-	if tests == 0 {
-		t.Error("no document names a test")
+}
+
+// testNames returns the names of all tests of the repository.
+func testNames(t *testing.T) map[string]bool {
+	t.Helper()
+	out, declared := make(map[string]bool), regexp.MustCompile(`(?m)^func (Test\w+)\(`)
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() && entry.Name() == "node_modules" {
+			return cmp.Or(err, fs.SkipDir)
+		}
+		if !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		source, err := os.ReadFile(path)
+		for _, found := range declared.FindAllSubmatch(source, -1) {
+			out[string(found[1])] = true
+		}
+		return err
+	})
+	if err != nil || len(out) < 1000 {
+		t.Fatalf("%d tests, %v", len(out), err)
+	}
+	return out
+}
+
+// TestMatrixNamesItsTests: each "nothing" in the table of tenants in docs/security.md names a test, which is in
+// xdsupdate/traffic unless the cell names another package.
+func TestMatrixNamesItsTests(t *testing.T) {
+	t.Parallel()
+	const path = "docs/security.md"
+	_, text, _ := strings.Cut(documents(t)[path], "\n### Tenants\n")
+	text, _, _ = strings.Cut(text, "\n### ")
+	test, elsewhere := regexp.MustCompile("`(Test\\w+)`"), regexp.MustCompile("` of `([\\w/]+)`")
+	claims := 0
+	for line := range strings.Lines(text) {
+		for claim := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune("|.;", r) }) {
+			if !strings.HasPrefix(line, "|") || !strings.Contains(strings.ToLower(claim), "nothing") || strings.HasSuffix(strings.TrimSpace(claim), ": the same") {
+				continue
+			}
+			claims++
+			names, folder := test.FindAllStringSubmatch(claim, -1), "xdsupdate/traffic"
+			if found := elsewhere.FindStringSubmatch(claim); found != nil {
+				folder = found[1]
+			}
+			if len(names) == 0 {
+				t.Errorf("%s: %q names no test", path, claim)
+			}
+			for _, name := range names {
+				if !strings.Contains(packageSource(t, folder), "func "+name[1]+"(") {
+					t.Errorf("%s: %s has no %s", path, folder, name[1])
+				}
+			}
+		}
+	}
+	if claims < 15 {
+		t.Errorf("%s: %d claims were found", path, claims)
 	}
 }
 

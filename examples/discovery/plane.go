@@ -45,7 +45,7 @@ func newPlane(ctx context.Context, s *settings, out io.Writer) (*plane, error) {
 	if p.sources, err = newSources(s, p.log); err != nil { //nolint:contextcheck // caches begin without one
 		return nil, err
 	}
-	p.ready = newReadiness(p.sources)
+	p.ready = newReadiness(p.sources, func() []traffic.Ineffective { return p.policies.Closed() })
 	if err := p.listen(ctx); err != nil {
 		p.sources.closeAll()
 		return nil, err

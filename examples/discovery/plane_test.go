@@ -54,6 +54,22 @@ func TestAdmin(t *testing.T) {
 	}
 }
 
+// TestReadyWithClosedPolicies: readiness names the policies that cannot be read.
+func TestReadyWithClosedPolicies(t *testing.T) {
+	dir := directory(t, 1)
+	text := "apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: shop}\nspec: {rules: text}\n"
+	if err := os.WriteFile(filepath.Join(dir, "policy.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, "-dir", dir).serving()
+	if status, body := get(t, p.admin, "/ready"); status != http.StatusOK || !strings.Contains(body, "AuthorizationPolicy shop/p: spec: the policy allows nothing") {
+		t.Errorf("/ready: %d: %s", status, body)
+	}
+	if err := p.stop(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestStopBesideOneWhoDoesNotRead: a client that has subscribed to everything and does not read
 // does not delay the shutdown.
 func TestStopBesideOneWhoDoesNotRead(t *testing.T) {

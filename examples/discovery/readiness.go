@@ -3,12 +3,14 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
 // phase is the current phase of the program.
@@ -25,20 +27,25 @@ const (
 type readiness struct {
 	phase   atomic.Pointer[phase]
 	sources *sources
+	closed  func() []traffic.Ineffective
 }
 
-func newReadiness(s *sources) *readiness {
-	r := &readiness{sources: s}
+func newReadiness(s *sources, closed func() []traffic.Ineffective) *readiness {
+	r := &readiness{sources: s, closed: closed}
 	r.enter(reading)
 	return r
 }
 
 func (r *readiness) enter(p phase) { r.phase.Store(&p) }
 
-// ServeHTTP responds with 200 while the program serves, and otherwise with 503 and the reason.
+// ServeHTTP responds with 200 while the program serves, and otherwise with 503 and the reason. The
+// text of 200 has the policies that are closed because they cannot be read.
 func (r *readiness) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	switch now := *r.phase.Load(); now {
 	case serving:
+		for _, found := range r.closed() {
+			fmt.Fprintln(w, found)
+		}
 	case reading:
 		lines := append([]string{"not ready: " + string(now)}, r.missing()...)
 		http.Error(w, strings.Join(lines, "\n"), http.StatusServiceUnavailable)

@@ -75,7 +75,7 @@ var errReserved = errors.New("gRPC servers ignore headers of this name")
 func grpcHeaderName(name string) (string, error) {
 	name = strings.ToLower(name)
 	switch {
-	case name == ":scheme" || strings.HasPrefix(name, "grpc-"):
+	case name == ":scheme" || name == "te" || strings.HasPrefix(name, "grpc-"):
 		return "", fmt.Errorf("%q: %w", name, errReserved)
 	case name == "host":
 		return ":authority", nil

@@ -30,6 +30,7 @@ func TestForServer(t *testing.T) {
 		form              Form
 	}{
 		"a reserved header":      {when("request.headers[GRPC-Timeout]", "1S"), everybody, nobody, GRPC},
+		"a header of HTTP/2":     {when("request.headers[TE]", "trailers"), everybody, nobody, GRPC},
 		"the scheme":             {when("request.headers[:scheme]", "*"), everybody, nobody, GRPC},
 		"a header in capitals":   {when("request.headers[X-A]", "a*"), header(`{"name":"x-a","prefixMatch":"a"}`), header(`{"name":"x-a","prefixMatch":"a"}`), GRPC},
 		"the host":               {when("request.headers[Host]", "a"), header(`{"name":":authority","exactMatch":"a"}`), header(`{"name":":authority","exactMatch":"a"}`), GRPC},

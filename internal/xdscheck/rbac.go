@@ -89,7 +89,7 @@ func (r *report) principal(p *rbacv3.Principal) {
 
 func (r *report) header(h *routev3.HeaderMatcher) {
 	name := strings.ToLower(h.GetName())
-	if name == ":scheme" || strings.HasPrefix(name, "grpc-") {
+	if name == ":scheme" || name == "te" || strings.HasPrefix(name, "grpc-") {
 		r.fail("RBAC with the header %s for gRPC", name)
 	}
 	switch m := h.GetHeaderMatchSpecifier().(type) {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1alpha3"
@@ -85,17 +86,16 @@ func (g *gateway) passing() int {
 	return n
 }
 
-// covers reports whether a service of the mesh is behind an AUTO_PASSTHROUGH server. A service with
-// a wildcard host is not, because its server name would contain the wildcard in the middle and
-// Envoy rejects listeners with such names.
+// covers reports whether a service of the mesh is behind an AUTO_PASSTHROUGH server.
 func (s *gatewayServer) covers(svc *service) bool {
-	return !svc.of[0].MeshExternal && !svc.host.IsWildcard() && slices.ContainsFunc(s.hosts, func(h serverHost) bool {
+	return !svc.of[0].MeshExternal && slices.ContainsFunc(s.hosts, func(h serverHost) bool {
 		return h.admits(svc.namespace) && lower(svc.host).SubsetOf(h.name)
 	})
 }
 
 // passedNames returns the names of a service's clusters behind AUTO_PASSTHROUGH servers. Clients
-// send these names as their TLS server name.
+// send these names as their TLS server name. Names with a star, of wildcard hosts and of invalid
+// subsets, are left out, because Envoy rejects listeners with a star in the middle of a name.
 func (st *state) passedNames(p *proxy, svc *service) []string {
 	var out []string
 	m, _ := st.ruleOf(p, svc.host, svc.namespace)
@@ -109,5 +109,5 @@ func (st *state) passedNames(p *proxy, svc *service) []string {
 			out = append(out, envoy.SNIName(port.Number, subset.GetName(), svc.host))
 		}
 	}
-	return out
+	return slices.DeleteFunc(out, func(name string) bool { return strings.Contains(name, "*") })
 }

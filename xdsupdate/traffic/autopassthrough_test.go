@@ -13,7 +13,7 @@ import (
 )
 
 // TestWildcardServiceBehindAutoPassthrough: a service whose host is a wildcard has no
-// filter chain, for which Envoy would refuse those of all others.
+// filter chain, for which Envoy would refuse those of all others, nor has a subset with a star.
 func TestWildcardServiceBehindAutoPassthrough(t *testing.T) {
 	cart, wild := testService("shop", "cart.example.com", 80), testService("shop", "*.wild.example.com", 80)
 	w := populate(cart, wild)
@@ -21,6 +21,7 @@ func TestWildcardServiceBehindAutoPassthrough(t *testing.T) {
 	w.place(wild, "10.0.0.2 tls=istio")
 	s := stage(t, traffic.Options{}, objectsOf(t,
 		`Gateway ingress/edge {"selector": {"app": "edge"}, "servers": [{"port": {"number": 15443, "name": "tls", "protocol": "TLS"}, "hosts": ["*"], "tls": {"mode": "AUTO_PASSTHROUGH"}}]}`,
+		`DestinationRule shop/cart {"host": "cart.example.com", "subsets": [{"name": "*.good.test"}, {"name": "*"}]}`,
 	), w)
 	l := s.listener(edge(), "0.0.0.0_15443")
 	if err := xdscheck.Envoy(l); err != nil {

@@ -100,5 +100,8 @@ func toCart(path string, gateways []string, hosts ...string) *networking.Virtual
 	}}}
 }
 
+// onceIn returns true once in n times.
+func onceIn(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
+
 // pick returns one of a list.
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }

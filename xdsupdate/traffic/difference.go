@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -66,6 +67,17 @@ func (p *Policies) takeAll(push *ads.PushContext, old *state) (changed map[confi
 		}
 	}
 	return changed, otherKeys
+}
+
+// now yields the changed objects as they are now.
+func (d *difference) now() iter.Seq2[configstore.ConfigKey, object] {
+	return func(yield func(configstore.ConfigKey, object) bool) {
+		for _, o := range d.objects {
+			if !yield(o.key, o.after) {
+				return
+			}
+		}
+	}
 }
 
 // endpointsOnly reports whether policies and services are unchanged.

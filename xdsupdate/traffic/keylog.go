@@ -18,14 +18,6 @@ type keyLog struct {
 	limiter loglimit.Limiter
 }
 
-// newKeyLog returns a log that writes to a logger. Nil discards.
-func newKeyLog(logger *slog.Logger) *keyLog {
-	if logger == nil {
-		logger = slog.New(slog.DiscardHandler)
-	}
-	return &keyLog{logger: logger}
-}
-
 // outcome logs the result of a fetch, with the first object that uses the keys.
 func (l *keyLog) outcome(o keyset.Outcome[configstore.ConfigKey]) {
 	first := slices.MinFunc(o.Users, func(a, b configstore.ConfigKey) int {

@@ -24,6 +24,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/test/histories"
+	"github.com/pilotkit/pilotkit/internal/test/randomobjects"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -198,7 +199,7 @@ func (m *model) play(steps int) {
 
 // step makes one random change, and returns it. Most are valid.
 func (m *model) step() string {
-	kind, name, namespace, spec := m.object()
+	kind, name, namespace, spec := randomobjects.Dice{Rand: m.rand}.Object()
 	if m.rand.IntN(4) == 0 {
 		err := m.scene.store.Delete(kind, name, namespace, nil)
 		return fmt.Sprintf("delete %s %s/%s: %v", kind.Kind, namespace, name, err)
@@ -255,8 +256,8 @@ func (c *modelClient) start(s *scene) {
 // modelNames returns the names that a client asks for, by type.
 func modelNames(n *core.Node) map[string][]string {
 	var clusters, listeners, routes []string
-	for _, host := range modelHosts {
-		for _, port := range modelPorts {
+	for _, host := range randomobjects.Hosts() {
+		for _, port := range randomobjects.Ports() {
 			for _, subset := range []string{"", "v1", "v2"} {
 				clusters = append(clusters, envoy.SubsetClusterName(port, subset, registry.Hostname(host)))
 			}
@@ -268,12 +269,12 @@ func modelNames(n *core.Node) map[string][]string {
 	switch {
 	case isGRPC(n):
 		out[envoy.ClusterType], out[envoy.RouteType] = clusters, routes
-		out[envoy.ListenerType] = append(listeners, "cart:80", "cart.shop:80", "orders.billing:8080", modelHosts[0])
+		out[envoy.ListenerType] = append(listeners, "cart:80", "cart.shop:80", "orders.billing:8080", randomobjects.Hosts()[0])
 	case n.GetId()[:6] == "router":
 		out[envoy.ListenerType] = []string{"*"}
 		out[envoy.RouteType] = []string{"*", "http.80", "http.8080", "http.9090", "http.80.0.0.0.0"}
-		for _, g := range modelGateways {
-			out[envoy.RouteType] = append(out[envoy.RouteType], "https.443.https."+g.name+"."+g.namespace)
+		for _, g := range randomobjects.Gateways() {
+			out[envoy.RouteType] = append(out[envoy.RouteType], "https.443.https."+g.Name+"."+g.Namespace)
 		}
 	default:
 		out[envoy.RouteType] = append([]string{"80", "8080", "9000", "15000", "unix:///tmp/all"}, listeners...)

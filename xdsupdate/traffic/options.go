@@ -60,8 +60,9 @@ type Options struct {
 	// KeyRefresh is the interval between fetches of the same keys. 0 stands for 20 minutes, as in
 	// Istio.
 	KeyRefresh time.Duration
-	// Logger receives failures to fetch keys. A persistent failure is logged at once and then after
-	// 1, 2, 4 … 60 minutes. All failures together are limited to about a hundred messages a minute.
+	// Logger receives failures to fetch keys, and policies that are closed (Policies.Closed). A
+	// persistent failure is logged at once and then after 1, 2, 4 … 60 minutes, a closed policy when
+	// it changes. Each kind of message is limited to about a hundred a minute.
 	// Nil discards.
 	Logger *slog.Logger
 	// Limits bound the contribution of each object to the resources of clients.

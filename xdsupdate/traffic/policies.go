@@ -3,12 +3,14 @@
 package traffic
 
 import (
+	"log/slog"
 	"maps"
 	"sync"
 
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/loglimit"
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -32,6 +34,9 @@ type Policies struct {
 	// proxies returns the status of the server's proxies. Attach sets it, and it is nil if the
 	// server has no such method.
 	proxies func() []ads.ProxyStatus
+	// logger receives closed policies, up to the limit of logged.
+	logger *slog.Logger
+	logged loglimit.Limiter
 	// keys are the label keys that policies use.
 	keys    atomic.Pointer[map[string]struct{}]
 	targets targets
@@ -55,7 +60,10 @@ var _ ads.Provider = (*Policies)(nil)
 // handlers. Other caches are followed by batch or by event (xdsupdate.FollowConfigs).
 func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 	o := options.One("traffic.New", opts)
-	p := &Policies{settings: newSettings(o), store: configs}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	p := &Policies{settings: newSettings(o), store: configs, logger: o.Logger}
 	p.settings.keys = newTokenKeys(o, p.settings.limits.KeyBytes, p.requestPush)
 	p.keys.Store(&map[string]struct{}{})
 	p.servers.last = p.last.Load

@@ -79,6 +79,7 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 			p.settings.keys.follow(key, nil, c)
 		}
 		next := &provided{state: newState(newIndex(configs, p.settings), w), world: w, proxies: newProxies()}
+		p.logClosed(next.state, next.state.objects.All())
 		regroup := p.regroup(next.state.index)
 		regroup = p.targets.advance(w, push) || regroup
 		p.last.Store(next)
@@ -93,6 +94,7 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 		next.state, next.proxies = last.state.next(last.state.withAll(d.objects), w, d), newProxies()
 	}
 	d.after = next.state
+	p.logClosed(next.state, d.now())
 	changes := newAffected(d).changes()
 	changes.Regroup = p.regroup(next.state.index)
 	changes.Regroup = p.targets.advance(w, push) || changes.Regroup

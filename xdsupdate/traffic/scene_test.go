@@ -16,6 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/randomobjects"
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
@@ -65,14 +66,7 @@ func stage(tb testing.TB, options traffic.Options, objects configList, services 
 }
 
 // lenientSchemas are those of Istio's kinds without validation.
-var lenientSchemas = sync.OnceValue(func() configstore.Schemas {
-	schemas := configstore.NewSchemasBuilder()
-	for _, s := range istio.Schemas().All() {
-		s.Validate, s.Text = nil, nil
-		schemas.MustAdd(s)
-	}
-	return schemas.Build()
-})
+var lenientSchemas = sync.OnceValue(randomobjects.Unvalidated)
 
 func given(tb testing.TB, options traffic.Options, schemas configstore.Schemas, objects configList, services *population) *scene {
 	tb.Helper()

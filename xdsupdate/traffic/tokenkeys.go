@@ -46,7 +46,7 @@ func newTokenKeys(o Options, limit int, requestPush func(map[configstore.ConfigK
 			k.mu.Unlock()
 			requestPush(users)
 		},
-		Failed: newKeyLog(o.Logger).outcome,
+		Failed: (&keyLog{logger: o.Logger}).outcome,
 	})
 	return k
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/test/randomobjects"
 	"github.com/pilotkit/pilotkit/internal/test/testplane"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -37,6 +38,11 @@ type planeOptions struct {
 	http10 bool
 	// keyRefresh is the interval for fetching keys of tokens. Zero is the default.
 	keyRefresh time.Duration
+	// fetcher fetches keys of tokens, and limits are those of resources. Zero is the default.
+	fetcher traffic.KeyFetcher
+	limits  traffic.Limits
+	// unvalidated: the store takes invalid objects.
+	unvalidated bool
 	// ads are further options of the server, and grpc the options of the gRPC server.
 	ads  ads.Options
 	grpc []grpc.ServerOption
@@ -72,11 +78,17 @@ func startPlane(tb testing.TB, o planeOptions) *plane {
 	}
 	generator := secrets.New(secrets.Options{Function: p.vault.get})
 	p.vault.changed = generator.Changed
+	var schemas configstore.Schemas
+	if o.unvalidated {
+		schemas = randomobjects.Unvalidated()
+	}
 	p.Plane = testplane.Start(tb, testplane.Options{
-		Address: cmp.Or(o.address, "127.0.0.1:0"), Objects: o.objects, GRPC: o.grpc,
+		Schemas: schemas, Address: cmp.Or(o.address, "127.0.0.1:0"), Objects: o.objects, GRPC: o.grpc,
 		Server: func(base *testplane.Plane) ads.Options {
 			options := o.ads
-			p.policies = traffic.New(base.Configs, traffic.Options{Mesh: o.mesh, HTTP10: o.http10, KeyRefresh: o.keyRefresh})
+			p.policies = traffic.New(base.Configs, traffic.Options{
+				Mesh: o.mesh, HTTP10: o.http10, KeyRefresh: o.keyRefresh, KeyFetcher: o.fetcher, Limits: o.limits,
+			})
 			options.Providers = []ads.Provider{p.policies}
 			options.Generators = append(options.Generators, generator)
 			options.Configs = func() ads.ConfigReader { return base.Configs.Snapshot() }

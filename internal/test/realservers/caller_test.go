@@ -30,6 +30,8 @@ type caller struct {
 	server netip.AddrPort
 	issuer *authority.Authority
 	counts map[codes.Code]int
+	// words returns the values of policies for a server with a port.
+	words func(port uint16) map[string][]string
 }
 
 // taken is the transport that the server takes.

@@ -45,8 +45,8 @@ func wordsOf(port uint16) map[string][]string {
 	}
 }
 
-// policy returns a policy for a server with a port.
-func (d dice) policy(port uint16) *security.AuthorizationPolicy {
+// policy returns a policy of words.
+func (d dice) policy(words map[string][]string) *security.AuthorizationPolicy {
 	p := &security.AuthorizationPolicy{Action: security.AuthorizationPolicy_Action(d.IntN(3))} //nolint:gosec // ALLOW, DENY, AUDIT
 	if d.IntN(8) == 0 {
 		p.Action = security.AuthorizationPolicy_CUSTOM
@@ -55,7 +55,6 @@ func (d dice) policy(port uint16) *security.AuthorizationPolicy {
 	if d.IntN(4) == 0 {
 		p.Selector = &apitype.WorkloadSelector{MatchLabels: map[string]string{"app": pick(d, "quotes", "quotes", "other")}}
 	}
-	words := wordsOf(port)
 	for range d.IntN(4) {
 		p.Rules = append(p.Rules, d.rule(words))
 	}

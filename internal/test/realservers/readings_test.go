@@ -58,7 +58,7 @@ func decideOnce(t *testing.T, d dice, counts map[codes.Code]int) int {
 			Mtls: &security.PeerAuthentication_MutualTLS{Mode: m},
 		}})
 	}
-	c := caller{t: t, dice: d, read: read, who: routesim.Proxy{Namespace: "shop", Labels: labels}, server: server, counts: counts}
+	c := caller{t: t, dice: d, read: read, who: routesim.Proxy{Namespace: "shop", Labels: labels}, server: server, counts: counts, words: wordsOf}
 	anything := d.IntN(8) == 0
 	for c.draw(); !anything && !c.tells(); {
 		c.draw()
@@ -85,9 +85,9 @@ func decideOnce(t *testing.T, d dice, counts map[codes.Code]int) int {
 func (c *caller) draw() {
 	c.read.Policies.Policies = nil
 	for i := range 1 + c.IntN(6) {
-		spec := c.policy(c.server.Port())
+		spec := c.policy(c.words(c.server.Port()))
 		for !valid(c.t, spec) {
-			spec = c.policy(c.server.Port())
+			spec = c.policy(c.words(c.server.Port()))
 		}
 		c.read.Policies.Policies = append(c.read.Policies.Policies, &routesim.AuthorizationPolicy{
 			Namespace: "shop", Name: fmt.Sprint("p", i), AuthorizationPolicy: spec,

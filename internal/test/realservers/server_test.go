@@ -15,8 +15,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	xdscreds "google.golang.org/grpc/credentials/xds"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/xds"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotkit/pilotkit/internal/authority"
 	"github.com/pilotkit/pilotkit/internal/test/grpccall"
@@ -86,17 +88,38 @@ func serveGo(t *testing.T, listener net.Listener, bootstrap []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answer := func(_ any, stream grpc.ServerStream) error {
-		if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
-			return err
-		}
-		return stream.SendMsg(&emptypb.Empty{})
-	}
-	server, err := xds.NewGRPCServer(grpc.Creds(creds), grpc.UnknownServiceHandler(answer), xds.BootstrapContentsForTesting(bootstrap))
+	server, err := xds.NewGRPCServer(grpc.Creds(creds), grpc.UnknownServiceHandler(answer("")), xds.BootstrapContentsForTesting(bootstrap))
 	if err != nil {
 		t.Fatal(err)
 	}
+	server.RegisterService(&grpc.ServiceDesc{ServiceName: "quotes.Quotes", Streams: []grpc.StreamDesc{
+		{StreamName: "Get", Handler: answer("/quotes.Quotes/Get")}, {StreamName: "Put", Handler: answer("/quotes.Quotes/Put")},
+	}}, nil)
 	testserver.Serve(t, listener, server)
+}
+
+// answer returns a method that responds with its view of the call. Its name is that of the call by default.
+func answer(name string) grpc.StreamHandler {
+	return func(_ any, stream grpc.ServerStream) error {
+		if err := stream.RecvMsg(&emptypb.Empty{}); err != nil {
+			return err
+		}
+		seen := view{Method: name, Metadata: make(map[string][][]byte)}
+		if name == "" {
+			seen.Method, _ = grpc.MethodFromServerStream(stream)
+		}
+		md, _ := metadata.FromIncomingContext(stream.Context())
+		for key, values := range md {
+			for _, v := range values {
+				seen.Metadata[key] = append(seen.Metadata[key], []byte(v))
+			}
+		}
+		text, err := json.Marshal(seen)
+		if err != nil {
+			return err
+		}
+		return stream.SendMsg(wrapperspb.String(string(text)))
+	}
 }
 
 func startPython(t *testing.T, bootstrap []byte, addresses ...string) {

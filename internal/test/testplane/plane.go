@@ -32,6 +32,8 @@ const patience = 30 * time.Second
 type Options struct {
 	// Address is the address to listen on. Default: a free port of 127.0.0.1.
 	Address string
+	// Schemas are the kinds of the store. Default: Istio's.
+	Schemas configstore.Schemas
 	// Objects are in the store, and known to the server, before the first client connects.
 	Objects []configstore.Config
 	// GRPC are options of the gRPC server.
@@ -57,7 +59,10 @@ type Plane struct {
 // Start runs a control plane.
 func Start(tb testing.TB, o Options) *Plane {
 	tb.Helper()
-	p := &Plane{TB: tb, Store: memory.Make(istio.Schemas())}
+	if len(o.Schemas.All()) == 0 {
+		o.Schemas = istio.Schemas()
+	}
+	p := &Plane{TB: tb, Store: memory.Make(o.Schemas)}
 	p.Configs = memory.NewController(p.Store)
 	var options ads.Options
 	if o.Server != nil {

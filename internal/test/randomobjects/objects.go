@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic_test
+// Package randomobjects makes random objects of Istio's kinds for tests of properties: objects of a mesh that
+// reference each other, and objects of a hostile namespace.
+package randomobjects
 
 import (
 	"fmt"
@@ -16,57 +18,72 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
-// What random objects are made of.
-var (
-	modelHosts = []string{
+// Hosts returns the hosts of services.
+func Hosts() []string {
+	return []string{
 		"cart.shop.svc.cluster.local", "web.shop.svc.cluster.local", "orders.billing.svc.cluster.local",
 		"api.example.com", "db.example.com", "*.wild.example.com",
 	}
-	modelPorts      = []uint32{80, 8080, 9000}
-	modelNamespaces = []string{"shop", "billing", "ingress", "istio-system"}
-	modelGateways   = []struct{ namespace, name string }{{"ingress", "edge"}, {"shop", "edge"}}
-	modelLabels     = []map[string]string{{"app": "web"}, {"app": "job"}, {"version": "v1"}, {"app": "edge"}}
-)
+}
+
+// Ports returns the ports of services.
+func Ports() []uint32 { return []uint32{80, 8080, 9000} }
+
+// Gateways returns the names of Gateways.
+func Gateways() []struct{ Namespace, Name string } {
+	return []struct{ Namespace, Name string }{{"ingress", "edge"}, {"shop", "edge"}}
+}
+
+func namespaces() []string { return []string{"shop", "billing", "ingress", "istio-system"} }
+
+func labels() []map[string]string {
+	return []map[string]string{{"app": "web"}, {"app": "job"}, {"version": "v1"}, {"app": "edge"}}
+}
+
+// Dice choose objects.
+type Dice struct{ Rand *rand.Rand }
 
 // onceIn returns true once in n times.
 func onceIn(r *rand.Rand, n int) bool { return r.IntN(n) == 0 }
 
+func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
+
 // host returns a host that a policy may name.
-func (m *model) host() string {
-	return pick(m.rand, append([]string{"cart", "orders", "ghost.example.com", "*.example.com", "*.svc.cluster.local"}, modelHosts...))
+func (d Dice) host() string {
+	return pick(d.Rand, append([]string{"cart", "orders", "ghost.example.com", "*.example.com", "*.svc.cluster.local"}, Hosts()...))
 }
 
-func (m *model) exportTo() []string {
-	return pick(m.rand, [][]string{nil, nil, nil, {"."}, {"*"}, {"shop"}, {"billing", "ingress"}})
+func (d Dice) exportTo() []string {
+	return pick(d.Rand, [][]string{nil, nil, nil, {"."}, {"*"}, {"shop"}, {"billing", "ingress"}})
 }
 
-// object returns a random object: of few names, so that they change often.
-func (m *model) object() (kind configstore.GroupVersionKind, name, namespace string, spec proto.Message) {
-	name, namespace = fmt.Sprintf("o%d", m.rand.IntN(3)), pick(m.rand, modelNamespaces)
-	switch m.rand.IntN(12) {
+// Object returns a random object, most are valid: of few names, so that they change often.
+func (d Dice) Object() (kind configstore.GroupVersionKind, name, namespace string, spec proto.Message) {
+	name, namespace = fmt.Sprintf("o%d", d.Rand.IntN(3)), pick(d.Rand, namespaces())
+	switch d.Rand.IntN(12) {
 	case 0, 1, 2:
-		return istio.ServiceEntry, name, namespace, m.serviceEntry()
+		return istio.ServiceEntry, name, namespace, d.serviceEntry()
 	case 3, 4, 5:
-		return istio.VirtualService, name, namespace, m.virtualService()
+		return istio.VirtualService, name, namespace, d.virtualService()
 	case 6, 7:
-		return istio.DestinationRule, name, namespace, m.destinationRule()
+		return istio.DestinationRule, name, namespace, d.destinationRule()
 	case 8:
-		g := pick(m.rand, modelGateways)
-		return istio.Gateway, g.name, g.namespace, m.gateway()
+		g := pick(d.Rand, Gateways())
+		return istio.Gateway, g.Name, g.Namespace, d.gateway()
 	case 9:
-		return istio.Sidecar, name, namespace, m.sidecar()
+		return istio.Sidecar, name, namespace, d.sidecar()
 	case 10:
-		return istio.RequestAuthentication, name, namespace, m.requestAuthentication()
+		return istio.RequestAuthentication, name, namespace, d.requestAuthentication()
 	default:
-		return istio.AuthorizationPolicy, name, namespace, m.authorizationPolicy()
+		return istio.AuthorizationPolicy, name, namespace, d.authorizationPolicy()
 	}
 }
 
-func (m *model) requestAuthentication() proto.Message {
-	r := m.rand
+func (d Dice) requestAuthentication() proto.Message {
+	r := d.Rand
 	spec := &security.RequestAuthentication{}
 	if onceIn(r, 2) {
-		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, modelLabels)}
+		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, labels())}
 	}
 	for range r.IntN(3) {
 		rule := &security.JWTRule{Issuer: pick(r, []string{"https://a.example.com", "https://b.example.com"})}
@@ -78,13 +95,24 @@ func (m *model) requestAuthentication() proto.Message {
 	return spec
 }
 
-func (m *model) authorizationPolicy() proto.Message {
-	r := m.rand
+func (d Dice) peerAuthentication() proto.Message {
+	r := d.Rand
+	spec := &security.PeerAuthentication{Mtls: &security.PeerAuthentication_MutualTLS{Mode: pick(r, []security.PeerAuthentication_MutualTLS_Mode{
+		security.PeerAuthentication_MutualTLS_UNSET, security.PeerAuthentication_MutualTLS_DISABLE, security.PeerAuthentication_MutualTLS_STRICT,
+	})}}
+	if onceIn(r, 2) {
+		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, labels())}
+	}
+	return spec
+}
+
+func (d Dice) authorizationPolicy() proto.Message {
+	r := d.Rand
 	spec := &security.AuthorizationPolicy{Action: pick(r, []security.AuthorizationPolicy_Action{
 		security.AuthorizationPolicy_ALLOW, security.AuthorizationPolicy_DENY, security.AuthorizationPolicy_AUDIT, security.AuthorizationPolicy_CUSTOM,
 	})}
 	if onceIn(r, 2) {
-		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, modelLabels)}
+		spec.Selector = &typev1beta1.WorkloadSelector{MatchLabels: pick(r, labels())}
 	}
 	if spec.GetAction() == security.AuthorizationPolicy_CUSTOM {
 		spec.ActionDetail = &security.AuthorizationPolicy_Provider{
@@ -95,11 +123,11 @@ func (m *model) authorizationPolicy() proto.Message {
 	return spec
 }
 
-func (m *model) serviceEntry() proto.Message {
-	r := m.rand
-	host := pick(r, modelHosts)
+func (d Dice) serviceEntry() proto.Message {
+	r := d.Rand
+	host := pick(r, Hosts())
 	spec := &networking.ServiceEntry{
-		Hosts: []string{host}, ExportTo: m.exportTo(), Location: networking.ServiceEntry_MESH_INTERNAL,
+		Hosts: []string{host}, ExportTo: d.exportTo(), Location: networking.ServiceEntry_MESH_INTERNAL,
 		Resolution: pick(r, []networking.ServiceEntry_Resolution{
 			networking.ServiceEntry_STATIC, networking.ServiceEntry_STATIC, networking.ServiceEntry_DNS, networking.ServiceEntry_NONE,
 		}),
@@ -107,7 +135,7 @@ func (m *model) serviceEntry() proto.Message {
 	if host[0] == '*' {
 		spec.Resolution = pick(r, []networking.ServiceEntry_Resolution{networking.ServiceEntry_STATIC, networking.ServiceEntry_NONE})
 	}
-	for _, port := range modelPorts {
+	for _, port := range Ports() {
 		if onceIn(r, 2) || len(spec.GetPorts()) == 0 {
 			spec.Ports = append(spec.Ports, &networking.ServicePort{
 				Number: port, Name: fmt.Sprintf("p%d", port), Protocol: pick(r, []string{"HTTP", "HTTP", "GRPC", "TCP", "HTTP2", ""}),
@@ -136,23 +164,23 @@ func (m *model) serviceEntry() proto.Message {
 	return spec
 }
 
-func (m *model) destination() *networking.Destination {
-	d := &networking.Destination{Host: m.host(), Subset: pick(m.rand, []string{"", "", "v1", "v2"})}
-	for d.Host[0] == '*' {
-		d.Host = m.host()
+func (d Dice) destination() *networking.Destination {
+	out := &networking.Destination{Host: d.host(), Subset: pick(d.Rand, []string{"", "", "v1", "v2"})}
+	for out.GetHost()[0] == '*' {
+		out.Host = d.host()
 	}
-	if onceIn(m.rand, 3) {
-		d.Port = &networking.PortSelector{Number: pick(m.rand, modelPorts)}
+	if onceIn(d.Rand, 3) {
+		out.Port = &networking.PortSelector{Number: pick(d.Rand, Ports())}
 	}
-	return d
+	return out
 }
 
-func (m *model) virtualService() proto.Message {
-	r := m.rand
-	spec := &networking.VirtualService{ExportTo: m.exportTo()}
+func (d Dice) virtualService() proto.Message {
+	r := d.Rand
+	spec := &networking.VirtualService{ExportTo: d.exportTo()}
 	if !onceIn(r, 6) { // else it is a delegate
-		spec.Hosts = []string{m.host()}
-		if h := m.host(); onceIn(r, 3) && h != spec.GetHosts()[0] {
+		spec.Hosts = []string{d.host()}
+		if h := d.host(); onceIn(r, 3) && h != spec.GetHosts()[0] {
 			spec.Hosts = append(spec.Hosts, h)
 		}
 		spec.Gateways = pick(r, [][]string{nil, nil, {"mesh"}, {"ingress/edge"}, {"mesh", "ingress/edge", "shop/edge"}, {"edge"}})
@@ -165,16 +193,16 @@ func (m *model) virtualService() proto.Message {
 		case onceIn(r, 8):
 			rule.DirectResponse = &networking.HTTPDirectResponse{Status: 503}
 		default:
-			rule.Route = []*networking.HTTPRouteDestination{{Destination: m.destination()}}
+			rule.Route = []*networking.HTTPRouteDestination{{Destination: d.destination()}}
 			if onceIn(r, 3) {
 				rule.Route[0].Weight = 30
-				rule.Route = append(rule.Route, &networking.HTTPRouteDestination{Destination: m.destination(), Weight: 70})
+				rule.Route = append(rule.Route, &networking.HTTPRouteDestination{Destination: d.destination(), Weight: 70})
 			}
 		}
 		if onceIn(r, 2) {
 			match := &networking.HTTPMatchRequest{Uri: &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: pick(r, []string{"/a", "/b"})}}}
 			if onceIn(r, 2) {
-				match.SourceLabels = pick(r, modelLabels)
+				match.SourceLabels = pick(r, labels())
 			}
 			match.SourceNamespace = pick(r, []string{"", "", "shop", "ingress"})
 			rule.Match = append(rule.Match, match)
@@ -182,13 +210,13 @@ func (m *model) virtualService() proto.Message {
 		spec.Http = append(spec.Http, rule)
 	}
 	if len(spec.GetGateways()) > 0 && onceIn(r, 3) {
-		spec.Tcp = []*networking.TCPRoute{{Route: []*networking.RouteDestination{{Destination: m.destination()}}}}
+		spec.Tcp = []*networking.TCPRoute{{Route: []*networking.RouteDestination{{Destination: d.destination()}}}}
 	}
 	return spec
 }
 
-func (m *model) policy() *networking.TrafficPolicy {
-	r := m.rand
+func (d Dice) policy() *networking.TrafficPolicy {
+	r := d.Rand
 	p := &networking.TrafficPolicy{}
 	switch r.IntN(4) {
 	case 0:
@@ -212,26 +240,26 @@ func (m *model) policy() *networking.TrafficPolicy {
 	return p
 }
 
-func (m *model) destinationRule() proto.Message {
-	r := m.rand
-	spec := &networking.DestinationRule{Host: m.host(), ExportTo: m.exportTo()}
+func (d Dice) destinationRule() proto.Message {
+	r := d.Rand
+	spec := &networking.DestinationRule{Host: d.host(), ExportTo: d.exportTo()}
 	for _, version := range []string{"v1", "v2"} {
 		if onceIn(r, 2) {
 			s := &networking.Subset{Name: version, Labels: map[string]string{"version": version}}
 			if onceIn(r, 3) {
-				s.TrafficPolicy = m.policy()
+				s.TrafficPolicy = d.policy()
 			}
 			spec.Subsets = append(spec.Subsets, s)
 		}
 	}
 	if onceIn(r, 2) {
-		spec.TrafficPolicy = m.policy()
+		spec.TrafficPolicy = d.policy()
 	}
 	return spec
 }
 
-func (m *model) gateway() proto.Message {
-	r := m.rand
+func (d Dice) gateway() proto.Message {
+	r := d.Rand
 	spec := &networking.Gateway{Selector: pick(r, []map[string]string{{"app": "edge"}, {"role": "inner"}, nil})}
 	server := func(port uint32, protocol, name string, tls *networking.ServerTLSSettings) {
 		spec.Servers = append(spec.Servers, &networking.Server{
@@ -258,11 +286,11 @@ func (m *model) gateway() proto.Message {
 	return spec
 }
 
-func (m *model) sidecar() proto.Message {
-	r := m.rand
+func (d Dice) sidecar() proto.Message {
+	r := d.Rand
 	spec := &networking.Sidecar{}
 	if onceIn(r, 2) {
-		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: pick(r, modelLabels)}
+		spec.WorkloadSelector = &networking.WorkloadSelector{Labels: pick(r, labels())}
 	}
 	hosts := func() []string {
 		return pick(r, [][]string{{"*/*"}, {"./*"}, {"shop/*", "billing/*"}, {"*/*.example.com"}, {"~/*"}, {"*/*", "~billing/*"}, {"*/cart.shop.svc.cluster.local"}})

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"iter"
+	"log/slog"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// Closed returns the findings of Ineffective about security policies that are closed because a
+// part of them is not known, or because they cannot be read (configstore.Unread). It is fast enough
+// for readiness probes. It may be called from any goroutine.
+func (p *Policies) Closed() []Ineffective {
+	last := p.last.Load()
+	if last == nil {
+		return nil
+	}
+	return last.state.closed(last.state.objects.All())
+}
+
+// closed returns the findings about those of some objects that are closed policies.
+func (st *state) closed(objects iter.Seq2[configstore.ConfigKey, object]) []Ineffective {
+	var f *findings
+	for key, o := range objects {
+		if !o.isClosed() {
+			continue
+		}
+		if f == nil { // most often there are none
+			f = newFindings(st)
+		}
+		f.object(key, o)
+	}
+	if f == nil {
+		return nil
+	}
+	return sortedIneffective(f.found)
+}
+
+// isClosed reports whether a part of a security policy cannot be read.
+func (o object) isClosed() bool {
+	switch {
+	case o.authorization != nil:
+		return len(o.authorization.unread) > 0
+	case o.peer != nil:
+		return len(o.peer.unread) > 0
+	case o.requestAuthentication != nil:
+		return len(o.requestAuthentication.unread) > 0
+	default:
+		return false
+	}
+}
+
+// logClosed logs the findings about new and changed objects that are closed policies.
+func (p *Policies) logClosed(st *state, changed iter.Seq2[configstore.ConfigKey, object]) {
+	for _, found := range st.closed(changed) {
+		if text := found.String(); p.logged.Allow(text, "closed") {
+			p.logger.Warn("policy is closed", slog.String("finding", text))
+		}
+	}
+}
