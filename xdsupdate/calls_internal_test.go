@@ -37,14 +37,14 @@ func TestCalls(t *testing.T) {
 		t.Error("the panic is lost")
 	}()
 	run()
-	for n := range 2 * maxSpare {
+	for n := range 2 * maxSpare.Get() {
 		c.add(10 + n)
 	}
 	run()
-	if cap(c.waiting) > maxSpare {
+	if cap(c.waiting) > maxSpare.Get() {
 		t.Errorf("room for %d calls is kept", cap(c.waiting))
 	}
-	if want := []int{1, -1, 2, 3, 4, 5, 10, 11}; !slices.Equal(made[:len(want)], want) || len(made) != len(want)-2+2*maxSpare {
+	if want := []int{1, -1, 2, 3, 4, 5, 10, 11}; !slices.Equal(made[:len(want)], want) || len(made) != len(want)-2+2*maxSpare.Get() {
 		t.Errorf("made %v, want %v and so on", made, want)
 	}
 }
@@ -57,7 +57,7 @@ func TestCallsWithoutEnd(t *testing.T) {
 		if n > 0 {
 			c.add(n - 1)
 		}
-		if cap(c.waiting) > 4*maxSpare {
+		if cap(c.waiting) > 4*maxSpare.Get() {
 			t.Fatalf("room for %d calls is kept for one", cap(c.waiting))
 		}
 	})

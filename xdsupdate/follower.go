@@ -62,7 +62,7 @@ func (f *follower) recycle(list []call) {
 	clear(list)
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if cap(list) <= maxSpare {
+	if cap(list) <= maxSpare.Get() {
 		f.spare = list[:0]
 	}
 }
@@ -241,11 +241,11 @@ func (c *calls[T]) stop() {
 }
 
 func (c *calls[T]) takeLocked() (call T, ok bool) {
-	if c.made > maxSpare { // so that a queue which is never empty does not grow
+	if c.made > maxSpare.Get() { // so that a queue which is never empty does not grow
 		c.waiting, c.made = slices.Delete(c.waiting, 0, c.made), 0
 	}
 	if c.making = c.made < len(c.waiting); !c.making {
-		if c.made = 0; cap(c.waiting) > maxSpare {
+		if c.made = 0; cap(c.waiting) > maxSpare.Get() {
 			c.waiting = nil
 		}
 		c.waiting = c.waiting[:0]

@@ -5,6 +5,7 @@ package xdsupdate
 import (
 	"slices"
 
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -52,11 +53,11 @@ type call struct {
 }
 
 // maxSpare is the capacity, in calls, up to which memory is used again.
-const maxSpare = 64
+const maxSpare limit.Size = 64
 
 // Reset empties the update. The memory of a small update is used again.
 func (u *Update) Reset() {
-	if cap(u.calls) > maxSpare {
+	if cap(u.calls) > maxSpare.Get() {
 		u.calls = nil
 	}
 	clear(u.calls)

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pilotkit/pilotkit/internal/test/histories"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -51,6 +52,9 @@ func (s *ownedShard) set(service string, addresses []string) {
 	s.written[service] = true
 	s.services[service] = addresses
 }
+
+// TestLoweredSizes runs the model without memory that is used again.
+func TestLoweredSizes(t *testing.T) { testmain.Lowered(t, "^(TestModelOfOwners|TestCalls)$") }
 
 // TestModelOfOwners: random calls of several owners, for several shards; what there is
 // always equals a simple model, with updaters that know owners and one that does not.

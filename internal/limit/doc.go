@@ -15,6 +15,7 @@
 //
 //	aggregate.maxExpected                        256  TestLoweredSizes
 //	configstore/etcd.listPage                   1000  TestLoweredSizes
+//	configstore/kube/gatewayapi.maxEmptied        64  TestLoweredSizes
 //	configstore/manifest.fewKeys                  12  TestLoweredSizes
 //	configstore/memory.maxKept                    64  TestLoweredSizes
 //	configstore/memory.watchChunk                 64  TestLoweredSizes
@@ -30,6 +31,7 @@
 //	registry/serviceentry.addressBlock             8  TestLoweredSizes
 //	registry/serviceentry.few                      4  TestLoweredSizes
 //	registry/serviceentry.maxSpare               256  TestLoweredSizes TestAfterLargeBatch
+//	xdsupdate.maxSpare                            64  TestLoweredSizes TestCallsWithoutEnd
 //	xdsupdate/ads.largeSize                     1024  TestLoweredSizes
 //	xdsupdate/ads.maxRecalled                     16  TestLoweredSizes
 //	xdsupdate/ads.maxStarts                        8  TestLoweredSizes

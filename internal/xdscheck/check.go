@@ -47,6 +47,8 @@ type report struct {
 	name string
 	grpc bool
 	errs []error
+	// unpackOne is unpackField: a method value is an allocation.
+	unpackOne func(protoreflect.FieldDescriptor, protoreflect.Value) bool
 }
 
 func (r *report) fail(format string, args ...any) {
@@ -55,6 +57,7 @@ func (r *report) fail(format string, args ...any) {
 
 func check(m proto.Message, grpc bool) error {
 	r := &report{grpc: grpc, name: string(m.ProtoReflect().Descriptor().Name())}
+	r.unpackOne = r.unpackField
 	switch m := m.(type) {
 	case *clusterv3.Cluster:
 		r.name += " " + m.GetName()
@@ -110,25 +113,28 @@ func (r *report) unpack(m protoreflect.Message) {
 		}
 		return
 	}
-	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case f.IsMap():
-			if f.MapValue().Message() != nil {
-				v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
-					r.unpack(v.Message())
-					return true
-				})
-			}
-		case f.Message() == nil:
-		case f.IsList():
-			for i := range v.List().Len() {
-				r.unpack(v.List().Get(i).Message())
-			}
-		default:
-			r.unpack(v.Message())
+	m.Range(r.unpackOne)
+}
+
+// unpackField unpacks the messages of a field.
+func (r *report) unpackField(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+	switch {
+	case f.IsMap():
+		if f.MapValue().Message() != nil {
+			v.Map().Range(func(_ protoreflect.MapKey, v protoreflect.Value) bool {
+				r.unpack(v.Message())
+				return true
+			})
 		}
-		return true
-	})
+	case f.Message() == nil:
+	case f.IsList():
+		for i := range v.List().Len() {
+			r.unpack(v.List().Get(i).Message())
+		}
+	default:
+		r.unpack(v.Message())
+	}
+	return true
 }
 
 func (r *report) unpackAny(packed *anypb.Any) {

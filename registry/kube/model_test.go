@@ -5,11 +5,13 @@ package kube_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pilotkit/pilotkit/internal/test/histories"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/kube"
 	"github.com/pilotkit/pilotkit/registry/serviceentry/explain"
@@ -25,50 +27,94 @@ func TestRandomHistories(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 16) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
-			h := &history{
-				Rand: rand.New(rand.NewPCG(seed, 0)), discovery: seed%4 == 3, clusters: []string{""}, slices: map[string][]object{},
-			}
-			s := &scenario{Options: scenarioOpts{ClusterID: "cluster-1", ServiceEntries: seed%2 == 1}, Proxies: h.proxies()}
-			if seed%4 >= 2 {
-				h.clusters = append(h.clusters, "cluster-2")
-				s.Clusters = []clusterSpec{{ID: "cluster-2", Deferred: seed%8 >= 4}}
-				h.connected = !s.Clusters[0].Deferred
-			}
-			s.Options.Features.DualStack = seed%3 == 2
-			s.Options.Features.ProxyFindPodByIP = seed%7 == 3
-			sys, err := newSystem(s, seed%5 > 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := newComparison(sys)
-			sys.start()
-			for range 60 {
-				st := h.step()
-				if err := sys.step(st, func() { c.moment(&st) }); err != nil {
-					t.Fatal(err)
-				}
-				c.workloadsAreRight()
-				c.proxiesAreRight()
-				c.next(nil)
-				if len(c.differences) > 0 {
-					t.Fatalf("after %s:\n%s", describe(st), c.differences[0])
-				}
-			}
-			sameAnew(t, sys)
-			for _, cluster := range sys.clusters {
-				if cluster.kube == nil {
-					continue
-				}
-				if wrong, err := cluster.kube.Verify(t.Context()); err != nil || len(wrong) > 0 {
-					t.Errorf("Verify of %s: %v, %v", cluster.id, wrong, err)
-				}
-			}
-			if sys.entries != nil {
-				for _, d := range explain.Verify(sys.entries) {
-					t.Error(d)
-				}
-			}
+			playHistory(t, seed, 0, 60)
 		})
+	}
+}
+
+// TestHistoryAfterLargeBatch is TestRandomHistories after many Services, with endpoints, at once.
+func TestHistoryAfterLargeBatch(t *testing.T) {
+	t.Parallel()
+	for _, many := range []int{300, 1500} { // The expected content costs the square of that.
+		t.Run(fmt.Sprint(many), func(t *testing.T) {
+			if many > 300 {
+				tier.OnlyFull(t, "a large batch")
+			}
+			t.Parallel()
+			playHistory(t, 3, many, max(2, tier.Share(6000)/many))
+		})
+	}
+}
+
+// manySteps stores Services and their slices at once that no other step changes.
+func manySteps(n int) step {
+	var text strings.Builder
+	for i := range n {
+		fmt.Fprintf(&text, `
+apiVersion: v1
+kind: Service
+metadata: {name: many-%[1]d, namespace: many}
+spec: {type: ClusterIP, clusterIP: 10.9.%[2]d.%[3]d, ports: [{name: http, port: 80, protocol: TCP}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: many-%[1]d, namespace: many, labels: {kubernetes.io/service-name: many-%[1]d}}
+addressType: IPv4
+ports: [{name: http, port: 8080}]
+endpoints: [{addresses: [10.8.%[2]d.%[3]d], conditions: {ready: true}}]
+---`, i, i/250, i%250)
+	}
+	all := text.String()
+	return step{Apply: &all, Together: true}
+}
+
+func playHistory(t *testing.T, seed uint64, many, steps int) {
+	t.Helper()
+	h := &history{
+		Rand: rand.New(rand.NewPCG(seed, 0)), discovery: seed%4 == 3, clusters: []string{""}, slices: map[string][]object{},
+	}
+	s := &scenario{Options: scenarioOpts{ClusterID: "cluster-1", ServiceEntries: seed%2 == 1}, Proxies: h.proxies()}
+	if seed%4 >= 2 {
+		h.clusters = append(h.clusters, "cluster-2")
+		s.Clusters = []clusterSpec{{ID: "cluster-2", Deferred: seed%8 >= 4}}
+		h.connected = !s.Clusters[0].Deferred
+	}
+	s.Options.Features.DualStack = seed%3 == 2
+	s.Options.Features.ProxyFindPodByIP = seed%7 == 3
+	sys, err := newSystem(s, seed%5 > 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newComparison(sys)
+	sys.start()
+	for i := range steps {
+		st := h.step()
+		if i == 0 && many > 0 {
+			st = manySteps(many)
+		}
+		if err := sys.step(st, func() { c.moment(&st) }); err != nil {
+			t.Fatal(err)
+		}
+		c.workloadsAreRight()
+		c.proxiesAreRight()
+		c.next(nil)
+		if len(c.differences) > 0 {
+			t.Fatalf("after %s:\n%s", describe(st), c.differences[0])
+		}
+	}
+	sameAnew(t, sys)
+	for _, cluster := range sys.clusters {
+		if cluster.kube == nil {
+			continue
+		}
+		if wrong, err := cluster.kube.Verify(t.Context()); err != nil || len(wrong) > 0 {
+			t.Errorf("Verify of %s: %v, %v", cluster.id, wrong, err)
+		}
+	}
+	if sys.entries != nil {
+		for _, d := range explain.Verify(sys.entries) {
+			t.Error(d)
+		}
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/pilotkit/pilotkit/internal/test/histories"
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -75,6 +76,22 @@ func (w *world) step(f *fixture) {
 	}
 }
 
+// add defines services at once that no step changes.
+func (w *world) add(f *fixture, many int) {
+	var hosts []string
+	for i := range many {
+		host := fmt.Sprintf("many-%d", i)
+		w.services["n0/"+host] = service(host, "n0")
+		hosts = append(hosts, host)
+	}
+	f.UpdateBatch(func(u xdsupdate.XDSUpdater) {
+		for i, host := range hosts {
+			u.EDSUpdate(shard, registry.Hostname(host), "n0", []*registry.Endpoint{endpoint(fmt.Sprintf("10.1.%d.%d", i/250, i%250), 80)})
+		}
+	})
+	f.define(hosts, w.list()...)
+}
+
 // subscribeAll asks for everything that can exist in a world, in any order.
 func (f *fixture) subscribeAll(c *xdstest.Client, shuffle func(int, func(int, int))) {
 	var names, listeners []string
@@ -101,43 +118,63 @@ func (f *fixture) subscribeAll(c *xdstest.Client, shuffle func(int, func(int, in
 // come to its end.
 func TestRandomHistories(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 6) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				f := serve(t, ads.Options{})
-				w := &world{random: rand.New(rand.NewPCG(seed, 1)), services: make(map[string]*registry.Service)}
-				var clients []*xdstest.Client
-				var options []xdstest.ClientOptions
-				for i := range 6 {
-					o := xdstest.ClientOptions{Delta: i%2 == 0, Node: node("a", fmt.Sprintf("n%d", i/2))}
-					if i >= 4 {
-						o.Node.UserAgentName = "gRPC Go"
-					}
-					c := f.client(o)
-					f.subscribeAll(c, w.random.Shuffle)
-					clients, options = append(clients, c), append(options, o)
-				}
-				for i := range 150 {
-					w.step(f)
-					if w.random.IntN(8) == 0 {
-						f.waitApplied()
-					}
-					if i%40 == 39 {
-						j := w.random.IntN(len(clients))
-						if err := clients[j].Connect(f.context()); err != nil {
-							t.Fatal(err)
-						}
-					}
-				}
-				f.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
-				f.waitApplied()
-				for i, c := range clients {
-					fresh := f.client(options[i])
-					f.subscribeAll(fresh, func(int, func(int, int)) {})
-					f.compare(fmt.Sprintf("client %d", i), c, fresh, i >= 4)
-				}
-			})
-		})
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { playHistory(t, seed, 0, 150) })
 	}
+}
+
+// TestHistoryAfterLargeBatch is TestRandomHistories after many services at once, which the clients
+// have.
+func TestHistoryAfterLargeBatch(t *testing.T) {
+	t.Run("300", func(t *testing.T) { playHistory(t, 300, 300, 60) })
+	t.Run("5000", func(t *testing.T) {
+		tier.OnlyFull(t, "a large batch")
+		playHistory(t, 5000, 5000, 60)
+	})
+}
+
+func playHistory(t *testing.T, seed uint64, many, steps int) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{})
+		w := &world{random: rand.New(rand.NewPCG(seed, 1)), services: make(map[string]*registry.Service)}
+		var clients []*xdstest.Client
+		var options []xdstest.ClientOptions
+		for i := range 6 {
+			o := xdstest.ClientOptions{Delta: i%2 == 0, Node: node("a", fmt.Sprintf("n%d", i/2))}
+			if i >= 4 {
+				o.Node.UserAgentName = "gRPC Go"
+			}
+			c := f.client(o)
+			f.subscribeAll(c, w.random.Shuffle)
+			clients, options = append(clients, c), append(options, o)
+		}
+		if many > 0 {
+			w.add(f, many)
+			f.waitApplied()
+			if got := len(clients[0].State().Resources(envoy.ClusterType)); got != many {
+				t.Fatalf("%d clusters, want %d", got, many)
+			}
+		}
+		for i := range steps {
+			w.step(f)
+			if w.random.IntN(8) == 0 {
+				f.waitApplied()
+			}
+			if i%40 == 39 {
+				j := w.random.IntN(len(clients))
+				if err := clients[j].Connect(f.context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		f.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
+		f.waitApplied()
+		for i, c := range clients {
+			fresh := f.client(options[i])
+			f.subscribeAll(fresh, func(int, func(int, int)) {})
+			f.compare(fmt.Sprintf("client %d", i), c, fresh, i >= 4)
+		}
+	})
 }
 
 // compare waits until a new client has the same resources as another one. A gRPC client that has

@@ -108,8 +108,32 @@ var errIncomparable = errors.New("not comparable")
 
 // checkKey returns an error for a value that cannot be the key of a map.
 func checkKey(v any) error {
-	if v == nil || reflect.ValueOf(v).Comparable() {
+	if v == nil || isComparable(reflect.ValueOf(v)) {
 		return nil
 	}
 	return fmt.Errorf("%T is %w", v, errIncomparable)
+}
+
+// isComparable is reflect.Value.Comparable without allocations.
+func isComparable(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Func, reflect.Map, reflect.Slice:
+		return false
+	case reflect.Interface:
+		return v.IsNil() || isComparable(v.Elem())
+	case reflect.Array:
+		for i := range v.Len() {
+			if !isComparable(v.Index(i)) {
+				return false
+			}
+		}
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !isComparable(v.Field(i)) {
+				return false
+			}
+		}
+	default:
+	}
+	return true
 }

@@ -5,7 +5,6 @@ package envoy
 import (
 	"slices"
 	"time"
-	"unicode/utf8"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -15,7 +14,6 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -36,24 +34,42 @@ const connectTimeout = 10 * time.Second
 func Cluster(
 	svc *registry.Service, port *registry.Port, endpoints []*registry.Endpoint, identities []string, client Client,
 ) *clusterv3.Cluster {
-	if !usable(svc.Hostname, port) {
+	u := Upstream{Service: svc, Port: port, Endpoints: endpoints, Identities: identities, Client: client}
+	return u.PlainCluster()
+}
+
+// PlainCluster returns the result of the function Cluster for the upstream, which has no policy.
+func (u *Upstream) PlainCluster() *clusterv3.Cluster {
+	if !usable(u.Service.Hostname, u.Port) {
 		return nil
 	}
-	u := Upstream{Service: svc, Port: port, Endpoints: endpoints, Identities: identities, Client: client}
 	return u.base()
+}
+
+// clusterParts are the messages that most clusters consist of, in one allocation.
+type clusterParts struct {
+	cluster   clusterv3.Cluster
+	timeout   durationpb.Duration
+	balancing clusterv3.Cluster_CommonLbConfig
+	threshold typev3.Percent
+	kind      clusterv3.Cluster_Type
+	eds       clusterv3.Cluster_EdsClusterConfig
+	source    core.ConfigSource
+	ads       core.ConfigSource_Ads
+	stream    core.AggregatedConfigSource
 }
 
 // base returns the cluster without its policy, or nil if there is no cluster.
 func (u *Upstream) base() *clusterv3.Cluster {
-	c := &clusterv3.Cluster{
-		Name:           u.name(),
-		ConnectTimeout: durationpb.New(connectTimeout),
-		LbPolicy:       clusterv3.Cluster_ROUND_ROBIN,
-		// Panic mode would send requests to endpoints that are known to be unhealthy.
-		CommonLbConfig: &clusterv3.Cluster_CommonLbConfig{HealthyPanicThreshold: &typev3.Percent{}},
-		Metadata:       clusterMetadata(u.Service, u.Port, u.Identities),
-	}
-	if !u.discover(c) {
+	p := &clusterParts{}
+	c := &p.cluster
+	c.Name, c.LbPolicy, c.Metadata = u.name(), clusterv3.Cluster_ROUND_ROBIN, u.metadata()
+	p.timeout.Seconds = int64(connectTimeout / time.Second)
+	c.ConnectTimeout = &p.timeout
+	// Panic mode would send requests to endpoints that are known to be unhealthy.
+	p.balancing.HealthyPanicThreshold = &p.threshold
+	c.CommonLbConfig = &p.balancing
+	if !u.discover(p) {
 		return nil
 	}
 	if u.Client != ForGRPC { // gRPC clients know only HTTP/2
@@ -62,12 +78,19 @@ func (u *Upstream) base() *clusterv3.Cluster {
 	return c
 }
 
+func (u *Upstream) metadata() *core.Metadata {
+	if u.EncodedMetadata {
+		return encodedClusterMetadata(u.Service, u.Port, u.Identities)
+	}
+	return clusterMetadata(u.Service, u.Port, u.Identities)
+}
+
 // discover sets how the cluster finds its endpoints. It returns false if there is no such cluster.
-func (u *Upstream) discover(c *clusterv3.Cluster) bool {
+func (u *Upstream) discover(p *clusterParts) bool {
+	c := &p.cluster
 	switch u.resolution() {
 	case registry.ClientSideLB:
-		c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_EDS)
-		c.EdsClusterConfig = &clusterv3.Cluster_EdsClusterConfig{EdsConfig: ADS(), ServiceName: c.GetName()}
+		p.discoverByADS()
 		return true
 	case registry.DNSLB, registry.DNSRoundRobinLB:
 		return u.discoverByDNS(c)
@@ -78,6 +101,14 @@ func (u *Upstream) discover(c *clusterv3.Cluster) bool {
 	default:
 		return false
 	}
+}
+
+func (p *clusterParts) discoverByADS() {
+	p.ads.Ads = &p.stream
+	p.source.ResourceApiVersion, p.source.ConfigSourceSpecifier = core.ApiVersion_V3, &p.ads
+	p.eds.EdsConfig, p.eds.ServiceName = &p.source, p.cluster.GetName()
+	p.kind.Type = clusterv3.Cluster_EDS
+	p.cluster.ClusterDiscoveryType, p.cluster.EdsClusterConfig = &p.kind, &p.eds
 }
 
 // passThrough makes the cluster connect to the original destination of a connection, possibly at
@@ -173,35 +204,4 @@ func customType(name string, config proto.Message) *clusterv3.Cluster_ClusterTyp
 
 func discoveryType(t clusterv3.Cluster_DiscoveryType) *clusterv3.Cluster_Type {
 	return &clusterv3.Cluster_Type{Type: t}
-}
-
-func clusterMetadata(svc *registry.Service, port *registry.Port, identities []string) *core.Metadata {
-	service := &structpb.Struct{Fields: map[string]*structpb.Value{
-		"host":      structpb.NewStringValue(string(svc.Hostname)),
-		"name":      stringValue(svc.Attributes.Name),
-		"namespace": stringValue(svc.Attributes.Namespace),
-	}}
-	filters := map[string]*structpb.Struct{"istio": {Fields: map[string]*structpb.Value{
-		"default_original_port": structpb.NewNumberValue(float64(port.Number)),
-		"services": structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{
-			structpb.NewStructValue(service),
-		}}),
-	}}}
-	if names := subjectAltNames(svc, identities); len(names) > 0 {
-		values := make([]*structpb.Value, len(names))
-		for i, n := range names {
-			values[i] = structpb.NewStringValue(n)
-		}
-		filters["pilotkit"] = &structpb.Struct{Fields: map[string]*structpb.Value{
-			"subject_alt_names": structpb.NewListValue(&structpb.ListValue{Values: values}),
-		}}
-	}
-	return &core.Metadata{FilterMetadata: filters}
-}
-
-func subjectAltNames(svc *registry.Service, identities []string) []string {
-	names := slices.Concat(svc.ServiceAccounts, identities)
-	slices.Sort(names)
-	names = slices.Compact(names)
-	return slices.DeleteFunc(names, func(s string) bool { return s == "" || !utf8.ValidString(s) })
 }

@@ -98,6 +98,9 @@ func (u *Upstream) commonOptions() *core.HttpProtocolOptions {
 	if idle == nil {
 		idle = tcp.GetIdleTimeout()
 	}
+	if pool == nil && tcp == nil {
+		return nil
+	}
 	out := &core.HttpProtocolOptions{MaxConnectionDuration: positive(tcp.GetMaxConnectionDuration())}
 	if idle != nil {
 		out.IdleTimeout = duration(idle) // 0 disables Envoy's default of an hour

@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
@@ -35,11 +38,12 @@ func FuzzUpstream(f *testing.F) {
 		svc := service([]registry.Resolution{
 			registry.ClientSideLB, registry.DNSLB, registry.DNSRoundRobinLB, registry.Passthrough, registry.DynamicDNS, registry.Alias,
 		}[r.IntN(6)])
+		svc.Attributes.Name, svc.Attributes.Namespace = []string{"", "cart", "\xff"}[r.IntN(3)], strings.Repeat("n", r.IntN(300))
 		svc.MeshExternal = r.IntN(2) == 0
 		svc.Ports[0].Protocol = []registry.Protocol{registry.ProtocolHTTP, registry.ProtocolGRPC, registry.ProtocolTCP, registry.ProtocolUnsupported}[r.IntN(4)]
 		u := envoy.Upstream{
 			Service: svc, Port: svc.Ports[0], Policy: envoy.TrafficPolicy(rule, 80, subset, mesh), Mesh: mesh,
-			SelectedByLabels: r.IntN(2) == 0, Gateway: r.IntN(2) == 0, OutliersForGRPC: r.IntN(2) == 0, Identities: []string{"spiffe://a/b"},
+			SelectedByLabels: r.IntN(2) == 0, Gateway: r.IntN(2) == 0, OutliersForGRPC: r.IntN(2) == 0, Identities: [][]string{nil, {"spiffe://a/b"}, {"spiffe://" + strings.Repeat("a", 200), "", "\xff", "b"}}[r.IntN(3)],
 			Client: []envoy.Client{envoy.ForEnvoy, envoy.ForGRPC}[r.IntN(2)],
 			Proxy:  &registry.Proxy{Locality: "eu/a/1", Network: "n1", IPAddresses: []string{"10.9.0.1"}, Labels: registry.Labels{"a": "b"}},
 			Networks: envoy.NewNetworks([]registry.NetworkGateway{
@@ -54,11 +58,24 @@ func FuzzUpstream(f *testing.F) {
 		}
 		if c := u.Cluster(); c != nil {
 			valid(t, u.Client, c, nil)
+			u.EncodedMetadata = true
+			if diff := cmp.Diff(encoded(t, c), encoded(t, u.Cluster())); diff != "" {
+				t.Errorf("the encoding with encoded metadata (-without +with):\n%s", diff)
+			}
 		}
 		if a := u.LoadAssignment(); u.EDS() {
 			valid(t, u.Client, a, nil)
 		}
 	})
+}
+
+func encoded(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	out, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
 }
 
 // scramble fills some fields of a message with anything.

@@ -16,9 +16,11 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	meshconfig "istio.io/api/mesh/v1alpha1"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -65,6 +67,51 @@ func TestModelOfLimits(t *testing.T) {
 			}
 			newModel(t, seed, traffic.Options{Limits: limits, Mesh: modelMesh()}, slog.New(slog.DiscardHandler)).play(modelSteps(40))
 		})
+	}
+}
+
+// TestModelAfterLargeBatch is TestModel with clients that have received many services, with rules,
+// at once.
+func TestModelAfterLargeBatch(t *testing.T) {
+	for _, many := range []int{300, 5000} {
+		t.Run(fmt.Sprint(many), func(t *testing.T) {
+			if many > 300 {
+				tier.OnlyFull(t, "a large batch")
+			}
+			t.Parallel()
+			m := newModel(t, uint64(many), traffic.Options{Mesh: modelMesh()}, slog.New(slog.NewTextHandler(failing{t}, nil)))
+			m.addMany(many)
+			m.play(modelSteps(20))
+		})
+	}
+}
+
+// addMany stores objects at once that no step changes.
+func (m *model) addMany(n int) {
+	m.t.Helper()
+	var batch []configstore.Mutation
+	add := func(kind configstore.GroupVersionKind, i int, spec proto.Message) {
+		c := configstore.Config{Spec: spec, Meta: configstore.Meta{
+			GroupVersionKind: kind, Name: fmt.Sprint("many-", i), Namespace: "many", CreationTimestamp: time.Unix(1, 0),
+		}}
+		batch = append(batch, configstore.Mutation{Op: configstore.OpCreate, Config: c})
+	}
+	for i := range n {
+		host := fmt.Sprintf("many-%d.example.com", i)
+		add(istio.ServiceEntry, i, &networking.ServiceEntry{
+			Hosts: []string{host}, Ports: []*networking.ServicePort{{Number: 80, Name: "http", Protocol: "HTTP"}},
+			Resolution: networking.ServiceEntry_STATIC, Endpoints: []*networking.WorkloadEntry{{Address: fmt.Sprintf("10.1.%d.%d", i/250, i%250)}},
+		})
+		if i%10 == 0 {
+			add(istio.DestinationRule, i, &networking.DestinationRule{Host: host, Subsets: []*networking.Subset{{Name: "v1"}}})
+			add(istio.VirtualService, i, toCart("/", nil, host))
+		}
+	}
+	_, err := m.scene.store.Apply(batch...)
+	m.scene.must(err)
+	m.scene.applied()
+	if !slices.ContainsFunc(m.clients, func(c *modelClient) bool { return len(c.State().Resources(envoy.ClusterType)) > n }) {
+		m.t.Fatalf("no client has %d clusters", n)
 	}
 }
 

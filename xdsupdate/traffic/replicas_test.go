@@ -3,20 +3,27 @@
 package traffic_test
 
 import (
+	"context"
 	"crypto/sha256"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore/checkpoint"
 	"github.com/pilotkit/pilotkit/configstore/file"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/bridge"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
@@ -62,20 +69,12 @@ spec:
 `, i, i%2)
 }
 
-// replica is the resources of clients of a process that has read a directory.
-func replica(t *testing.T, files []string, pieces int) map[string]string {
+// replica is the resources of clients of a process. Fill gives its server what there is, before it
+// serves.
+func replica(t *testing.T, fill func(s *scene)) map[string]string {
 	t.Helper()
-	dir := t.TempDir()
 	s := &scene{t: t, store: storememory.NewController(storememory.Make(lenientSchemas()))}
-	s.policies = traffic.New(s.store)
-	s.wire(ads.Options{Providers: []ads.Provider{s.policies}})
-	source := file.New(dir, s.store, file.Options{})
-	for i, text := range files {
-		s.must(os.WriteFile(filepath.Join(dir, fmt.Sprintf("%x.yaml", sha256.Sum256([]byte(text)))), []byte(text), 0o600))
-		if i%pieces == pieces-1 || i == len(files)-1 {
-			s.must(source.Reload())
-		}
-	}
+	fill(s)
 	s.store.Drain()
 	s.serve()
 	s.applied()
@@ -95,6 +94,90 @@ func replica(t *testing.T, files []string, pieces int) map[string]string {
 	return out
 }
 
+// read stores the objects of a directory of files, which appear in pieces.
+func (s *scene) read(files []string, pieces int) {
+	s.t.Helper()
+	dir := s.t.TempDir()
+	source := file.New(dir, s.store, file.Options{})
+	for i, text := range files {
+		s.must(os.WriteFile(filepath.Join(dir, fmt.Sprintf("%x.yaml", sha256.Sum256([]byte(text)))), []byte(text), 0o600))
+		if i%pieces == pieces-1 || i == len(files)-1 {
+			s.must(source.Reload())
+		}
+	}
+	s.store.Drain()
+}
+
+// ofDirectory fills a replica from a directory.
+func ofDirectory(files []string, pieces int) func(*scene) {
+	return func(s *scene) {
+		s.policies = traffic.New(s.store)
+		s.wire(ads.Options{Providers: []ads.Provider{s.policies}})
+		s.read(files, pieces)
+	}
+}
+
+// ofCheckpoint fills a replica from a directory behind a checkpoint. First says whether the server
+// starts with the file alone, and synced whether the directory is read after that.
+func ofCheckpoint(path string, first, synced bool, files []string, pieces int) func(*scene) {
+	return func(s *scene) {
+		ready := !first
+		s.store.RegisterHasSyncedHandler(func() bool { return ready })
+		cache := checkpoint.New(s.store, path)
+		s.configs, s.policies = cache, traffic.New(cache)
+		s.wire(ads.Options{Providers: []ads.Provider{s.policies}})
+		cache.Drain()
+		if synced {
+			s.read(files, pieces)
+			ready = true
+		}
+		cache.Drain()
+		if cache.Status().Stale == synced {
+			s.t.Errorf("the checkpoint is stale: %t", synced)
+		}
+		s.must(cache.Save())
+	}
+}
+
+// catalogueOf returns a record of a catalogue without times. The first six are of one host.
+func catalogueOf(i int) bridge.Record {
+	svc := testService(fmt.Sprintf("ns%d", i%3), registry.Hostname(fmt.Sprintf("cart%d.example.com", i/3)), 80)
+	if i < 6 {
+		svc.Hostname = "cart.example.com"
+		svc.Attributes.Namespace = fmt.Sprintf("other%d", i)
+	}
+	return bridge.Record{Service: svc, Endpoints: []*registry.Endpoint{
+		{Addresses: []string{fmt.Sprintf("10.1.0.%d", i)}, EndpointPort: 80, ServicePort: 80, ServicePortName: "http-80"},
+	}}
+}
+
+// listed is a catalogue of its first records.
+type listed []bridge.Record
+
+// List implements bridge.Catalogue.
+func (l *listed) List(context.Context) (bridge.Listing, error) {
+	return bridge.Listing{Records: slices.Clone(*l)}, nil
+}
+
+// ofBridge fills a replica from a catalogue that grows in pieces.
+func ofBridge(records []bridge.Record, pieces int) func(*scene) {
+	return func(s *scene) {
+		s.policies = traffic.New(s.store)
+		s.wire(ads.Options{Providers: []ads.Provider{s.policies}})
+		var catalogue listed
+		var source *bridge.Bridge
+		s.services.(*aggregate.Controller).AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
+			source = bridge.New(&catalogue, bridge.Options{Cluster: "east", Updater: updater})
+			return source
+		})
+		for n := 0; n < len(records); {
+			n = min(len(records), n+pieces)
+			catalogue = records[:n]
+			s.must(source.Sync(s.t.Context()))
+		}
+	}
+}
+
 // contents returns the versions and bytes of the resources of a client.
 func contents(n *core.Node, state xdstest.State) map[string]string {
 	out := make(map[string]string)
@@ -106,23 +189,57 @@ func contents(n *core.Node, state xdstest.State) map[string]string {
 	return out
 }
 
-// TestReplicasOfADirectory: what clients are sent depends on the files alone, and not on when and
-// in which order a process has read them: replicas agree, and a restart changes nothing.
-func TestReplicasOfADirectory(t *testing.T) {
+// TestReplicas: what clients are sent depends on the content of a source that knows no times alone,
+// and not on when and in which order a process has received it: replicas agree, and a restart
+// changes nothing.
+func TestReplicas(t *testing.T) {
 	var files []string
 	for i := range 6 {
 		files = append(files, strings.Split(rivals(i), "---\n")...)
 	}
-	want := replica(t, files, len(files)) // as after a start
-	if len(want) < 12 {
-		t.Fatalf("only %d resources", len(want))
+	records := make([]bridge.Record, 18)
+	for i := range records {
+		records[i] = catalogueOf(i)
 	}
-	for seed := range uint64(6) {
-		random := rand.New(rand.NewPCG(seed, 1))
-		random.Shuffle(len(files), func(i, j int) { files[i], files[j] = files[j], files[i] })
-		got := replica(t, files, 1+random.IntN(4))
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("seed %d: another process has other resources (-want +got):\n%s", seed, diff)
+	whole := func(*rand.Rand) int { return 1000 } // as after a start
+	some := func(random *rand.Rand) int { return 1 + random.IntN(4) }
+	path := filepath.Join(t.TempDir(), "checkpoint")
+	sources := map[string]func(random *rand.Rand, pieces func(*rand.Rand) int) func(*scene){
+		"a directory": func(random *rand.Rand, pieces func(*rand.Rand) int) func(*scene) {
+			return ofDirectory(shuffled(random, files), pieces(random))
+		},
+		"a checkpoint before its source": func(random *rand.Rand, pieces func(*rand.Rand) int) func(*scene) {
+			replica(t, ofCheckpoint(path, false, true, shuffled(random, files), pieces(random)))
+			return ofCheckpoint(path, true, false, nil, 1)
+		},
+		"a checkpoint and its source": func(random *rand.Rand, pieces func(*rand.Rand) int) func(*scene) {
+			replica(t, ofCheckpoint(path, false, true, shuffled(random, files), pieces(random)))
+			return ofCheckpoint(path, true, true, shuffled(random, files), pieces(random))
+		},
+		"a catalogue": func(random *rand.Rand, pieces func(*rand.Rand) int) func(*scene) {
+			return ofBridge(shuffled(random, records), pieces(random))
+		},
+	}
+	want := map[bool]map[string]string{}
+	for name, source := range sources {
+		fromFiles := name != "a catalogue"
+		if want[fromFiles] == nil {
+			want[fromFiles] = replica(t, source(rand.New(rand.NewPCG(0, 0)), whole))
+			if len(want[fromFiles]) < 12 {
+				t.Fatalf("%s: only %d resources", name, len(want[fromFiles]))
+			}
+		}
+		for seed := range uint64(4) {
+			got := replica(t, source(rand.New(rand.NewPCG(seed, 1)), some))
+			if diff := cmp.Diff(want[fromFiles], got); diff != "" {
+				t.Errorf("%s, seed %d: another process has other resources (-want +got):\n%s", name, seed, diff)
+			}
 		}
 	}
+}
+
+func shuffled[T any](random *rand.Rand, list []T) []T {
+	out := slices.Clone(list)
+	random.Shuffle(len(out), func(i, j int) { out[i], out[j] = out[j], out[i] })
+	return out
 }

@@ -40,7 +40,10 @@ func (st *state) reachOf(m *rule) *ruleReach {
 	}
 	host, limits := m.of[0].host, st.settings.limits
 	if !host.IsWildcard() {
-		return newRuleReach(m, st.coveredBy(host), limits)
+		if services := st.world.named(host); len(services) > 0 && m.exceeds(limits, countPorts(services)) {
+			return newRuleReach(m, []coveredService{cover(host, services)}, limits)
+		}
+		return nil
 	}
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -59,45 +62,62 @@ type coveredService struct {
 	ports     int
 }
 
-// coveredBy returns the services that a rule's host covers, in unspecified order.
+// cover returns the services with a host name, of which there is at least one.
+func cover(name registry.Hostname, services []*registry.Service) coveredService {
+	c := coveredService{
+		host: name, namespace: services[0].Attributes.Namespace, created: services[0].CreationTime, ports: countPorts(services),
+	}
+	for _, s := range services {
+		if s.CreationTime.Before(c.created) {
+			c.namespace, c.created = s.Attributes.Namespace, s.CreationTime
+		}
+	}
+	return c
+}
+
+func countPorts(services []*registry.Service) (ports int) {
+	for _, s := range services {
+		ports += len(s.Ports)
+	}
+	return ports
+}
+
+// coveredBy returns the services that a wildcard host covers, in unspecified order.
 func (st *state) coveredBy(host registry.Hostname) []coveredService {
 	var out []coveredService
-	add := func(name registry.Hostname, services []*registry.Service) {
-		if len(services) == 0 {
-			return
-		}
-		c := coveredService{host: name, namespace: services[0].Attributes.Namespace, created: services[0].CreationTime}
-		for _, s := range services {
-			c.ports += len(s.Ports)
-			if s.CreationTime.Before(c.created) {
-				c.namespace, c.created = s.Attributes.Namespace, s.CreationTime
-			}
-		}
-		out = append(out, c)
-	}
-	if !host.IsWildcard() {
-		add(host, st.world.named(host))
-		return out
-	}
 	for name, services := range st.world.hosts() {
-		if name.SubsetOf(host) {
-			add(name, services)
+		if name.SubsetOf(host) && len(services) > 0 {
+			out = append(out, cover(name, services))
 		}
 	}
 	return out
 }
 
-func newRuleReach(m *rule, services []coveredService, limits Limits) *ruleReach {
-	ports, clusters, bytes, entries := 0, 0, m.policyBytes, m.hashEntries
-	for _, s := range services {
-		ports += s.ports
-	}
+// costs returns what a rule adds to each port of a service: clusters, bytes of policy, and hash
+// entries.
+func (m *rule) costs() (clusters, bytes, entries int) {
+	bytes, entries = m.policyBytes, m.hashEntries
 	for _, n := range m.subsetsOf {
 		clusters, bytes, entries = clusters+n.count, bytes+n.bytes, entries+n.hashEntries
 	}
-	if !exceeds(ports*clusters, limits.Clusters) && !exceeds(ports*bytes, limits.RepeatedBytes) && !exceeds(ports*entries, limits.HashEntries) {
+	return clusters, bytes, entries
+}
+
+// exceeds reports whether a rule exceeds limits at services with as many ports.
+func (m *rule) exceeds(limits Limits, ports int) bool {
+	clusters, bytes, entries := m.costs()
+	return exceeds(ports*clusters, limits.Clusters) || exceeds(ports*bytes, limits.RepeatedBytes) || exceeds(ports*entries, limits.HashEntries)
+}
+
+func newRuleReach(m *rule, services []coveredService, limits Limits) *ruleReach {
+	ports := 0
+	for _, s := range services {
+		ports += s.ports
+	}
+	if !m.exceeds(limits, ports) {
 		return nil
 	}
+	_, _, entries := m.costs()
 	slices.SortFunc(services, func(a, b coveredService) int {
 		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.host, b.host))
 	})
@@ -113,7 +133,7 @@ func newRuleReach(m *rule, services []coveredService, limits Limits) *ruleReach 
 	for i, s := range services {
 		out.ranks[s.host] = i
 	}
-	clusters, bytes = 0, 0
+	clusters, bytes := 0, 0
 	fitting := func(count, size int) int {
 		for i, s := range services {
 			if exceeds(clusters+s.ports*count, limits.Clusters) || exceeds(bytes+s.ports*size, limits.RepeatedBytes) {

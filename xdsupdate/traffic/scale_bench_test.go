@@ -131,11 +131,18 @@ func (x *bench) serve() {
 
 // connect connects a client and waits for the answers to its subscriptions.
 func (x *bench) connect(i int, kind, namespace string, labels map[string]any, subscriptions map[string][]string) {
+	x.connectNode(&core.Node{
+		Id: fmt.Sprintf("%s~%s~p%d.%s~x", kind, benchAddress(i), i, namespace), Metadata: benchMetadata(x.b, namespace, labels),
+	}, subscriptions)
+}
+
+func benchMetadata(b *testing.B, namespace string, labels map[string]any) *structpb.Struct {
+	b.Helper()
 	metadata, err := structpb.NewStruct(map[string]any{"NAMESPACE": namespace, "CLUSTER_ID": "c1", "LABELS": labels})
 	if err != nil {
-		x.b.Fatal(err)
+		b.Fatal(err)
 	}
-	x.connectNode(&core.Node{Id: fmt.Sprintf("%s~%s~p%d.%s~x", kind, benchAddress(i), i, namespace), Metadata: metadata}, subscriptions)
+	return metadata
 }
 
 // benchAddress is that of a client.

@@ -3,6 +3,7 @@
 package traffic_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -31,6 +32,7 @@ import (
 type scene struct {
 	t          testing.TB
 	store      *storememory.Controller
+	configs    configstore.ConfigStoreCache // what registries read; nil: the store
 	services   registry.ServiceDiscovery
 	kubernetes *registrymemory.Registry
 	policies   *traffic.Policies // nil: none, what is sent is built in
@@ -119,7 +121,7 @@ func (s *scene) wire(options ads.Options) {
 		return s.kubernetes
 	})
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
-		return serviceentry.New(s.store, updater, serviceentry.Options{ClusterID: s.clusterID})
+		return serviceentry.New(cmp.Or[configstore.ConfigStoreCache](s.configs, s.store), updater, serviceentry.Options{ClusterID: s.clusterID})
 	})
 }
 

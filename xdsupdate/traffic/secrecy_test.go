@@ -48,8 +48,8 @@ func TestProxiesGetNothingHidden(t *testing.T) {
 		}
 		plane.close()
 	}
-	if hidden < 100 {
-		t.Errorf("only %d hidden services", hidden)
+	if hidden == 0 {
+		t.Error("no hidden services")
 	}
 }
 

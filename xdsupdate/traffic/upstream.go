@@ -91,6 +91,7 @@ func (st *state) upstreamOf(p *proxy, from *registry.Proxy, at clusterPlace) *en
 		Networks:         st.settings.gateways,
 		OutliersForGRPC:  st.settings.outliersForGRPC,
 		Gateway:          p.role == router,
+		EncodedMetadata:  true,
 		AutoPassthrough:  at.passed,
 		Proxy:            from,
 	}

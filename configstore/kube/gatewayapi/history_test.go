@@ -14,6 +14,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
 	"github.com/pilotkit/pilotkit/internal/test/histories"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
@@ -57,6 +58,9 @@ func TestHistories(t *testing.T) {
 		})
 	}
 }
+
+// TestLoweredSizes runs histories without maps that are used again.
+func TestLoweredSizes(t *testing.T) { testmain.Lowered(t, "^TestHistories$") }
 
 // TestLongHistory: after two histories of 5,000 steps, which accumulate more remains, the state
 // also equals that of a fresh start.

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
 // nodeKind is a kind of results. The kinds are in the order of computation: each reads inputs and
@@ -122,10 +124,13 @@ func (t *tracker) take(kind nodeKind) []node {
 	return nodes
 }
 
+// maxEmptied is the maximum size of a map that is used again.
+const maxEmptied limit.Size = 64
+
 // empty removes everything from a map. It replaces a map that has been large, because iterating
 // over it would remain as expensive as when it was full.
 func empty[K comparable, V any](m *map[K]V) {
-	if len(*m) > 64 {
+	if len(*m) > maxEmptied.Get() {
 		*m = map[K]V{}
 	}
 	clear(*m)

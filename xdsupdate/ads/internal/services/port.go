@@ -182,7 +182,14 @@ func (p *port) build(key variety) (proto.Message, error) {
 	var m proto.Message
 	switch key.typeURL {
 	case envoy.ClusterType:
-		m = envoy.Cluster(p.service, p.port, p.visible(key.cluster), p.endpoints.ServiceAccounts(), key.client)
+		u := envoy.Upstream{
+			Service: p.service, Port: p.port, Identities: p.endpoints.ServiceAccounts(), Client: key.client,
+			EncodedMetadata: p.custom == nil,
+		}
+		if p.service.Resolution.IsDNS() { // otherwise the cluster does not contain them
+			u.Endpoints = p.visible(key.cluster)
+		}
+		m = u.PlainCluster()
 	case envoy.LoadAssignmentType:
 		m = envoy.LoadAssignment(p.service, p.port, p.visible(key.cluster), key.client)
 	case envoy.ListenerType:
