@@ -112,25 +112,24 @@ func (s *subscription) refuse(o *acks.Response, text string) (fresh []Refusal) {
 	} else {
 		s.note(o, o.Listed, text)
 	}
-	switch {
-	case o.Full:
-		if s.saysAll(named, text) {
-			s.accept(o, named...)
-		}
-		if len(named) == 0 {
-			named = []*resource.State{s.only(o)}
-		}
-		return s.recordAll(named, o, text)
-	case len(o.Listed) <= 1:
-		return s.recordAll([]*resource.State{s.only(o)}, o, text)
-	default:
+	if !o.Full && len(o.Listed) > 1 {
 		first := len(s.Apart) == 0
-		s.divide(o, named, text)
-		if first {
+		if s.divide(o, named, text); first {
 			fresh = []Refusal{{Version: o.Version, Error: text}}
 		}
 		return fresh
 	}
+	if s.saysAll(named, text) {
+		s.accept(o, named...)
+	}
+	if len(named) == 0 {
+		named = []*resource.State{s.only(o)}
+	}
+	fresh = s.recordAll(named, o, text)
+	if !s.Searching() { // else the client is sent other states of the push
+		s.Acks.Apply(o)
+	}
+	return fresh
 }
 
 // only returns the only resource of a response that is new to the client, or nil if there are
@@ -147,13 +146,8 @@ func (s *subscription) only(o *acks.Response) *resource.State {
 const fullTexts, shortText = 64, 256
 
 // recordAll records that the client rejects resources; nil stands for an unknown one of the
-// response. The client has applied the response unless a search for rejected objects goes on.
+// response.
 func (s *subscription) recordAll(list []*resource.State, o *acks.Response, text string) (fresh []Refusal) {
-	defer func() {
-		if !s.Searching() {
-			s.Acks.Apply(o)
-		}
-	}()
 	now := time.Now()
 	if len(s.refusals.byName) >= fullTexts {
 		text = excerpt.CutTo(text, shortText)

@@ -125,9 +125,11 @@ func (st *state) allGatewayRules(p *proxy, v *virtualService, at place) *gateway
 	if rules != nil {
 		return rules
 	}
-	proxy := *p
-	proxy.leaving = nil
-	rules = st.builtGatewayRules(&proxy, v, at)
+	if p.leaving != nil { // the routes are kept for other clients
+		of := *p
+		of.leaving, p = nil, &of
+	}
+	rules = st.builtGatewayRules(p, v, at)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.kept = st.kept.with(key, rules)
