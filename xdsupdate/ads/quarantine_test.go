@@ -310,6 +310,7 @@ func TestAppliedAfterSearches(t *testing.T) {
 		picky := s.judge("picky", delta, startsBad, resources...)
 		synctest.Wait()
 		set(map[string]string{"a": "bad-host"})
+		check(t, "left out", s.leftOut("picky"), []string{"p a", "q a", "r a"})
 		set(map[string]string{"b": "2"})
 		for _, name := range resources {
 			check(t, "object of "+name, picky.state(name), map[string]string{"b": "2"})
