@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/internal/test/cputime"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -127,7 +128,7 @@ func BenchmarkControllerServicesChangedLimit(b *testing.B) {
 func BenchmarkControllerServicesFirst(b *testing.B) {
 	registrySizes(b, func(b *testing.B, _ *aggregate.Controller, stubs []*stub, n int) {
 		b.Helper()
-		start := cpuTime()
+		start := cputime.Used()
 		for b.Loop() {
 			c := aggregate.NewController(aggregate.Options{})
 			for _, s := range stubs {
@@ -137,7 +138,7 @@ func BenchmarkControllerServicesFirst(b *testing.B) {
 				b.Fatal("services are missing")
 			}
 		}
-		b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
+		b.ReportMetric(float64((cputime.Used()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
 	})
 }
 
@@ -226,7 +227,7 @@ func benchChanges(
 	}
 	c.Services()
 	i, version := 0, make([]byte, n)
-	start := cpuTime()
+	start := cputime.Used()
 	for b.Loop() {
 		i = (i + benchStride) % n
 		version[i] ^= 1
@@ -238,7 +239,7 @@ func benchChanges(
 			b.Fatal("the change is not there")
 		}
 	}
-	b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
+	b.ReportMetric(float64((cputime.Used()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
 }
 
 // BenchmarkControllerChange changes a service of a registry and asks the aggregate
@@ -288,7 +289,7 @@ func BenchmarkControllerChangeLimit(b *testing.B) {
 			m[services[i].Hostname] = services[i]
 		}
 		i := 0
-		start := cpuTime()
+		start := cputime.Used()
 		for b.Loop() {
 			i = (i + benchStride) % n
 			m[services[i].Hostname] = services[i]
@@ -296,7 +297,7 @@ func BenchmarkControllerChangeLimit(b *testing.B) {
 				b.Fatal("no service")
 			}
 		}
-		b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
+		b.ReportMetric(float64((cputime.Used()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
 	})
 }
 
@@ -305,7 +306,7 @@ func BenchmarkControllerChangeLimit(b *testing.B) {
 func BenchmarkControllerServicesFirstLimit(b *testing.B) {
 	registrySizes(b, func(b *testing.B, _ *aggregate.Controller, stubs []*stub, n int) {
 		b.Helper()
-		start := cpuTime()
+		start := cputime.Used()
 		for b.Loop() {
 			m := map[registry.Hostname]int{}
 			for _, s := range stubs {
@@ -317,7 +318,7 @@ func BenchmarkControllerServicesFirstLimit(b *testing.B) {
 				b.Fatal("services are missing")
 			}
 		}
-		b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
+		b.ReportMetric(float64((cputime.Used()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
 	})
 }
 
@@ -326,14 +327,14 @@ func BenchmarkControllerServicesFirstLimit(b *testing.B) {
 func BenchmarkControllerServicesFirstMade(b *testing.B) {
 	registrySizes(b, func(b *testing.B, _ *aggregate.Controller, stubs []*stub, n int) {
 		b.Helper()
-		start := cpuTime()
+		start := cputime.Used()
 		for b.Loop() {
 			merged := make([]*registry.Service, n)
 			for i := range merged {
 				merged[i] = mergeInOrder(stubs, i)
 			}
 		}
-		b.ReportMetric(float64((cpuTime()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
+		b.ReportMetric(float64((cputime.Used()-start).Nanoseconds())/float64(b.N), "cpu-ns/op")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/cputime"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -175,14 +176,14 @@ func measure(b *testing.B, name string, operation func(i int) bool) {
 	b.Run(name, func(b *testing.B) {
 		b.ReportAllocs()
 		runtime.GC()
-		start, i := cpuTime(), 0
+		start, i := cputime.Used(), 0
 		for b.Loop() {
 			if !operation(i) {
 				b.Fatal("unexpected result")
 			}
 			i++
 		}
-		b.ReportMetric(float64(cpuTime()-start)/float64(b.N), "cpu-ns/op")
+		b.ReportMetric(float64(cputime.Used()-start)/float64(b.N), "cpu-ns/op")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/cputime"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -94,7 +95,7 @@ func measurePair(b *testing.B, name string, add, remove func()) {
 		b.ReportAllocs()
 		runtime.GC()
 		var adding, removing time.Duration
-		cpu := cpuTime()
+		cpu := cputime.Used()
 		for b.Loop() {
 			start := time.Now()
 			add()
@@ -103,7 +104,7 @@ func measurePair(b *testing.B, name string, add, remove func()) {
 			adding += middle.Sub(start)
 			removing += time.Since(middle)
 		}
-		b.ReportMetric(float64(cpuTime()-cpu)/float64(b.N), "cpu-ns/op")
+		b.ReportMetric(float64(cputime.Used()-cpu)/float64(b.N), "cpu-ns/op")
 		b.ReportMetric(float64(adding.Nanoseconds())/float64(b.N), "add-ns/op")
 		b.ReportMetric(float64(removing.Nanoseconds())/float64(b.N), "delete-ns/op")
 	})

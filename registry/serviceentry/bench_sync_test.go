@@ -10,6 +10,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/test/cputime"
 )
 
 // BenchmarkInitialSync makes a registry of a store with n ServiceEntries.
@@ -102,11 +103,11 @@ type meter struct {
 	heap        float64
 }
 
-func (m *meter) start() { m.began, m.cpu = time.Now(), cpuTime() }
+func (m *meter) start() { m.began, m.cpu = time.Now(), cputime.Used() }
 
 func (m *meter) stop() {
 	m.wall += time.Since(m.began)
-	m.spent += cpuTime() - m.cpu
+	m.spent += cputime.Used() - m.cpu
 }
 
 func (m *meter) report(b *testing.B, n int) {

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/pilotkit/pilotkit/internal/test/cputime"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -230,7 +231,7 @@ func benchEndpointChange(b *testing.B, delta, all bool, n, clients int) {
 	f.waitApplied()
 	spare := benchEndpoints(1)
 	b.ReportAllocs()
-	defer reportCPU(b, "op", 1)()
+	defer cputime.Report(b, "op", 1)()
 	for i := 0; b.Loop(); i++ {
 		f.EDSDeltaUpdate(shard, host, "shop", []xdsupdate.EndpointChange{{Old: old[0], New: spare[0]}})
 		old[0], spare[0] = spare[0], old[0]
@@ -332,7 +333,7 @@ func benchLimitPush(b *testing.B, clients int) {
 		}
 	}
 	b.ReportAllocs()
-	defer reportCPU(b, "op", 1)()
+	defer cputime.Report(b, "op", 1)()
 	for b.Loop() {
 		for _, p := range pushes {
 			p <- struct{}{}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/test/cputime"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -119,7 +120,7 @@ func benchConnect(b *testing.B, server, protocol string, n, clients int) {
 	process.start(clientsCommand{}) // it runs
 	process.wait()
 	b.ReportAllocs()
-	done := reportCPU(b, "client", clients)
+	done := cputime.Report(b, "client", clients)
 	for b.Loop() {
 		process.start(command)
 		process.wait()
@@ -238,7 +239,7 @@ func benchUnseen(b *testing.B, f *fixture) {
 	f.waitApplied()
 	ctx := context.Background()
 	b.ReportAllocs()
-	defer reportCPU(b, "op", 1)()
+	defer cputime.Report(b, "op", 1)()
 	for b.Loop() {
 		f.EDSDeltaUpdate(shard, host, "shop", []xdsupdate.EndpointChange{{Old: old[0], New: spare[0]}})
 		old[0], spare[0] = spare[0], old[0]
@@ -344,7 +345,7 @@ func BenchmarkOwnResourceChange(b *testing.B) {
 				envoy.LoadAssignment(svc, svc.Ports[0], states[1], envoy.ForEnvoy), envoy.LoadAssignment(svc, svc.Ports[0], states[0], envoy.ForEnvoy),
 			}
 			b.ReportAllocs()
-			defer reportCPU(b, "op", 1)()
+			defer cputime.Report(b, "op", 1)()
 			for i := 0; b.Loop(); i++ {
 				if err := f.SetResource(names[0], changed[i%2]); err != nil {
 					b.Fatal(err)
@@ -380,7 +381,7 @@ func BenchmarkLinearEndpointChange(b *testing.B) {
 				list = append(list, c)
 			}
 			b.ReportAllocs()
-			defer reportCPU(b, "op", 1)()
+			defer cputime.Report(b, "op", 1)()
 			for i := 0; b.Loop(); i++ {
 				if err := l.UpdateResource(names[0], changed[i%2]); err != nil {
 					b.Fatal(err)

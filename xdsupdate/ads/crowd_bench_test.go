@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/pilotkit/pilotkit/internal/test/cputime"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -33,7 +34,7 @@ func BenchmarkLastOfMany(b *testing.B) {
 			process.wait()
 			f.waitApplied()
 			b.ReportAllocs()
-			defer reportCPU(b, "client", clients)()
+			defer cputime.Report(b, "client", clients)()
 			for b.Loop() {
 				f.EDSDeltaUpdate(shard, host, "shop", []xdsupdate.EndpointChange{{Old: old[0], New: spare[0]}})
 				old[0], spare[0] = spare[0], old[0]

@@ -9,6 +9,7 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/test/cputime"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -68,7 +69,7 @@ func benchNames(b *testing.B, address string, names []string, resources int, cha
 	}
 	process.wait()
 	b.ReportAllocs()
-	defer reportCPU(b, "op", 1)()
+	defer cputime.Report(b, "op", 1)()
 	for b.Loop() {
 		change()
 		process.wait()

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/pilotkit/pilotkit/internal/test/cputime"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -38,7 +39,7 @@ func BenchmarkSwitch(b *testing.B) {
 					next = s.move
 				}
 				next() // the first one builds the state of the first use
-				defer reportCPU(b, "op", 1)()
+				defer cputime.Report(b, "op", 1)()
 				for b.Loop() {
 					next()
 				}
