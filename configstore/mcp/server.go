@@ -30,7 +30,7 @@ type ServerOptions struct {
 	// ADS are the options of the streams: Logger, Observer, Limits, Pusher (for the
 	// debounce), LargeResponses. Of what Proxy answers the error counts, which ends the
 	// stream of a client that may not connect, and the ID. Limits.Types is 64 more
-	// than the types that the server has, by default. Of Providers and Generators may come
+	// than the types that the server has, by default. Providers may have
 	// resources of types that the cache does not have; the server's own provider is the first.
 	ADS ads.Options
 }

@@ -29,7 +29,7 @@ type plane struct {
 	sources    *sources
 	registries *aggregate.Controller
 	policies   *traffic.Policies
-	secrets    *secrets.Generator
+	secrets    *secrets.Provider
 	metrics    *prometheus.Metrics
 	server     *ads.Server
 	xds        *xds
@@ -78,7 +78,7 @@ func (p *plane) connect() {
 	p.secrets = secrets.New(secrets.Options{Logger: p.log})
 	p.server = ads.New(p.registries, ads.Options{
 		Logger: p.log, Observer: p.metrics, Proxy: p.xds.proxy(),
-		Providers: []ads.Provider{mcp.NewProvider(configs, mcp.ProviderOptions{ControlPlanes: p.settings.controlPlaneIDs()}), p.policies}, Generators: []ads.Generator{p.secrets},
+		Providers: []ads.Provider{mcp.NewProvider(configs, mcp.ProviderOptions{ControlPlanes: p.settings.controlPlaneIDs()}), p.policies, p.secrets},
 		Configs: func() ads.ConfigReader { return configs },
 		Limits:  ads.Limits{Types: kindsOfControlPlanes},
 	})
@@ -104,7 +104,7 @@ func (p *plane) run(ctx context.Context) error {
 			configstore.Runs("configs", p.sources.configs.Run, p.sources.configs),
 			configstore.Runs("registries", p.registries.Run, p.registries),
 			afterSync("keys of tokens", p.policies.Run),
-			afterSync("secrets", func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) }),
+			afterSync("secrets", p.secrets.Run),
 			{Name: "xds", AfterSync: true, Run: p.serve},
 		},
 	)}).Run(ctx)

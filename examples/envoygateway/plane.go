@@ -32,7 +32,7 @@ type plane struct {
 	files      *file.Source
 	registries *aggregate.Controller
 	policies   *traffic.Policies
-	secrets    *secrets.Generator
+	secrets    *secrets.Provider
 	server     *ads.Server
 }
 
@@ -61,9 +61,8 @@ func newPlane(dir string) *plane {
 	})
 	p.registries = aggregate.NewController()
 	p.server = ads.New(p.registries, ads.Options{
-		Providers:  []ads.Provider{p.policies},
-		Generators: []ads.Generator{p.secrets},
-		Configs:    func() ads.ConfigReader { return p.configs.Snapshot() },
+		Providers: []ads.Provider{p.policies, p.secrets},
+		Configs:   func() ads.ConfigReader { return p.configs.Snapshot() },
 	})
 	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(p.configs, updater)
@@ -87,8 +86,7 @@ func (p *plane) start(ctx context.Context) (address string, stop func(), err err
 	p.server.Register(server)
 	ended := make(chan struct{})
 	var running sync.WaitGroup
-	runSecrets := func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) }
-	for _, run := range []func(<-chan struct{}){p.configs.Run, p.registries.Run, p.server.Run, p.files.Run, runSecrets} {
+	for _, run := range []func(<-chan struct{}){p.configs.Run, p.registries.Run, p.server.Run, p.files.Run, p.secrets.Run} {
 		running.Go(func() { run(ended) })
 	}
 	running.Go(func() { _ = server.Serve(lis) }) // it returns when it is stopped

@@ -40,7 +40,7 @@ type plane struct {
 	ofRoutes   *gateways.StatusWriter   // for the Gateway API; nil like statuses
 	reporter   *configs.ServiceReporter // for ServiceEntries; nil like statuses
 	registries *aggregate.Controller
-	secrets    *secrets.Generator
+	secrets    *secrets.Provider
 	policies   *traffic.Policies
 	server     *ads.Server
 	// probing and started are called with the addresses of probes and of xDS when these are served.
@@ -77,7 +77,7 @@ func newPlane(config *rest.Config, s settings) (*plane, error) {
 	p.secrets = secrets.New(secrets.Options{Logger: s.log})
 	p.policies = traffic.New(p.merged, traffic.Options{Domain: s.domain, Logger: s.log})
 	p.server = ads.New(p.registries, ads.Options{
-		Logger: s.log, Providers: []ads.Provider{p.policies}, Generators: []ads.Generator{p.secrets},
+		Logger: s.log, Providers: []ads.Provider{p.policies, p.secrets},
 		Configs: func() ads.ConfigReader { return p.merged },
 	})
 	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
@@ -136,7 +136,7 @@ func (p *plane) parts(ctx context.Context, probes *probes) []configstore.Part {
 		configstore.Runs("registries", p.registries.Run, p.registries),
 		configstore.Runs("pushes", p.server.Run, nil),
 		configstore.Runs("keys of tokens", p.policies.Run, nil),
-		configstore.Runs("secrets", func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) }, nil),
+		configstore.Runs("secrets", p.secrets.Run, nil),
 	}
 	if p.statuses != nil {
 		parts = append(parts,

@@ -10,7 +10,7 @@
 // on the standard output:
 //
 //	shop.yaml:14:5: VirtualService/shop/cart: spec.http[0].route[0].weight: must be 0 or more, is -1
-//	shop.yaml:30:1: WasmPlugin/shop/log: warning: nothing is made of this kind: only generators of a program act on it
+//	shop.yaml:30:1: WasmPlugin/shop/log: warning: nothing is made of this kind: only providers of a program act on it
 //
 // Errors are reported for input that a store rejects: documents that cannot be read, kinds and
 // versions that do not exist in Istio's groups, objects that violate a rule of their kind, and

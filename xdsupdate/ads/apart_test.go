@@ -13,7 +13,6 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"go.uber.org/atomic"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -92,12 +91,9 @@ func TestRefusedSecretsAreLookedAt(t *testing.T) {
 		for protocol, delta := range protocols() {
 			t.Run(kind+" "+protocol, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					gen := &scripted{name: "secrets"}
-					gen.do = func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-						out.Set(secretType, "s", proto.CloneOf(secret))
-						return nil
-					}
-					f := serve(t, ads.Options{Generators: []ads.Generator{gen}})
+					f := serve(t, ads.Options{})
+					f.setResource("s", secret)
+					f.flush()
 					e := &forgetful{last: make(map[string][]byte), has: make(map[string]bool)}
 					e.fails.Store(true)
 					c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop"), Answer: e.answer})

@@ -9,16 +9,12 @@ import (
 	"sync"
 	"testing"
 
-	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/internal/test/cputime"
 	"github.com/pilotkit/pilotkit/registry"
@@ -253,32 +249,16 @@ func receiveAll(b *testing.B, list []*rawClient) {
 }
 
 // BenchmarkClusterChange: a service changes, until a client with a wildcard
-// subscription has the cluster; with a customizer that adds a TLS context to each
-// cluster, and without.
+// subscription has the cluster.
 func BenchmarkClusterChange(b *testing.B) {
 	for _, n := range []int{1_000, 5_000, 10_000} {
-		for name, custom := range map[string][]ads.Customizer{"none": nil, "tls": {addTLS()}} {
-			b.Run(fmt.Sprintf("delta/n=%d/customizer=%s", n, name), func(b *testing.B) {
-				benchClusterChange(b, n, custom)
-			})
-		}
+		b.Run(fmt.Sprintf("delta/n=%d", n), func(b *testing.B) { benchClusterChange(b, n) })
 	}
 }
 
-// addTLS customizes clusters as a mesh does.
-func addTLS() ads.Customizer {
-	return ads.Customizer{Name: "tls", TypeURL: envoy.ClusterType, Customize: func(c ads.Customization) error {
-		config, err := anypb.New(&tlsv3.UpstreamTlsContext{Sni: string(c.Service.Hostname)})
-		c.Message.(*clusterv3.Cluster).TransportSocket = &core.TransportSocket{
-			Name: "tls", ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: config},
-		}
-		return err
-	}}
-}
-
-func benchClusterChange(b *testing.B, n int, custom []ads.Customizer) {
+func benchClusterChange(b *testing.B, n int) {
 	b.Helper()
-	f, _ := benchServer(b, n, ads.Options{Services: ads.ServiceOptions{Customizers: custom}})
+	f, _ := benchServer(b, n, ads.Options{})
 	c := &rawClient{stream: dialRaw(b, f.listener.Addr().String(), deltaMethod), delta: true, typeURL: envoy.ClusterType}
 	c.subscribe(b, n)
 	f.waitApplied()

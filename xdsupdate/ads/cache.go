@@ -18,9 +18,8 @@ import (
 // neither do calls of the program's code, except for the methods of Provided and the functions of
 // Changes.
 type cache struct {
-	generators bool // new views wait for generators
-	none       *resource.Snapshot
-	failures   *failure.List
+	none     *resource.Snapshot
+	failures *failure.List
 	// partSize and largeSize are the values of the constants with these names.
 	partSize, largeSize int
 	// phaseTimeout and removalDelay are Options.PhaseTimeout and Options.RemovalDelay.
@@ -50,16 +49,14 @@ type cache struct {
 	recalled   []recalled
 	// leaving are the selections that are about to leave the index.
 	leaving []*selection
-	// unprepared are the selections whose first snapshot could not be built; the next push prepares
-	// them.
+	// unprepared are the selections that wait for the first push, or whose first snapshot could not
+	// be built; the next push prepares them.
 	unprepared []*selection
 	// proxyUpdates counts the calls of ProxyUpdate; see identity.
 	proxyUpdates uint64
 	recent       recentChanges
 	// progress is closed when a proxy answers or leaves; nil if no caller waits.
 	progress chan struct{}
-	// fresh lists the views whose generators have not been called yet.
-	fresh []*view
 }
 
 // address is one address of a proxy.
@@ -68,13 +65,12 @@ type address struct {
 	ip      string
 }
 
-func newCache(generators bool) *cache {
+func newCache() *cache {
 	return &cache{
-		generators: generators,
-		none:       &resource.Snapshot{},
-		failures:   &failure.List{},
-		partSize:   partSize.Get(),
-		largeSize:  largeSize.Get(),
+		none:      &resource.Snapshot{},
+		failures:  &failure.List{},
+		partSize:  partSize.Get(),
+		largeSize: largeSize.Get(),
 
 		phaseTimeout: defaultPhaseTimeout,
 		views:        make(map[View]*view),
@@ -99,11 +95,8 @@ func (c *cache) locked(f func()) {
 func (c *cache) enter(key View) *view {
 	v := c.views[key]
 	if v == nil {
-		v = &view{View: key, ready: !c.generators}
+		v = &view{View: key}
 		c.views[key] = v
-		if c.generators {
-			c.fresh = append(c.fresh, v)
-		}
 	}
 	v.proxies++
 	return v
@@ -153,7 +146,7 @@ func (c *cache) unlist(conn *connection) {
 
 // resolver returns the resolver for selections of a view, with the present layers.
 func (c *cache) resolver(v *view) resolver {
-	return resolver{view: v, overlay: v.overlay, layers: c.layers, failed: c.failures}
+	return resolver{view: v, layers: c.layers, failed: c.failures}
 }
 
 // awaitProgress returns a channel that progressed closes.
@@ -170,26 +163,4 @@ func (c *cache) progressed() {
 		close(c.progress)
 		c.progress = nil
 	}
-}
-
-// readyViews returns the views whose generators have been called. It takes the lock.
-func (c *cache) readyViews() []*view {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := make([]*view, 0, len(c.views))
-	for _, v := range c.views {
-		if v.ready {
-			out = append(out, v)
-		}
-	}
-	return out
-}
-
-// takeFresh returns the views whose generators have to be called. It takes the lock.
-func (c *cache) takeFresh() []*view {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out := c.fresh
-	c.fresh = nil
-	return out
 }

@@ -203,29 +203,19 @@ func idle(b *testing.B, address string, clients, views int) {
 	}
 }
 
-// quiet is a generator that is affected by nothing.
-type quiet struct{ ads.Generator }
-
-func (quiet) Affected(*ads.PushContext) func(ads.View) bool { return nil }
-
-// BenchmarkIdle: an endpoint changes that no client is subscribed to, with idle
-// clients in some views, without a generator and with one that it does not
-// concern.
+// BenchmarkIdle: an endpoint changes that no client is subscribed to, with idle clients in some
+// views.
 func BenchmarkIdle(b *testing.B) {
 	for _, clients := range []int{1, 100, 1_000, 10_000} {
 		for _, views := range []int{1, 100, 1_000} {
-			for _, generators := range []int{0, 1} {
-				if views > clients {
-					continue
-				}
-				b.Run(fmt.Sprintf("clients=%d/views=%d/generators=%d", clients, views, generators), func(b *testing.B) {
-					none := ads.GenerateAll("none", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) { return nil, nil })
-					options := ads.Options{Generators: []ads.Generator{quiet{none}}[:generators]}
-					f, _ := benchServer(b, 1_000, options)
-					idle(b, f.listener.Addr().String(), clients, views)
-					benchUnseen(b, f)
-				})
+			if views > clients {
+				continue
 			}
+			b.Run(fmt.Sprintf("clients=%d/views=%d", clients, views), func(b *testing.B) {
+				f, _ := benchServer(b, 1_000, ads.Options{})
+				idle(b, f.listener.Addr().String(), clients, views)
+				benchUnseen(b, f)
+			})
 		}
 	}
 }

@@ -83,10 +83,10 @@ func (c *cache) attach(s, before *selection) {
 		switch {
 		case len(s.subscribers) == 0:
 			c.leaveIndex(s)
-		case c.ready && s.view.ready:
+		case c.ready:
 			prepare = true
 		default:
-			s.view.waiting = append(s.view.waiting, s)
+			c.unprepared = append(c.unprepared, s)
 		}
 	})
 	if prepare {

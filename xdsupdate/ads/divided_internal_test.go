@@ -14,7 +14,7 @@ import (
 // a part has, with the lock held, which others can have in between.
 func TestDivided(t *testing.T) {
 	for _, n := range []int{0, 1, partSize.Get(), partSize.Get() + 1, 3*partSize.Get() + 7} {
-		c, next := newCache(false), 0
+		c, next := newCache(), 0
 		c.divided(n, func(from, to int) {
 			if c.mu.TryLock() {
 				t.Fatal("the lock is not held")
@@ -33,7 +33,7 @@ func TestDivided(t *testing.T) {
 // TestPins: a topic stays while a request is about to use it, also if it names it
 // twice, and a type is forgotten with its last one.
 func TestPins(t *testing.T) {
-	c := newCache(false)
+	c := newCache()
 	topics, unpin := c.pin("type", []string{"b", wire.WildcardName, "a", "b"})
 	if got := index.Names(topics); !slices.Equal(got, []string{"a", "b"}) {
 		t.Fatalf("topics of %q, want a and b", got)
@@ -58,7 +58,7 @@ func TestPins(t *testing.T) {
 // TestEndWhileAttaching: a selection whose last client leaves while it is put into the
 // index leaves that, too, and so does the one that it was made from.
 func TestEndWhileAttaching(t *testing.T) {
-	c := newCache(false)
+	c := newCache()
 	conn := &connection{cache: c, view: c.enter(View{})}
 	sub, err := conn.subscription("type")
 	if err != nil {

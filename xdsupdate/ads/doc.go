@@ -30,21 +30,19 @@
 // get API listeners ("HOST:PORT", or "HOST" for envoy.DefaultPort) and their route configurations;
 // Envoys get HTTP route configurations by port. Package envoy builds and names all of them. A
 // wildcard subscription covers all clusters and, if the client asks for it, all load assignments.
-// API listeners and routes are sent by name only. Customizers of ServiceOptions change these
-// resources before they are encoded.
+// API listeners and routes are sent by name only.
 //
-// A program can add resources of any type, or replace built-in ones, in three ways:
-// Server.SetResource sets one resource for all proxies, a Provider is asked for resources by name,
-// and a Generator sets the resources of a view.
+// A program can add resources of any type, or replace built-in ones, in two ways: Server.SetResource
+// sets one resource for all proxies, and a Provider is asked for the resources of a view by name.
 //
 // Load assignments carry the weights of localities. gRPC clients apply them. Envoys do not, because
 // their clusters have neither locality weighted load balancing nor priorities by locality: both
-// belong to traffic policy, and a Customizer can set them.
+// belong to traffic policy.
 //
 // Of Istio's kinds, ServiceEntry and WorkloadEntry take effect through the services that
 // registry/serviceentry derives from them. VirtualService, DestinationRule, Gateway and Sidecar
 // take effect through the Provider of package traffic. Other kinds have no effect, except through
-// generators of the program.
+// providers of the program.
 //
 // # Providers
 //
@@ -54,8 +52,9 @@
 // resource without subscribers is never built, and a push costs nothing for other names and views.
 //
 // The resources of services and those of Server.SetResource come from providers, too. The order of
-// precedence is: generators, Server.SetResource, Options.Providers, services. The first of them
-// that has an answer for a name counts.
+// precedence is: Server.SetResource, Options.Providers, services. The first of them that has an
+// answer for a name counts. So a provider that changes a cluster of a service answers for its name,
+// with a cluster that it makes by package envoy from the services of the push.
 //
 // # Views
 //
@@ -244,14 +243,13 @@
 //	Services of the discovery         | services stay as they are, endpoints follow;
 //	                                  | before the first push, clients wait
 //	Options.Configs                   | the configs of the previous push stay
-//	Provide, a Generator, a           | its last resources stay
-//	Customizer's Changed              |
+//	Provide                           | its last resources stay
 //	Names of a provider               | wildcard subscriptions stay as they are, and
 //	                                  | new ones wait
-//	Covers, Lookup, a Customizer's    | clients that have the resource keep it, and
-//	Scope                             | others do not get it
-//	Build, SetLazy, Customize         | the last good state stays, as after an error
-//	functions of Changes, Affected    | they accept
+//	Covers, Lookup                    | clients that have the resource keep it, and
+//	                                  | others do not get it
+//	Build                             | the last good state stays, as after an error
+//	functions of Changes              | they accept
 //	the conversion of a host          | the host stays as it is
 //	an Observer or a log handler      | none
 //	anything else in a push           | the published state stays

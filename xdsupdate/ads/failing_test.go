@@ -12,8 +12,6 @@ import (
 	"testing/synctest"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -96,32 +94,25 @@ func TestNotUpdated(t *testing.T) {
 	}
 }
 
-// TestNotUpdatedNames: a resource of a provider or of a generator that cannot be built is reported
-// with a view that it is for, its type and its name.
+// TestNotUpdatedNames: a resource of a provider that cannot be built is reported with a view that it
+// is for, its type and its name.
 func TestNotUpdatedNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log lockedBuffer
 		p, seen := &clusterProvider{}, &failedObserver{}
 		p.change("x", "broken", nil)
-		g := &scripted{name: "g", do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-			out.Set(envoy.ListenerType, "l", &listenerv3.Listener{Name: "l", StatPrefix: "\xff"})
-			out.SetLazy(envoy.RouteType, "r", func() (proto.Message, error) { return nil, errBroken })
-			return nil
-		}}
 		f := serve(t, ads.Options{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)), Observer: seen,
-			Providers: []ads.Provider{p}, Generators: []ads.Generator{g},
-			Group: func(*core.Node, *registry.Proxy) any { return "gold" },
+			Providers: []ads.Provider{p},
+			Group:     func(*core.Node, *registry.Proxy) any { return "gold" },
 		})
 		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
 		f.subscribe(c, envoy.ClusterType, "x")
-		f.subscribe(c, envoy.RouteType, "r")
 		synctest.Wait()
 		view := `view (namespace "shop", Envoy, group gold): `
 		err := f.WaitApplied(f.context(), nil)
 		for _, want := range []string{
 			view + "not updated: " + envoy.ClusterType + " x: provider test: broken",
-			view + "not updated: " + envoy.RouteType + " r: generator g: broken",
 		} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("WaitApplied = %v, want an error with %q", err, want)
@@ -130,8 +121,6 @@ func TestNotUpdatedNames(t *testing.T) {
 		said := strings.ReplaceAll(log.take(), `\"`, `"`)
 		for _, want := range []string{
 			view + envoy.ClusterType + " x: provider test: broken",
-			view + envoy.RouteType + " r: generator g: broken",
-			view + "generator g: " + envoy.ListenerType + " l: ",
 		} {
 			if !strings.Contains(said, want) {
 				t.Errorf("log without %q:\n%s", want, said)

@@ -77,7 +77,7 @@ func (s *stream) identify(once func() bool) error {
 	c := s.conn.cache
 	for first := true; ; first = false {
 		proxy, key, err := s.server.identityOf(s.grpc.Context(), s.conn.node)
-		again, fresh := false, false
+		again := false
 		var made []moved
 		c.locked(func() {
 			switch {
@@ -85,7 +85,7 @@ func (s *stream) identify(once func() bool) error {
 				err = errStopping()
 			case err == nil: // otherwise the stream ends, and there is no other call
 				again = s.conn.again || first && once()
-				if made, fresh, err = s.become(proxy, key, again); again {
+				if made, err = s.become(proxy, key, again); again {
 					s.conn.again = false
 				}
 			}
@@ -95,9 +95,6 @@ func (s *stream) identify(once func() bool) error {
 		}
 		if again {
 			continue
-		}
-		if fresh {
-			s.server.poke()
 		}
 		for _, m := range made {
 			c.attach(m.to, m.from)
@@ -138,13 +135,13 @@ func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *regist
 // become sets the proxy of the stream's connection, and its view unless again is set, which means
 // that the proxy will be identified again. It returns the results of move, and is called with the
 // cache's mutex held.
-func (s *stream) become(proxy *registry.Proxy, key View, again bool) (made []moved, fresh bool, err error) {
+func (s *stream) become(proxy *registry.Proxy, key View, again bool) (made []moved, err error) {
 	c, conn := s.conn.cache, s.conn
 	c.unlist(conn)
 	conn.proxy = proxy
 	c.list(conn)
 	if again {
-		return nil, false, nil
+		return nil, nil
 	}
 	if conn.asking = false; s.owner == nil {
 		s.owner = s.allowance
@@ -153,13 +150,12 @@ func (s *stream) become(proxy *registry.Proxy, key View, again bool) (made []mov
 		}
 	}
 	if err := c.admit(conn, s.server.limits.StreamsPerNode); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	about := *s.about.Load()
 	about.Node, about.View = conn.node.GetId(), key
 	s.about.Store(&about)
-	made, fresh = c.move(conn, key)
-	return made, fresh, nil
+	return c.move(conn, key), nil
 }
 
 // admit adds a connection that has an identity, unless its node has too many.
@@ -179,12 +175,11 @@ func (c *cache) admit(conn *connection, limit int) error {
 // moved is a selection that has to be attached, and its predecessor.
 type moved struct{ to, from *selection }
 
-// move moves a connection to a view. It returns the selections that have to be attached, and
-// whether generators have to be called for the view.
-func (c *cache) move(conn *connection, key View) (made []moved, fresh bool) {
+// move moves a connection to a view. It returns the selections that have to be attached.
+func (c *cache) move(conn *connection, key View) (made []moved) {
 	old := conn.view
 	if old != nil && old.View == key {
-		return nil, false
+		return nil
 	}
 	conn.view = c.enter(key)
 	conn.GRPC = key.Client == envoy.ForGRPC
@@ -202,7 +197,7 @@ func (c *cache) move(conn *connection, key View) (made []moved, fresh bool) {
 		c.leave(old)
 	}
 	conn.flush()
-	return made, !conn.view.ready
+	return made
 }
 
 // checkNode rejects a stream that changes its node ID, because its view was chosen for the first

@@ -14,9 +14,23 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestLazyResourcesAreBuiltWithoutLocks: also for a client that subscribes to more names
-// on a stream that has some. A source that is slow would stop the whole server.
-func TestLazyResourcesAreBuiltWithoutLocks(t *testing.T) {
+// building is a provider that builds every resource of customType by a function of the test.
+type building struct {
+	making
+	answered
+	build func() (proto.Message, error)
+}
+
+func (b building) Provide(*ads.PushContext) (ads.Provided, ads.Changes) { return b, ads.Changes{} }
+
+func (b building) Lookup(_ ads.View, typeURL, _ string) ads.Answer {
+	return ads.Answer{Next: typeURL != customType, Build: b.build}
+}
+
+// TestBuildWithoutLocks: no lock is held while a resource is built, also for a client that
+// subscribes to more names on a stream that has some. A source that is slow would stop the whole
+// server.
+func TestBuildWithoutLocks(t *testing.T) {
 	var f *fixture
 	var locked atomic.Bool
 	build := func() (proto.Message, error) {
@@ -32,12 +46,7 @@ func TestLazyResourcesAreBuiltWithoutLocks(t *testing.T) {
 		}
 		return wrapperspb.String("x"), nil
 	}
-	g := &scripted{name: "g", do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-		out.SetLazy(customType, "a", build)
-		out.SetLazy(customType, "b", build)
-		return nil
-	}}
-	f = serve(t, ads.Options{Generators: []ads.Generator{g}})
+	f = serve(t, ads.Options{Providers: []ads.Provider{building{build: build}}})
 	c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
 	for _, names := range [][]string{{"a"}, {"a", "b"}} {
 		f.subscribe(c, customType, names[len(names)-1])

@@ -15,18 +15,15 @@ import (
 func TestNewOfMistakes(t *testing.T) {
 	var missing *aggregate.Controller
 	provider := func() ads.Provider { return newStateProvider(t, "p") }
-	generator := ads.GenerateAll("g", customType, nil)
 	for name, test := range map[string]struct {
 		services registry.ServiceDiscovery
 		options  []ads.Options
 		want     []string
 	}{
-		"two Options":    {nil, make([]ads.Options, 2), []string{"2 arguments of the type ads.Options", "pass one with all settings"}},
-		"a nil pointer":  {missing, nil, []string{"the discovery is a nil *aggregate.Controller", "or nil itself"}},
-		"nil provider":   {nil, []ads.Options{{Providers: []ads.Provider{provider(), nil}}}, []string{"Options.Providers[1] is nil"}},
-		"nil generator":  {nil, []ads.Options{{Generators: []ads.Generator{generator, nil}}}, []string{"Options.Generators[1] is nil"}},
-		"two providers":  {nil, []ads.Options{{Providers: []ads.Provider{provider(), provider()}}}, []string{"two providers have the name p"}},
-		"two generators": {nil, []ads.Options{{Generators: []ads.Generator{generator, generator}}}, []string{"two generators have the name g"}},
+		"two Options":   {nil, make([]ads.Options, 2), []string{"2 arguments of the type ads.Options", "pass one with all settings"}},
+		"a nil pointer": {missing, nil, []string{"the discovery is a nil *aggregate.Controller", "or nil itself"}},
+		"nil provider":  {nil, []ads.Options{{Providers: []ads.Provider{provider(), nil}}}, []string{"Options.Providers[1] is nil"}},
+		"two providers": {nil, []ads.Options{{Providers: []ads.Provider{provider(), provider()}}}, []string{"two providers have the name p"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {

@@ -124,18 +124,8 @@ func TestHostThatAnswersNil(t *testing.T) {
 		"provided": {Providers: []ads.Provider{nilProvider{}}},
 		"configs":  {Configs: func() ads.ConfigReader { return nil }},
 		"group":    {Group: func(*core.Node, *registry.Proxy) any { return nil }},
-		"generator": {Generators: []ads.Generator{
-			ads.GenerateAll("none", other, func(ads.View, *ads.PushContext) ([]ads.Resource, error) { return nil, nil }),
-			ads.GenerateAll("nil", other, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
-				return []ads.Resource{{}, {Name: "nil"}, {Name: "nil"}, {Name: "typed", Message: (*clusterv3.Cluster)(nil)}}, nil
-			}),
-			unaffected{},
-		}},
-		"customizer": {Services: ads.ServiceOptions{Customizers: []ads.Customizer{{
-			Name: "nil", TypeURL: envoy.ClusterType,
-			Scope:     func(ads.View, *registry.Service, *registry.Port) any { return nil },
-			Customize: func(ads.Customization) error { return nil },
-			Changed:   func(*ads.PushContext) iter.Seq[registry.Hostname] { return nil },
+		"resources": {Providers: []ads.Provider{making{other, func(ads.View, *ads.PushContext) map[string]proto.Message {
+			return map[string]proto.Message{"": nil, "nil": nil, "typed": (*clusterv3.Cluster)(nil)}
 		}}}},
 	} {
 		t.Run(what, func(t *testing.T) {
@@ -158,13 +148,6 @@ func TestHostThatAnswersNil(t *testing.T) {
 		})
 	}
 }
-
-// unaffected is affected by nothing.
-type unaffected struct{}
-
-func (unaffected) Name() string                                              { return "unaffected" }
-func (unaffected) Affected(*ads.PushContext) func(ads.View) bool             { return nil }
-func (unaffected) Generate(ads.View, *ads.PushContext, *ads.Resources) error { return nil }
 
 // TestProxyOfNobody: a program that returns neither a proxy nor an error rejects the client.
 func TestProxyOfNobody(t *testing.T) {

@@ -13,12 +13,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// ServiceOptions configure the provider of services, which New always has. The zero value works.
-type ServiceOptions struct {
-	// Customizers change the resources of services, in their order.
-	Customizers []Customizer
-}
-
 // Options for New. The zero value works.
 type Options struct {
 	// Logger gets messages about problems that an operator can fix, such as endpoints and ports
@@ -31,16 +25,12 @@ type Options struct {
 	// Pusher configures how changes are debounced: see there for the defaults. Its Capture and
 	// ProxyUpdate are replaced by the server's own.
 	Pusher xdsupdate.PusherOptions
-	// Generators add or replace resources. Their names must be different, or New panics. A client
-	// can subscribe to Limits.Types types on a stream, including the types of services.
-	Generators []Generator
 	// Providers make resources on demand, in addition to those of services and in place of them:
 	// the first one that has an answer for a name counts. Their names must be different, or New
-	// panics.
+	// panics. A client can subscribe to Limits.Types types on a stream, including the types of
+	// services.
 	Providers []Provider
-	// Services configures the resources of the services of the discovery.
-	Services ServiceOptions
-	// Configs returns the configs for generators and providers, as they are when a push begins, for
+	// Configs returns the configs for providers, as they are when a push begins, for
 	// instance a memory store's Snapshot. Each push waits for this call, so it should cost next to
 	// nothing. An xdsupdate.ConfigHandler for the kinds of the configs requests a push when they
 	// change. A nil function means that there are no configs.
@@ -52,8 +42,8 @@ type Options struct {
 	// stream, and for ProxyUpdate, on any goroutine, with no lock held. The default is ProxyOf; if
 	// the registries know the workload at the proxy's address, their labels replace the node's.
 	Proxy func(ctx context.Context, node *core.Node) (*registry.Proxy, error)
-	// Group returns the program's part of a proxy's view, which must be comparable: generators and
-	// customizers may serve proxies of different groups differently. It is called after Proxy. If
+	// Group returns the program's part of a proxy's view, which must be comparable: providers may
+	// serve proxies of different groups differently. It is called after Proxy. If
 	// it is nil, views have no groups.
 	Group func(node *core.Node, proxy *registry.Proxy) any
 	// PhaseTimeout is how long resources wait for the answer to a response: routes for the clusters

@@ -70,29 +70,11 @@ func TestMessageOfAnotherType(t *testing.T) {
 	}
 	const both = "it is a envoy.config.route.v3.RouteConfiguration, and the type URL is that of a envoy.config.listener.v3.Listener"
 	var provider *answering
-	var generator *scripted
-	generate := func(set func(out *ads.Resources)) func(*fixture) {
-		return func(f *fixture) {
-			generator.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-				set(out)
-				return nil
-			})
-			f.other()
-		}
-	}
 	answer := func(a ads.Answer) func(*fixture) { return func(*fixture) { provider.set(a) } }
 	for name, test := range map[string]struct {
 		good, bad func(*fixture)
 		want      string
 	}{
-		"Set": {
-			generate(func(out *ads.Resources) { m, _ := listener(); out.Set(envoy.ListenerType, "a", m) }),
-			generate(func(out *ads.Resources) { m, _ := route(); out.Set(envoy.ListenerType, "a", m) }), both,
-		},
-		"SetLazy": {
-			generate(func(out *ads.Resources) { out.SetLazy(envoy.ListenerType, "a", listener) }),
-			generate(func(out *ads.Resources) { out.SetLazy(envoy.ListenerType, "a", route) }), both,
-		},
 		"Build": {answer(ads.Answer{Build: listener}), answer(ads.Answer{Build: route}), both},
 		"StandIn": {answer(ads.Answer{}), answer(ads.Answer{
 			Build:   func() (proto.Message, error) { return nil, errBroken },
@@ -107,11 +89,8 @@ func TestMessageOfAnotherType(t *testing.T) {
 			t.Run(name+"/"+protocol, func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					var log lockedBuffer
-					provider, generator = &answering{answer: ads.Answer{Next: true}}, &scripted{name: "g"}
-					f := serve(t, ads.Options{
-						Providers: []ads.Provider{provider}, Generators: []ads.Generator{generator},
-						Logger: slog.New(slog.NewTextHandler(&log, nil)),
-					})
+					provider = &answering{answer: ads.Answer{Next: true}}
+					f := serve(t, ads.Options{Providers: []ads.Provider{provider}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 					c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop"), Answer: acceptAny})
 					f.subscribe(c, envoy.ListenerType, "a")
 					synctest.Wait()
@@ -143,10 +122,10 @@ func TestTypeURLOfAnotherProtocol(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				g := ads.GenerateAll("g", typeURL, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
-					return []ads.Resource{{Name: "a", Message: route}}, nil
-				})
-				f := serve(t, ads.Options{Generators: []ads.Generator{g}, Providers: []ads.Provider{standingIn{typeURL}}})
+				g := making{typeURL, func(ads.View, *ads.PushContext) map[string]proto.Message {
+					return map[string]proto.Message{"a": route}
+				}}
+				f := serve(t, ads.Options{Providers: []ads.Provider{g, standingIn{typeURL}}})
 				c := f.client(xdstest.ClientOptions{Delta: delta, Answer: acceptAny, Node: node("a", "shop")})
 				f.subscribe(c, typeURL, "a", "b")
 				f.await(c, typeURL, "a", "b")

@@ -140,14 +140,6 @@ func (s *armedServices) Services() []*registry.Service {
 	return s.services.Services()
 }
 
-// selective is a generator that reports the views that a push affects.
-type selective struct {
-	ads.Generator
-	affected func() func(ads.View) bool
-}
-
-func (g selective) Affected(*ads.PushContext) func(ads.View) bool { return g.affected() }
-
 type brokenHandler struct {
 	slog.Handler
 	*bomb
@@ -173,17 +165,8 @@ func (o brokenObserver) Converged(ads.Stream, string, time.Duration) { o.tick() 
 // panicking are servers with one part that panics while a bomb is armed, by the part that the panic
 // is counted for.
 func panicking(b *bomb, seen *panics) map[string]ads.Options {
-	extra := func() []ads.Resource {
-		return []ads.Resource{{Name: "extra", Message: &clusterv3.Cluster{Name: "extra"}}}
-	}
-	generator := ads.GenerateAll("armed", envoy.ClusterType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) { return extra(), nil })
 	armed := func(function string) ads.Options {
 		return ads.Options{Providers: []ads.Provider{armedProvider{bomb: b, function: function}}}
-	}
-	customizer := func(change func(*ads.Customizer)) ads.Options {
-		c := ads.Customizer{Name: "armed", TypeURL: envoy.ClusterType, Customize: func(ads.Customization) error { return nil }}
-		change(&c)
-		return ads.Options{Services: ads.ServiceOptions{Customizers: []ads.Customizer{c}}}
 	}
 	bad := func(n *core.Node) {
 		if strings.Contains(n.GetId(), "bad") {
@@ -199,41 +182,8 @@ func panicking(b *bomb, seen *panics) map[string]ads.Options {
 			return ads.ProxyOf(n), nil
 		}},
 		"group : provider's": armed("Group"),
-		"generator armed: Generate": {Generators: []ads.Generator{
-			ads.GenerateAll("armed", envoy.ClusterType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) { b.tick(); return extra(), nil }),
-		}},
-		"generator armed: Affected": {Generators: []ads.Generator{
-			selective{generator, func() func(ads.View) bool { b.tick(); return func(ads.View) bool { return true } }},
-		}},
-		"generator armed: accepts": {Generators: []ads.Generator{
-			selective{generator, func() func(ads.View) bool { return func(ads.View) bool { b.tick(); return true } }},
-		}},
-		"customizer armed: Customize": customizer(func(c *ads.Customizer) {
-			c.Customize = func(c ads.Customization) error {
-				if c.Service.Hostname == "b" {
-					b.tick()
-				}
-				return nil
-			}
-		}),
-		"customizer armed: Scope": customizer(func(c *ads.Customizer) {
-			c.Scope = func(_ ads.View, s *registry.Service, _ *registry.Port) any {
-				if s.Hostname == "b" {
-					b.tick()
-				}
-				return nil
-			}
-		}),
-		"customizer armed: Changed": customizer(func(c *ads.Customizer) {
-			c.Changed = func(*ads.PushContext) iter.Seq[registry.Hostname] { b.tick(); return nil }
-		}),
-		"customizer armed: yield": customizer(func(c *ads.Customizer) {
-			c.Changed = func(*ads.PushContext) iter.Seq[registry.Hostname] {
-				return func(yield func(registry.Hostname) bool) { yield("a"); b.tick() }
-			}
-		}),
-		"observer : all": {Observer: brokenObserver{seen, b}},
-		": Logger":       {Logger: slog.New(brokenHandler{bomb: b})},
+		"observer : all":     {Observer: brokenObserver{seen, b}},
+		": Logger":           {Logger: slog.New(brokenHandler{bomb: b})},
 	}
 	for _, function := range []string{"Provide", "Everything", "In", "Names", "yield", "Covers", "Lookup", "Build"} {
 		out["provider armed: "+function] = armed(function)
@@ -322,11 +272,8 @@ func testPanic(t *testing.T, what string, delta bool) {
 	time.Sleep(2 * time.Minute) // that long the server waits at most before it tries again
 	synctest.Wait()
 	want := []string{cluster("a"), cluster("b")}
-	if strings.Contains(what, "armed") && !strings.Contains(what, "customizer") || options.Providers != nil {
+	if options.Providers != nil {
 		want = append([]string{"extra"}, want...)
-	}
-	if what == "customizer armed: Customize" {
-		want = []string{cluster("a")} // the last state stays until b changes
 	}
 	third := follow("third", "billing")
 	synctest.Wait()

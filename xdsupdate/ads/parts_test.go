@@ -23,7 +23,7 @@ func TestInParts(t *testing.T) {
 	for _, *parts = range sizes {
 		for name, test := range map[string]func(*testing.T){
 			"Churn":                   TestChurn,
-			"ClientsThatWait":         TestClientsThatWaitForAGenerator,
+			"ClientsThatWait":         TestClientsThatWaitForTheFirstPush,
 			"DeltaSubscriptions":      TestDeltaSubscriptions,
 			"MakeBeforeBreak":         TestMakeBeforeBreak,
 			"NameThatComesAndGoes":    TestNameThatComesAndGoesInOneRequest,

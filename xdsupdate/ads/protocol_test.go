@@ -8,7 +8,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"google.golang.org/protobuf/types/known/wrapperspb"
+	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -205,8 +205,8 @@ func TestClusterChangesItsKind(t *testing.T) {
 // cluster that takes its endpoints from elsewhere goes when the cluster is hidden.
 func TestClusterOfAnotherKindIsHidden(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &scripted{name: "g"}
-		f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("a", "shop"))
+		var hidden atomic.Bool
+		f := serve(t, ads.Options{Providers: []ads.Provider{hiding(cluster("a"), &hidden)}}, service("a", "shop"))
 		f.eds("a", "shop", endpoint("10.0.0.1", 80))
 		f.flush()
 		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
@@ -217,10 +217,7 @@ func TestClusterOfAnotherKindIsHidden(t *testing.T) {
 		f.define([]string{"a"}, service("a", "shop", func(s *registry.Service) { s.Resolution = registry.DNSLB }))
 		f.waitApplied()
 		check(t, "as DNS", addressesOf(t, c, "a"), []string{"10.0.0.1"})
-		g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-			out.Hide(envoy.ClusterType, cluster("a"))
-			return nil
-		})
+		hidden.Store(true)
 		f.other()
 		f.await(c, envoy.ClusterType)
 		f.waitApplied()
@@ -232,22 +229,15 @@ func TestClusterOfAnotherKindIsHidden(t *testing.T) {
 // version of the set.
 func TestVersionsAreOfNamesToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		contents := []string{"one", "two"}
-		g := ads.GenerateAll("g", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
-			return []ads.Resource{
-				{Name: "a", Message: wrapperspb.String(contents[0])}, {Name: "b", Message: wrapperspb.String(contents[1])},
-			}, nil
-		})
-		f := serve(t, ads.Options{Generators: []ads.Generator{g}})
-		f.flush()
+		f := serve(t, ads.Options{})
+		f.setTexts(map[string]string{"a": "one", "b": "two"})
 		c := f.client(xdstest.ClientOptions{
 			Delta: true, Node: node("a", "shop"), Answer: func(xdstest.Response) error { return nil },
 		})
 		f.subscribe(c, customType, "a", "b")
 		f.await(c, customType, "a", "b")
 		f.waitApplied()
-		contents = []string{"two", "one"}
-		f.other()
+		f.setTexts(map[string]string{"a": "two", "b": "one"})
 		f.waitApplied()
 		responses := c.Responses()
 		check(t, "responses", len(responses), 2)

@@ -16,15 +16,13 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
-// Provider makes resources on demand. A Generator sets all resources of each view; a Provider is
-// asked by name for subscribed resources, and reports with each push which names may have changed.
-// So resources without subscribers cost nothing, and a new view costs nothing before its clients
-// subscribe. Package traffic has one.
+// Provider makes resources on demand. It is asked by name for subscribed resources, and reports with
+// each push which names may have changed. So resources without subscribers cost nothing, and a new
+// view costs nothing before its clients subscribe. Packages traffic, secrets and snapshots have one.
 //
-// All resources except those of generators come from providers. They are asked in an order, and the
-// first one that has an answer for a name counts: first the resources of Server.SetResource, then
-// Options.Providers, and last the server's own provider of the services of the discovery.
-// Generators come before all of them.
+// All resources come from providers. They are asked in an order, and the first one that has an answer
+// for a name counts: first the resources of Server.SetResource, then Options.Providers, and last the
+// server's own provider of the services of the discovery.
 type Provider interface {
 	// Name identifies the provider in errors; it must be unique.
 	Name() string

@@ -24,20 +24,12 @@ type change struct {
 	changes []Changes
 	// unsure means that a call has failed before, so that everything may have changed.
 	unsure bool
-	views  []viewChange
 	// about are the objects of the push's request: see hintsOf.
 	about []xdsupdate.ConfigKey
 	// since is when the push was requested.
 	since time.Time
 	// number identifies the change.
 	number uint64
-}
-
-// viewChange is a new overlay of a view.
-type viewChange struct {
-	view    *view
-	overlay overlay
-	names   []resource.Name
 }
 
 // publish makes a change visible and queues the responses. Pushes come one at a time; it is called
@@ -68,12 +60,9 @@ func (c *cache) publishLocked(ch *change) (waiting []*selection) {
 		}
 		s.dirty = append(s.dirty, name)
 	}
-	for _, v := range ch.views {
-		v.view.overlay = v.overlay
-	}
 	c.eachAffected(ch, mark)
-	waiting = append(c.makeReady(ch.views), c.unprepared...)
-	c.unprepared = nil
+	c.ready = true
+	waiting, c.unprepared = c.unprepared, nil
 	changed := touched[:0]
 	for _, s := range touched {
 		if s.refresh(c.resolver(s.view)) {
@@ -108,23 +97,13 @@ type wanted struct {
 
 // subscribed returns the subscribed resources that a change may affect. It takes the lock.
 func (c *cache) subscribed(ch *change) []wanted {
-	var overlays map[*view]overlay
-	if len(ch.views) > 0 {
-		overlays = make(map[*view]overlay, len(ch.views))
-	}
-	for _, v := range ch.views {
-		overlays[v.view] = v.overlay
-	}
 	var out []wanted
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changes++
 	ch.number = c.changes
 	c.eachAffected(ch, func(s *selection, name string) {
-		from := resolver{view: s.view, overlay: s.view.overlay, layers: ch.layers, failed: c.failures}
-		if made, ok := overlays[s.view]; ok {
-			from.overlay = made
-		}
+		from := resolver{view: s.view, layers: ch.layers, failed: c.failures}
 		w := wanted{from: from, typeURL: s.typeURL, name: name, named: s.names(name)}
 		if reference.HasClusters(s.typeURL) && s.snapshot != nil {
 			w.before = s.snapshot.Find(name)
@@ -164,11 +143,6 @@ func (c *cache) make(list []wanted) {
 // eachAffected visits the selections that have a resource that a change may affect. It may visit
 // one twice.
 func (c *cache) eachAffected(ch *change, visit func(s *selection, name string)) {
-	for _, v := range ch.views {
-		for _, n := range v.names {
-			c.having(n, true, func(of *view) bool { return of == v.view }, visit)
-		}
-	}
 	for i, changes := range ch.changes {
 		mayBeCovered := ch.layers.mayBeCovered(i)
 		for _, n := range changes.Names {
@@ -263,7 +237,10 @@ func (c *cache) acceptEverything(ch *change, s *selection) bool {
 		if _, in := changes.Namespaces[s.view.Namespace]; !in && changes.Namespaces != nil {
 			continue
 		}
-		if c.accepts(ch.layers[i], s.view.View, func(v View) bool { return changes.Everything(v, s.typeURL) }) {
+		if c.accepts(ch.layers[i], s.view.View, func(v View) bool {
+			// The existence of a cluster decides about its load assignment.
+			return changes.Everything(v, s.typeURL) || s.typeURL == envoy.LoadAssignmentType && changes.Everything(v, envoy.ClusterType)
+		}) {
 			return true
 		}
 	}
@@ -286,32 +263,6 @@ func (s *selection) everything(ch *change, failed *failure.List) []string {
 		names, err := of.names(s.view.View, s.typeURL)
 		failed.Undone(err)
 		out = append(out, names...)
-	}
-	return out
-}
-
-// makeReady marks views as ready whose generators were called for the first time, and the cache
-// with the first push. It returns the selections that have waited for this.
-func (c *cache) makeReady(views []viewChange) []*selection {
-	var out []*selection
-	take := func(v *view) {
-		out = append(out, v.waiting...)
-		v.waiting = nil
-	}
-	first := !c.ready
-	c.ready = true
-	for _, v := range views {
-		if !v.view.ready {
-			v.view.ready = true
-			take(v.view)
-		}
-	}
-	if first {
-		for _, v := range c.views {
-			if v.ready {
-				take(v)
-			}
-		}
 	}
 	return out
 }

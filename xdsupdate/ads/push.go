@@ -3,7 +3,6 @@
 package ads
 
 import (
-	"errors"
 	"slices"
 	"time"
 
@@ -17,9 +16,8 @@ import (
 //  1. The Pusher merges requests, captures the input of a push (capture), and calls push, one call
 //     at a time.
 //  2. push asks the providers for their resources and the possible differences, first the provider
-//     of services, which rebuilds the hosts of the request, and calls the generators for the
-//     affected views. All of them read one PushContext. The results are immutable layers and
-//     overlays.
+//     of services, which rebuilds the hosts of the request. All of them read one PushContext. The
+//     results are immutable layers.
 //  3. publish finds the affected selections in the reverse index of the subscribed names. A change
 //     without subscribers ends here.
 //  4. The changed resources of these selections are built and encoded, once for all views that
@@ -85,100 +83,9 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	if !s.provide(push, ch) {
 		return // a response from an empty state would remove all resources of proxies
 	}
-	ch.views = s.generateAll(push)
 	s.cache.publish(ch)
 	s.services.Published(push.Request.Everything())
 	if slices.ContainsFunc(ch.changes, func(c Changes) bool { return c.Regroup }) {
 		s.ReviewProxies(nil)
 	}
-}
-
-// initNewViews calls the generators for new views. The caller does not hold building.
-func (s *Server) initNewViews() {
-	if p := guard.Call(s.generateForNewViews); p != nil {
-		s.cache.failures.Undone(failure.Part{In: failure.InPush}.Wrap(p))
-	}
-	s.reportFailures()
-}
-
-func (s *Server) generateForNewViews() {
-	s.building.Lock()
-	defer s.building.Unlock()
-	if !s.built {
-		return // the first push does it
-	}
-	if views := s.generateNew(s.context); len(views) > 0 {
-		s.cache.publish(&change{layers: s.cache.layers, views: views})
-	}
-}
-
-// generateAll calls generators for all views that a push may affect.
-func (s *Server) generateAll(push *PushContext) []viewChange {
-	if len(s.generators) == 0 {
-		return nil
-	}
-	affected := make([]func(View) bool, len(s.generators))
-	some := false
-	for i, g := range s.generators {
-		affected[i] = s.affected(g, push)
-		some = some || affected[i] != nil
-	}
-	var out []viewChange
-	if some {
-		for _, v := range s.cache.readyViews() {
-			if ch := s.generate(v, push, affected); len(ch.names) > 0 {
-				out = append(out, ch)
-			}
-		}
-	}
-	return append(out, s.generateNew(push)...)
-}
-
-// affected returns the result of Generator.Affected. If it panics, all views are affected.
-func (s *Server) affected(g namedGenerator, push *PushContext) func(View) bool {
-	var accepts func(View) bool
-	err := g.part.Call(func() error {
-		accepts = g.Affected(push)
-		return nil
-	})
-	if s.cache.failures.Add(err); err == nil && accepts == nil {
-		return nil
-	}
-	return func(v View) (accepted bool) {
-		accepted = err != nil
-		failed := g.part.Call(func() error {
-			accepted = accepted || accepts(v)
-			return nil
-		})
-		s.cache.failures.Add(failed)
-		return accepted || failed != nil
-	}
-}
-
-// generateNew calls all generators for the new views.
-func (s *Server) generateNew(push *PushContext) []viewChange {
-	var out []viewChange
-	for _, v := range s.cache.takeFresh() {
-		out = append(out, s.generate(v, push.forNewView(), nil))
-	}
-	return out
-}
-
-// generate calls generators for a view: those that affected accepts, or all if it is nil.
-func (s *Server) generate(v *view, push *PushContext, affected []func(View) bool) viewChange {
-	ch := viewChange{view: v, overlay: v.overlay}
-	for i, g := range s.generators {
-		if affected != nil && (affected[i] == nil || !affected[i](v.View)) {
-			continue
-		}
-		after, names, err := g.generate(v.View, ch.overlay, push)
-		err = v.wrap(err)
-		if errors.As(err, new(*guard.PanicError)) {
-			s.cache.failures.Undone(err)
-		} else {
-			s.cache.failures.Add(err)
-		}
-		ch.overlay, ch.names = after, append(ch.names, names...)
-	}
-	return ch
 }

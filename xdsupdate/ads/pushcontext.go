@@ -21,11 +21,10 @@ type ConfigReader interface {
 }
 
 // PushContext is the input of one push: services, endpoints and configs of one moment, the same for
-// all generators and views. It is immutable and costs next to nothing; a reference to it keeps the
+// all providers and views. It is immutable and costs next to nothing; a reference to it keeps the
 // state of that moment in memory.
 type PushContext struct {
-	// Request is the request of the push; its keys tell a generator whether it is affected. For a
-	// new view it is Forced.
+	// Request is the request of the push; its keys tell a provider what may have changed.
 	Request *xdsupdate.PushRequest
 	moment  *moment
 	table   *services.Table
@@ -81,13 +80,6 @@ func (p *PushContext) ServicesOf(view View, hostname registry.Hostname) []*regis
 // Endpoints returns the endpoints of a service, or nil if there are none.
 func (p *PushContext) Endpoints(hostname registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints {
 	return p.table.Endpoints(hostname, namespace)
-}
-
-// forNewView returns the context for a view whose generators were not called yet.
-func (p *PushContext) forNewView() *PushContext {
-	out := *p
-	out.Request = everything()
-	return &out
 }
 
 // moment is the captured input of a push. It is immutable. All responses are derived from it while

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"go.uber.org/atomic"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -19,20 +21,19 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// TestPushContext: a generator reads the services and endpoints that are served together with its
+// TestPushContext: a provider reads the services and endpoints that are served together with its
 // resources.
 func TestPushContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &scripted{name: "g", do: func(view ads.View, push *ads.PushContext, out *ads.Resources) error {
+		p := making{customType, func(view ads.View, push *ads.PushContext) map[string]proto.Message {
 			var text []string
 			for s := range push.Services() {
 				n := push.Endpoints(s.Hostname, s.Attributes.Namespace).Len()
 				text = append(text, fmt.Sprintf("%s/%s:%d visible=%d", s.Attributes.Namespace, s.Hostname, n, len(push.ServicesOf(view, s.Hostname))))
 			}
-			out.Set(customType, "all", wrapperspb.String(strings.Join(text, " ")))
-			return nil
+			return map[string]proto.Message{"all": wrapperspb.String(strings.Join(text, " "))}
 		}}
-		f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("b", "shop"), service("a", "other", exportTo(".")))
+		f := serve(t, ads.Options{Providers: []ads.Provider{p}}, service("b", "shop"), service("a", "other", exportTo(".")))
 		f.flush()
 		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
 		f.subscribe(c, customType, "all")
@@ -67,15 +68,14 @@ func TestConfigsOfThePush(t *testing.T) {
 			f.define([]string{"a"}, service("a", "shop", func(s *registry.Service) { s.Attributes.Name = version }))
 		}
 		disturb := false
-		g := &scripted{name: "g", do: func(_ ads.View, push *ads.PushContext, out *ads.Resources) error {
+		p := making{customType, func(_ ads.View, push *ads.PushContext) map[string]proto.Message {
 			text := push.Configs().Get(configstore.GroupVersionKind{}, "", "").Name
 			for s := range push.Services() {
 				text += s.Attributes.Name
 			}
-			out.Set(customType, "versions", wrapperspb.String(text))
-			return nil
+			return map[string]proto.Message{"versions": wrapperspb.String(text)}
 		}}
-		f = serve(t, ads.Options{Generators: []ads.Generator{g}, Configs: func() ads.ConfigReader {
+		f = serve(t, ads.Options{Providers: []ads.Provider{p}, Configs: func() ads.ConfigReader {
 			read := configReader(config.Load())
 			if disturb {
 				disturb = false
@@ -106,37 +106,4 @@ func TestConfigsOfThePush(t *testing.T) {
 		f.waitApplied()
 		check(t, "versions of config and service", got, []string{"11", "33"}) // the disturbed read is repeated
 	})
-}
-
-// TestSamePointerIsNoChange: a resource that a generator sets again by its pointer is not compared,
-// so that it may set thousands.
-func TestSamePointerIsNoChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		message := &countedMessage{StringValue: wrapperspb.String("x")}
-		g := &scripted{name: "g", do: func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-			out.Set(customType, "a", message)
-			return nil
-		}}
-		f := serve(t, ads.Options{Generators: []ads.Generator{g}})
-		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
-		f.subscribe(c, customType)
-		f.await(c, customType, "a")
-		for range 3 {
-			f.other()
-			f.flush()
-		}
-		check(t, "runs", g.runs.Load(), int64(4))
-		check(t, "times that it was validated", message.validated.Load(), int64(1))
-	})
-}
-
-// countedMessage counts how often it is validated.
-type countedMessage struct {
-	*wrapperspb.StringValue
-	validated atomic.Int64
-}
-
-func (m *countedMessage) ValidateAll() error {
-	m.validated.Inc()
-	return nil
 }

@@ -147,15 +147,22 @@ type refusalScene struct {
 	typeURL string
 	client  *likeEnvoy
 	conn    *xdstest.Client
+	mu      sync.Mutex
 	values  map[string]string
-	gen     *scripted
 }
 
 func newRefusalScene(t *testing.T, typeURL string, delta bool, values map[string]string) *refusalScene {
 	t.Helper()
-	s := &refusalScene{typeURL: typeURL, client: newLikeEnvoy(delta), values: maps.Clone(values), gen: &scripted{name: "values"}}
-	s.gen.do = s.generate(s.values)
-	s.fixture = serve(t, ads.Options{Generators: []ads.Generator{s.gen}})
+	s := &refusalScene{typeURL: typeURL, client: newLikeEnvoy(delta), values: maps.Clone(values)}
+	s.fixture = serve(t, ads.Options{Providers: []ads.Provider{making{typeURL, func(ads.View, *ads.PushContext) map[string]proto.Message {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		out := make(map[string]proto.Message)
+		for name, value := range s.values {
+			out[name] = valued(typeURL, name, value)
+		}
+		return out
+	}}}})
 	s.conn = xdstest.NewClient(s.dial(), xdstest.ClientOptions{Delta: delta, Node: node("a", "shop"), Answer: s.bounded(s.client.answer)})
 	t.Cleanup(s.conn.Close)
 	if err := s.conn.Connect(context.Background()); err != nil { // longer than a test takes elsewhere
@@ -164,24 +171,9 @@ func newRefusalScene(t *testing.T, typeURL string, delta bool, values map[string
 	return s
 }
 
-// generate returns a function that sets exactly some values.
-func (s *refusalScene) generate(values map[string]string) func(ads.View, *ads.PushContext, *ads.Resources) error {
-	values = maps.Clone(values)
-	return func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-		for name, value := range values {
-			out.Set(s.typeURL, name, valued(s.typeURL, name, value))
-		}
-		for name := range out.Names(s.typeURL) {
-			if _, ok := values[name]; !ok {
-				out.Delete(s.typeURL, name)
-			}
-		}
-		return nil
-	}
-}
-
 // set changes values; "" deletes one.
 func (s *refusalScene) set(changes map[string]string) {
+	s.mu.Lock()
 	for name, value := range changes {
 		if value == "" {
 			delete(s.values, name)
@@ -189,7 +181,7 @@ func (s *refusalScene) set(changes map[string]string) {
 			s.values[name] = value
 		}
 	}
-	s.gen.next(s.generate(s.values))
+	s.mu.Unlock()
 	s.other()
 	s.flush()
 }

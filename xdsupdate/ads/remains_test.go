@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"google.golang.org/protobuf/proto"
+
 	"go.uber.org/atomic"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -25,9 +27,9 @@ func TestNothingRemainsOfClients(t *testing.T) {
 		var moved atomic.Bool
 		f := serve(t, ads.Options{
 			Group: func(*core.Node, *registry.Proxy) any { return moved.Load() },
-			Generators: []ads.Generator{ads.GenerateAll("g", customType, func(v ads.View, _ *ads.PushContext) ([]ads.Resource, error) {
-				return []ads.Resource{{Name: v.Namespace, Message: wrapperspb.String(v.Namespace)}}, nil
-			})},
+			Providers: []ads.Provider{making{customType, func(v ads.View, _ *ads.PushContext) map[string]proto.Message {
+				return map[string]proto.Message{v.Namespace: wrapperspb.String(v.Namespace)}
+			}}},
 		}, service("a", "shop"), service("b", "shop"))
 		f.flush()
 		before := f.Remains()
@@ -95,16 +97,12 @@ func TestNameThatComesAndGoesInOneRequest(t *testing.T) {
 	})
 }
 
-// TestClientsThatWaitForAGenerator: while the view of a client is not ready, only its last request
+// TestClientsThatWaitForTheFirstPush: until the first push, only the last request of a client
 // counts.
-func TestClientsThatWaitForAGenerator(t *testing.T) {
+func TestClientsThatWaitForTheFirstPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := make(chan struct{})
-		g := &scripted{name: "g", do: func(ads.View, *ads.PushContext, *ads.Resources) error {
-			<-ready
-			return nil
-		}}
-		f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("a", "shop"))
+		f := serve(t, ads.Options{Configs: func() ads.ConfigReader { <-ready; return nil }}, service("a", "shop"))
 		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
 		for _, name := range []string{"x", "y", cluster("a")} {
 			f.subscribe(c, envoy.ClusterType, name)

@@ -14,13 +14,8 @@ import (
 // view is the state of a View. All of it is guarded by the cache's mutex.
 type view struct {
 	View
-	// ready is false until the generators have been called for the first time.
-	ready bool
 	// proxies counts the connections; the view ends with the last one.
 	proxies int
-	overlay overlay
-	// waiting are the selections that are made when the view is ready.
-	waiting []*selection
 }
 
 // wrap adds the view to an error, which may be nil.
@@ -39,13 +34,12 @@ func (v *view) make(r *resource.State, failed *failure.List) {
 	}
 }
 
-// resolver looks resources up in the layers and the overlay of one moment. It is immutable, so that
-// a new selection is prepared without a lock.
+// resolver looks resources up in the layers of one moment. It is immutable, so that a new selection
+// is prepared without a lock.
 type resolver struct {
-	view    *view
-	overlay overlay
-	layers  layers
-	failed  *failure.List
+	view   *view
+	layers layers
+	failed *failure.List
 }
 
 // make builds a resource, which may be nil, for the view.
@@ -53,9 +47,6 @@ func (s resolver) make(r *resource.State) { s.view.make(r, s.failed) }
 
 // named returns the resource of a name for a subscription by name, or nil.
 func (s resolver) named(typeURL, name string) *resource.State {
-	if made, ok := s.overlay.get(typeURL, name); ok {
-		return made.resource
-	}
 	r, _ := s.layers.lookup(s.view.View, typeURL, name, s.failed)
 	return r
 }
@@ -63,9 +54,6 @@ func (s resolver) named(typeURL, name string) *resource.State {
 // covered returns the resource of a name for a wildcard subscription, or nil if the name is not
 // covered.
 func (s resolver) covered(typeURL, name string) *resource.State {
-	if made, ok := s.overlay.get(typeURL, name); ok {
-		return made.resource
-	}
 	covered, err := s.layers.covers(s.view.View, typeURL, name)
 	if err != nil {
 		s.failed.Undone(err)
@@ -80,26 +68,14 @@ func (s resolver) covered(typeURL, name string) *resource.State {
 // all returns the resources that a wildcard subscription covers, in any order, without nil. A name
 // may occur twice, with the same resource. ok is false if a provider failed to list its resources.
 func (s resolver) all(typeURL string) (out []*resource.State, ok bool) {
-	made := s.overlay[typeURL]
-	err := s.layers.each(s.view.View, typeURL, s.failed, func(name string, r *resource.State) {
-		if r == nil {
-			return
+	err := s.layers.each(s.view.View, typeURL, s.failed, func(_ string, r *resource.State) {
+		if r != nil {
+			out = append(out, r)
 		}
-		if made.Len() > 0 {
-			if _, set := made.Get(name); set {
-				return
-			}
-		}
-		out = append(out, r)
 	})
 	if err != nil {
 		s.failed.Undone(err)
 		return nil, false
-	}
-	for _, m := range made.All() {
-		if m.resource != nil {
-			out = append(out, m.resource)
-		}
 	}
 	return out, true
 }

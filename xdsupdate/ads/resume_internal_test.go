@@ -15,7 +15,7 @@ import (
 
 // TestRecalledIsBounded: of claims that differ, only the last are remembered.
 func TestRecalledIsBounded(t *testing.T) {
-	c := newCache(false)
+	c := newCache()
 	conn := &connection{cache: c}
 	recall := func(i int) *resource.Snapshot {
 		t.Helper()

@@ -10,7 +10,6 @@ import (
 	"testing/synctest"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
-	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -20,17 +19,8 @@ import (
 // lists, whether or not others have the present ones.
 func TestClaims(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &scripted{name: "custom"}
-		contents := func(of map[string]string) {
-			g.next(func(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-				for name, text := range of {
-					out.Set(customType, name, wrapperspb.String(text))
-				}
-				return nil
-			})
-		}
-		contents(map[string]string{"a": "1", "b": "2", "c": "3"})
-		f := serve(t, ads.Options{Generators: []ads.Generator{g}})
+		f := serve(t, ads.Options{})
+		f.setTexts(map[string]string{"a": "1", "b": "2", "c": "3"})
 		stays := f.client(xdstest.ClientOptions{Delta: true, Node: node("stays", "shop")})
 		f.subscribe(stays, customType)
 		f.await(stays, customType, "a", "b", "c")
@@ -99,8 +89,7 @@ func TestClaims(t *testing.T) {
 			}
 		}
 
-		contents(map[string]string{"a": "2", "b": "1", "c": "3"})
-		f.other()
+		f.setTexts(map[string]string{"a": "2", "b": "1", "c": "3"})
 		f.waitApplied()
 		if got, want := comeBack(2, versions), []string{"a", "b"}; !slices.Equal(got, want) {
 			t.Errorf("contents have changed their names: sent %q, want %q", got, want)

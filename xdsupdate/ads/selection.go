@@ -21,9 +21,8 @@ import (
 // name, the names of a thousand Envoys are kept once, and Envoys share responses. A client that is
 // up to date has the same snapshot as its selection, so that its names cost nothing.
 //
-// A selection has a snapshot when the generators of its view have been called, the first push is
-// done, and it is attached and prepared. Before that its clients get no response. The cache's mutex
-// guards all of it.
+// A selection has a snapshot when the first push is done, and it is attached and prepared. Before
+// that its clients get no response. The cache's mutex guards all of it.
 type selection struct {
 	selectionKey
 	// topics are the subscribed names, sorted.

@@ -26,24 +26,22 @@ import (
 
 // Server is an XDSUpdater that serves the reported state over ADS. See the package comment.
 type Server struct {
-	generators []namedGenerator
-	providers  []namedProvider // own resources, Options.Providers, services
-	own        ownResources
-	services   *servicesProvider
-	grouping   []Provider // Options.Providers
-	configs    func() ConfigReader
-	proxyOf    func(context.Context, *core.Node) (*registry.Proxy, error)
-	group      func(*core.Node, *registry.Proxy) any
-	limits     Limits
-	observer   Observer // may be nil
-	logger     *slog.Logger
+	providers []namedProvider // own resources, Options.Providers, services
+	own       ownResources
+	services  *servicesProvider
+	grouping  []Provider // Options.Providers
+	configs   func() ConfigReader
+	proxyOf   func(context.Context, *core.Node) (*registry.Proxy, error)
+	group     func(*core.Node, *registry.Proxy) any
+	limits    Limits
+	observer  Observer // may be nil
+	logger    *slog.Logger
 	// refusals limits the log of rejected streams.
 	refusals loglimit.Limiter
 	pusher   *xdsupdate.Pusher
 	cache    *cache
 
 	running atomic.Bool
-	wake    chan struct{} // has one token if there are new views
 	streams liveStreams
 	turns   *pace.Turns
 	// allowances are the allowances of connections. large has the turns of large work within them,
@@ -51,8 +49,7 @@ type Server struct {
 	allowances    pace.Allowances
 	large, excess *pace.Turns
 
-	// building makes pushes one at a time. The discovery and the generators are called while it is
-	// held, so no method that the program calls may wait for it.
+	// building makes pushes one at a time. The discovery is called while it is held, so no method that the program calls may wait for it.
 	building sync.Mutex
 	built    bool         // the first push is done
 	context  *PushContext // of the last push
@@ -75,25 +72,24 @@ type attacher interface {
 }
 
 // New returns a server of the services of a discovery and of the reported endpoints. The discovery
-// may be nil: then the server has only the resources of generators, providers and SetResource. The
+// may be nil: then the server has only the resources of providers and SetResource. The
 // discovery is read by each push, so it may still be empty. If it is, or wraps, an
 // aggregate.Controller, or another type with the method AttachUpdater, the server becomes an
 // updater of its registries, so that a host cannot forget to connect the two ends. New panics, with
 // a text that names the cause, if there are two Options, if the discovery is a nil pointer, and if
-// a generator or a provider is nil or has the name of another.
+// a provider is nil or has the name of another.
 func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
 		configs: o.Configs, grouping: slices.Clone(o.Providers),
 		proxyOf: o.Proxy, group: o.Group, limits: o.Limits.withDefaults(), observer: o.Observer, logger: o.Logger,
-		wake: make(chan struct{}, 1), turns: pace.NewTurns(o.LargeResponses), large: newWorkTurns(), excess: newWorkTurns(),
+		turns: pace.NewTurns(o.LargeResponses), large: newWorkTurns(), excess: newWorkTurns(),
 	}
-	s.cache = newCache(len(o.Generators) > 0)
+	s.cache = newCache()
 	checkDiscovery(services)
 	s.cache.phaseTimeout = max(0, cmp.Or(o.PhaseTimeout, defaultPhaseTimeout))
 	s.cache.removalDelay = max(0, o.RemovalDelay)
 	s.cache.maxTypes = s.limits.Types
-	s.generators = newGenerators(o.Generators)
 	if s.proxyOf == nil {
 		s.proxyOf = s.knownProxy
 	}
@@ -107,7 +103,7 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	}
 	pusher.ProxyUpdate, pusher.Capture = s.proxyUpdate, s.capture
 	s.pusher = xdsupdate.NewPusher(s.push, pusher)
-	s.services = newServicesProvider(services, o.Services, s.cache.failures, s.pusher.Index(), s.logger)
+	s.services = newServicesProvider(services, s.cache.failures, s.pusher.Index(), s.logger)
 	s.providers = newProviders(&s.own, s.grouping, s.services)
 	if registries, ok := registry.As[attacher](s.services.discovery); ok {
 		registries.AttachUpdater(s)
@@ -142,14 +138,7 @@ func (s *Server) Run(stop <-chan struct{}) {
 	s.pusher.ConfigUpdate(everything()) // it is pushed at once
 	var pusher sync.WaitGroup
 	pusher.Go(func() { s.pusher.Run(stop) })
-	for open := true; open; {
-		select {
-		case <-s.wake:
-			s.initNewViews()
-		case <-stop:
-			open = false
-		}
-	}
+	<-stop
 	s.streams.stop()
 	pusher.Wait()
 }
@@ -174,7 +163,7 @@ func (s *Server) warnIdle() {
 // Flush pushes all changes that the server received before the call, without delay, and returns
 // when the responses have been handed to the streams. Before Run, Flush itself does the work, so
 // that programs can do without Run. The error is the cause of ctx's end, wrapped, or that Run has
-// ended. Generators must not call it.
+// ended. Providers must not call it.
 //
 // Flush returns no error if clusters stay empty because a registry does not have the server as its
 // updater, because it cannot distinguish this from a registry whose first report is still to come:
@@ -219,10 +208,3 @@ func (s *Server) Unwrap() xdsupdate.XDSUpdater { return s.pusher }
 
 // RemoveShard implements xdsupdate.XDSUpdater.
 func (s *Server) RemoveShard(shard xdsupdate.ShardKey) { s.pusher.RemoveShard(shard) }
-
-func (s *Server) poke() {
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
-}

@@ -29,61 +29,6 @@ import (
 
 const customType = "type.googleapis.com/google.protobuf.StringValue"
 
-func TestGenerators(t *testing.T) {
-	for name, delta := range protocols() {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var text atomic.String
-				text.Store("one")
-				options := ads.Options{Generators: []ads.Generator{
-					ads.GenerateAll("text", customType, func(v ads.View, _ *ads.PushContext) ([]ads.Resource, error) {
-						return []ads.Resource{{Name: v.Namespace, Message: wrapperspb.String(text.Load())}}, nil
-					}),
-					ads.GenerateAll("clusters", envoy.ClusterType, func(_ ads.View, push *ads.PushContext) ([]ads.Resource, error) {
-						if !push.Request.Forced {
-							return nil, ads.ErrUnchanged
-						}
-						custom := envoy.Cluster(service("custom", "x"), service("custom", "x").Ports[0], nil, nil, envoy.ForEnvoy)
-						custom.Name = cluster("a")
-						return []ads.Resource{{Name: cluster("a"), Message: custom}, {Name: cluster("hidden")}}, nil
-					}),
-				}}
-				f := serve(t, options, service("a", "shop"), service("hidden", "shop"), service("b", "shop"))
-				f.flush()
-				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
-				f.subscribe(c, envoy.ClusterType)
-				f.subscribe(c, customType, "*")
-				f.await(c, envoy.ClusterType, cluster("a"), cluster("b"))
-				check(t, "service of the replaced cluster", serviceOf(t, c, "a"), "custom")
-
-				custom := func(want string) {
-					t.Helper()
-					if err := c.Await(f.context(), func(s xdstest.State) bool {
-						for _, r := range s.Resources(customType) {
-							if m, err := r.Message(); err == nil && m.(*wrapperspb.StringValue).GetValue() == want {
-								return true
-							}
-						}
-						return false
-					}); err != nil {
-						t.Fatalf("%q: %v", want, err)
-					}
-				}
-				custom("one")
-				f.waitApplied()
-				since := len(c.Responses())
-				text.Store("two")
-				f.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ConfigKey{Name: "x"})})
-				custom("two")
-				f.waitApplied()
-				if got := len(c.Responses()) - since; got != 1 {
-					t.Errorf("%d responses: %q", got, received(c, since))
-				}
-			})
-		})
-	}
-}
-
 // serviceOf returns the name of the service in a client's cluster.
 func serviceOf(tb testing.TB, c *xdstest.Client, host string) string {
 	tb.Helper()
@@ -100,7 +45,7 @@ func TestLargeResponsesAreDivided(t *testing.T) {
 	for name, delta := range protocols() {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var made []ads.Resource
+				f := serve(t, ads.Options{})
 				var names []string
 				for i := range 10 {
 					names = append(names, fmt.Sprint(i))
@@ -108,11 +53,9 @@ func TestLargeResponsesAreDivided(t *testing.T) {
 					if i%3 == 2 {
 						size = 3_000_000
 					}
-					made = append(made, ads.Resource{Name: names[i], Message: wrapperspb.String(strings.Repeat("x", size))})
+					f.setResource(names[i], wrapperspb.String(strings.Repeat("x", size)))
 				}
-				f := serve(t, ads.Options{Generators: []ads.Generator{
-					ads.GenerateAll("large", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) { return made, nil }),
-				}})
+				f.flush()
 				c := f.client(xdstest.ClientOptions{Delta: delta, Node: node("a", "shop")})
 				f.subscribe(c, customType, names...)
 				for total := 0; total < len(names); {

@@ -21,9 +21,7 @@ import (
 // Server.building guards all of it.
 type servicesProvider struct {
 	*services.Builder
-	discovery   registry.ServiceDiscovery
-	customizers customizers
-	failures    *failure.List
+	discovery registry.ServiceDiscovery
 	// incomplete means that the last push could not read the services.
 	incomplete bool
 }
@@ -34,18 +32,12 @@ var (
 )
 
 func newServicesProvider(
-	discovery registry.ServiceDiscovery, o ServiceOptions, failed *failure.List, index *xdsupdate.EndpointIndex, logger *slog.Logger,
+	discovery registry.ServiceDiscovery, failed *failure.List, index *xdsupdate.EndpointIndex, logger *slog.Logger,
 ) *servicesProvider {
 	if discovery == nil {
 		discovery = services.None{}
 	}
-	p := &servicesProvider{discovery: discovery, customizers: o.Customizers, failures: failed}
-	var customize services.Customizer
-	if len(o.Customizers) > 0 {
-		customize = p.customizers
-	}
-	p.Builder = services.NewBuilder(discovery, customize, failed, index, logger)
-	return p
+	return &servicesProvider{Builder: services.NewBuilder(discovery, failed, index, logger), discovery: discovery}
 }
 
 // Name implements Provider.
@@ -65,40 +57,15 @@ func (p *servicesProvider) Provide(push *PushContext) (Provided, Changes) {
 		push.changed = append(push.changed, ChangedHost{Hostname: h.Hostname, EndpointsOnly: h.EndpointsOnly})
 	}
 	push.table = made.Next
-	if again := p.customizedAnew(push); len(again) > 0 {
-		p.Renew(again)
-		push.table = made.Next
-	}
 	names := make([]ChangedName, len(made.Affected))
 	for i, n := range made.Affected {
 		names[i] = ChangedName{TypeURL: n.TypeURL, Name: n.Name, Uncovered: !services.IsCovered(n.TypeURL)}
 	}
-	return servicesLayer{made.Next, p.customizers}, Changes{Names: names}
-}
-
-// customizedAnew returns the hosts that customizers want to customize again.
-func (p *servicesProvider) customizedAnew(push *PushContext) (out []registry.Hostname) {
-	for _, c := range p.customizers {
-		if c.Changed == nil {
-			continue
-		}
-		p.failures.Undone(c.part().Call(func() error {
-			if changed := c.Changed(push); changed != nil {
-				for name := range changed {
-					out = append(out, name)
-				}
-			}
-			return nil
-		}))
-	}
-	return out
+	return servicesLayer{made.Next}, Changes{Names: names}
 }
 
 // servicesLayer is the state of the provider of services at one moment.
-type servicesLayer struct {
-	table       *services.Table
-	customizers customizers
-}
+type servicesLayer struct{ table *services.Table }
 
 // Names implements Provided.
 func (l servicesLayer) Names(v View, typeURL string) (iter.Seq[string], bool) {
@@ -112,13 +79,13 @@ func (l servicesLayer) Covers(_ View, typeURL, _ string) (covered, only bool) {
 
 // Lookup implements Provided.
 func (l servicesLayer) Lookup(v View, typeURL, name string) Answer {
-	return Answer{resource: l.table.Lookup(l.customizers.ofServices(v), typeURL, name)}
+	return Answer{resource: l.table.Lookup(v.ofServices(), typeURL, name)}
 }
 
 // List implements Lister.
 func (l servicesLayer) List(v View, typeURL string) (iter.Seq2[string, Answer], bool) {
 	return func(yield func(string, Answer) bool) {
-		for name, r := range l.table.All(l.customizers.ofServices(v), typeURL) {
+		for name, r := range l.table.All(v.ofServices(), typeURL) {
 			if !yield(name, Answer{resource: r}) {
 				return
 			}

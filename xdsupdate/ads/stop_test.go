@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.uber.org/atomic"
@@ -84,16 +86,16 @@ func startUnread(t *testing.T) *blocked {
 	b := &blocked{t: t, grpc: grpc.NewServer(), stop: make(chan struct{}), sent: &sendCounter{sent: make(chan struct{}, 10)}}
 	b.known.Store(true)
 	b.content.Store("x")
-	large := ads.GenerateAll("large", customType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
-		var out []ads.Resource
+	large := making{customType, func(ads.View, *ads.PushContext) map[string]proto.Message {
+		out := make(map[string]proto.Message)
 		for _, name := range []string{"a", "b", "c", "d"} {
-			out = append(out, ads.Resource{Name: name, Message: wrapperspb.String(strings.Repeat(b.content.Load(), 1<<20))})
+			out[name] = wrapperspb.String(strings.Repeat(b.content.Load(), 1<<20))
 		}
-		return out, nil
-	})
+		return out
+	}}
 	b.Server = ads.New(&services{}, ads.Options{
-		Generators: []ads.Generator{large},
-		Observer:   b.sent,
+		Providers: []ads.Provider{large},
+		Observer:  b.sent,
 		Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
 			if !b.known.Load() {
 				return nil, status.Error(codes.PermissionDenied, "unknown proxy")
@@ -302,23 +304,25 @@ func TestEndWithARequestThatWaits(t *testing.T) {
 	})
 }
 
-// TestRunWaitsForAPush: when Run returns nobody reads the program's generators any more.
+// TestRunWaitsForAPush: when Run returns nobody reads the program's configs any more.
 func TestRunWaitsForAPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blocked, entered := make(chan struct{}), make(chan struct{}, 10)
-		g := &scripted{name: "g"}
-		f := serve(t, ads.Options{Generators: []ads.Generator{g}}, service("a", "shop"))
+		var blocks atomic.Bool
+		f := serve(t, ads.Options{Configs: func() ads.ConfigReader {
+			if blocks.Load() {
+				entered <- struct{}{}
+				<-blocked
+			}
+			return nil
+		}}, service("a", "shop"))
 		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
 		f.subscribe(c, envoy.ClusterType)
 		f.await(c, envoy.ClusterType, cluster("a"))
-		g.next(func(ads.View, *ads.PushContext, *ads.Resources) error {
-			entered <- struct{}{}
-			<-blocked
-			return nil
-		})
+		blocks.Store(true)
 		f.define([]string{"a"})
 		<-entered
-		f.stopWaitsFor(blocked, "Run has returned while a push calls a generator")
+		f.stopWaitsFor(blocked, "Run has returned while a push reads the configs")
 	})
 }
 

@@ -23,7 +23,6 @@ func (s *subscription) resubscribe(r *received) {
 	if r.InitialVersions.Count > 0 {
 		r.resumed = c.recall(s.conn, r)
 	}
-	c.buildLazy(s.conn, r.TypeURL, list)
 	defer c.detach()
 	add, unpin := c.pin(r.TypeURL, list)
 	defer unpin()
@@ -176,7 +175,7 @@ func (c *cache) unsubscribe(sub *subscription) {
 	if s.wildcard {
 		c.index.Change(s.typeURL, func(t *index.Type[*selection]) { t.RemoveFromAll(s) })
 	}
-	s.view.waiting, c.unprepared = index.Removed(s.view.waiting, s), index.Removed(c.unprepared, s)
+	c.unprepared = index.Removed(c.unprepared, s)
 	c.forgetSelection(s)
 	c.leaveIndex(s)
 }

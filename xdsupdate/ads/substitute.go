@@ -132,9 +132,6 @@ func (j *substitution) install() {
 
 // without returns the function that makes a resource without some contributions, and its layer, or nil.
 func (s resolver) without(typeURL, name string) (*layer, func(out func(Contribution) Omission) (proto.Message, []Contribution, error)) {
-	if _, set := s.overlay.get(typeURL, name); set {
-		return nil, nil
-	}
 	l, a := s.layers.answer(s.view.View, typeURL, name)
 	return l, a.Without
 }

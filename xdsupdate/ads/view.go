@@ -29,7 +29,7 @@ type View struct {
 	// Client is the kind of the proxy.
 	Client envoy.Client
 	// Group is the result of Options.Group for the proxy, or nil without it. Built-in resources do
-	// not depend on it; generators and customizers may.
+	// not depend on it; those of providers may.
 	Group any
 	// Policy is the result of Provider.Group for the proxy. Each provider gets views with its own
 	// result; other callers get the result of the first one of Options.Providers, and the results

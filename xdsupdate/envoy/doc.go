@@ -52,7 +52,7 @@
 // # Secrets
 //
 // TLS contexts reference secrets by Istio's names, over the stream that carries the contexts. The
-// host, or the generator of xdsupdate/secrets, serves the secrets:
+// host, or the provider of xdsupdate/secrets, serves the secrets:
 //
 //	"kubernetes://NAME", "kubernetes://NAME-cacert" | of a credentialName: certificate and key, authorities
 //	"file-cert:CERTIFICATE~KEY", "file-root:FILE"   | of files; "file-root:system" are the operating system's

@@ -12,7 +12,7 @@ import (
 // Options are the options of New and NewServerCollector. The zero value works.
 type Options struct {
 	// TypeURLs are additional values of the label type_url, such as the type URLs of the host's own
-	// generators. Clusters, load assignments, listeners, routes and secrets are always included.
+	// providers. Clusters, load assignments, listeners, routes and secrets are always included.
 	// Each type costs about 30 series. All other types share the value "other". A type URL that is
 	// empty, "other", or not valid UTF-8 panics.
 	TypeURLs []string

@@ -5,10 +5,14 @@ package prometheus_test
 import (
 	"context"
 	"errors"
+	"iter"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
@@ -183,31 +187,50 @@ func TestOverdue(t *testing.T) {
 	})
 }
 
-// failing is a generator that panics, then fails, then sets a cluster that cannot be
-// built.
+// failing is a provider that panics, then provides nothing, then a cluster that cannot be built.
 type failing struct{ calls int } // by one goroutine at a time
 
-func (*failing) Name() string { return "failing" }
+func (*failing) Name() string                          { return "failing" }
+func (*failing) Attach(xdsupdate.XDSUpdater)           {}
+func (*failing) Group(*core.Node, *registry.Proxy) any { return nil }
 
-func (*failing) Affected(*ads.PushContext) func(ads.View) bool { return ads.EveryView }
-
-func (g *failing) Generate(_ ads.View, _ *ads.PushContext, out *ads.Resources) error {
-	switch g.calls++; g.calls {
+func (p *failing) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
+	switch p.calls++; p.calls {
 	case 1:
 		panic("a fault")
 	case 2:
-		return errors.New("another fault")
+		return nil, ads.Changes{}
 	default:
-		out.SetLazy(envoy.ClusterType, "x", func() (proto.Message, error) { return nil, errors.New("the third fault") })
-		return nil
+		return unbuildable{}, ads.Changes{}
 	}
 }
 
-// TestFailures follows a generator that fails in all ways.
+// unbuildable has the cluster "x", which cannot be built.
+type unbuildable struct{ nothing }
+
+func (unbuildable) Names(_ ads.View, typeURL string) (iter.Seq[string], bool) {
+	if typeURL != envoy.ClusterType {
+		return nil, false
+	}
+	return slices.Values([]string{"x"}), false
+}
+
+func (unbuildable) Covers(_ ads.View, typeURL, name string) (covered, only bool) {
+	return typeURL == envoy.ClusterType && name == "x", false
+}
+
+func (u unbuildable) Lookup(v ads.View, typeURL, name string) ads.Answer {
+	if covered, _ := u.Covers(v, typeURL, name); !covered {
+		return ads.Answer{Next: true}
+	}
+	return ads.Answer{Build: func() (proto.Message, error) { return nil, errors.New("the third fault") }}
+}
+
+// TestFailures follows a provider that fails in all ways.
 func TestFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		metrics := prometheus.New()
-		f := serve(t, ads.Options{Observer: metrics, Generators: []ads.Generator{&failing{}}}, "a")
+		f := serve(t, ads.Options{Observer: metrics, Providers: []ads.Provider{&failing{}}}, "a")
 		all := registered(t, metrics, prometheus.NewServerCollector(f.Server))
 		f.flush()
 		f.client(xdstest.ClientOptions{Delta: true, Node: node("one")}, envoy.ClusterType)
@@ -219,7 +242,7 @@ func TestFailures(t *testing.T) {
 		synctest.Wait()
 		got := scrape(t, all)
 		series(t, "failures", got, map[string]float64{
-			`pilotkit_panics_total{part="generator"}`: 1, `pilotkit_panics_total{part="other"}`: 0,
+			`pilotkit_panics_total{part="provider"}`: 1, `pilotkit_panics_total{part="other"}`: 0,
 			`pilotkit_xds_resource_failures_total{cause="quarantined"}`: 0,
 			typed("pilotkit_xds_failed_resources", envoy.ClusterType):   1,
 		})

@@ -83,7 +83,7 @@ func TestAccess(t *testing.T) {
 						delete(all, n)
 					}
 				}
-				p.generator.Refresh(p.server)
+				p.provider.Refresh()
 				p.applied()
 				compare()
 			}

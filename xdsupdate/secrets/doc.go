@@ -4,8 +4,8 @@
 // stream that also carries their listeners and clusters.
 //
 //	secrets := secrets.New(secrets.Options{Function: lookUp})
-//	server := ads.New(registries, ads.Options{Configs: snapshot, Generators: []ads.Generator{secrets}})
-//	go secrets.Run(server, stop)
+//	server := ads.New(registries, ads.Options{Configs: snapshot, Providers: []ads.Provider{secrets}})
+//	go secrets.Run(stop)
 //
 // # Names
 //

@@ -87,24 +87,24 @@ func writeFile(tb testing.TB, file string, data []byte) {
 	}
 }
 
-// plane is a server with a generator of secrets.
+// plane is a server with a provider of secrets.
 type plane struct {
-	t         testing.TB
-	generator *secrets.Generator
-	server    *ads.Server
-	store     *storememory.Controller
-	conn      *grpc.ClientConn
-	log       *lockedBuffer
+	t        testing.TB
+	provider *secrets.Provider
+	server   *ads.Server
+	store    *storememory.Controller
+	conn     *grpc.ClientConn
+	log      *lockedBuffer
 }
 
 func serve(tb testing.TB, opts secrets.Options) *plane {
 	tb.Helper()
 	p := &plane{t: tb, log: &lockedBuffer{}}
 	opts.Logger = slog.New(slog.NewTextHandler(p.log, nil))
-	p.generator = secrets.New(opts)
+	p.provider = secrets.New(opts)
 	p.store = storememory.NewController(storememory.Make(istio.Schemas()))
 	options := ads.Options{
-		Logger: opts.Logger, Generators: []ads.Generator{p.generator},
+		Logger: opts.Logger, Providers: []ads.Provider{p.provider},
 		Configs: func() ads.ConfigReader { return p.store.Snapshot() },
 	}
 	options.Pusher.DebounceAfter = -1

@@ -15,6 +15,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // host is a program's function that hangs for some names.
@@ -90,12 +92,13 @@ func (h *host) rest() {
 	h.constant = true
 }
 
-// start runs a generator in a synctest bubble, and returns what ends it.
-func start(t *testing.T, g *Generator, updater Updater) (end func()) {
+// start runs a provider in a synctest bubble, and returns what ends it.
+func start(t *testing.T, g *Provider, updater xdsupdate.XDSUpdater) (end func()) {
 	t.Helper()
+	g.Attach(updater)
 	stop, ended := make(chan struct{}), make(chan struct{})
 	go func() {
-		g.Run(updater, stop)
+		g.Run(stop)
 		close(ended)
 	}()
 	return func() {
@@ -230,13 +233,13 @@ func TestAllHang(t *testing.T) {
 			t.Errorf("%d calls, want %d; log: %.500s", h.called("bad"), maxLookups, &h.log)
 		}
 		began := time.Now()
-		g.Refresh(&recordingUpdater{})
+		refresh(g, &recordingUpdater{})
 		if took := time.Since(began); took != 0 {
 			t.Errorf("Refresh waits %v for what was late before", took)
 		}
 		h.release("bad")
 		synctest.Wait()
-		g.Refresh(&recordingUpdater{})
+		refresh(g, &recordingUpdater{})
 		for i := range maxLookups + 10 {
 			if g.store.get(Name{fmt.Sprint(i), "bad"}) == nil {
 				t.Errorf("%d has not recovered", i)
@@ -272,20 +275,20 @@ func TestRefreshWaits(t *testing.T) {
 		g.store.get(Name{"a", "slow"})
 		updater := &recordingUpdater{}
 		took.Store(3 * time.Second)
-		g.Refresh(updater)
+		refresh(g, updater)
 		if len(updater.requests) != 1 {
 			t.Errorf("pushes %q after Refresh, want one", updater.requests)
 		}
 		took.Store(7 * time.Second)
 		began := time.Now()
-		g.Refresh(updater)
+		refresh(g, updater)
 		if waited := time.Since(began); waited != defaultTimeout || len(updater.requests) != 1 {
 			t.Errorf("pushes %q after %v, want no other one after %v", updater.requests, waited, defaultTimeout)
 		}
 		time.Sleep(3 * time.Second)
 		took.Store(0)
 		h.rest()
-		g.Refresh(updater)
+		refresh(g, updater)
 		if len(updater.requests) != 2 {
 			t.Errorf("pushes %q, want one of what came late", updater.requests)
 		}
@@ -402,7 +405,7 @@ func TestReportedOnce(t *testing.T) {
 	g.store.allowed("b", Name{"a", "x"})
 	yes = true
 	updater := &recordingUpdater{}
-	g.Refresh(updater)
+	refresh(g, updater)
 	if want := []string{"full push of Secret/a/x (secret 1)"}; !cmp.Equal(updater.requests, want) {
 		t.Errorf("pushes %q, want %q", updater.requests, want)
 	}

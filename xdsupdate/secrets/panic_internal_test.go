@@ -150,7 +150,7 @@ func TestUpdaterPanics(t *testing.T) {
 		updater.panics = 2
 		g.store.restore([]Name{{"a", "x"}})
 		for range 3 {
-			g.tryReport(updater)
+			g.tryReport()
 		}
 		if n := strings.Count(h.log.String(), "panickingUpdater).ConfigUpdate"); n != 2 || len(updater.requests) != 2 {
 			t.Errorf("when it panics again: logged %d times, want twice, pushes %q", n, updater.requests)

@@ -9,25 +9,19 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// Updater receives the pushes for changed secrets. ads.Server implements it.
-type Updater interface {
-	ConfigUpdate(*xdsupdate.PushRequest)
-}
-
 // ReasonSecret is the reason of pushes for secrets.
 const ReasonSecret xdsupdate.TriggerReason = "secret"
 
 // Run refreshes the secrets that proxies have subscribed to, until stop is closed. Then it returns
-// at once, without waiting for lookups in progress. Run may be called once; a second call panics. A
-// nil updater is xdsupdate.Discard. A panic of the updater is logged, and the changes are reported
-// again.
-func (g *Generator) Run(updater Updater, stop <-chan struct{}) {
-	if g.ran.Swap(true) {
-		panic("secrets: Run of a Generator was called twice")
+// at once, without waiting for lookups in progress. Run may be called once, after ads.New; a second
+// call panics. A panic of the updater is logged, and the changes are reported again.
+func (p *Provider) Run(stop <-chan struct{}) {
+	if p.ran.Swap(true) {
+		panic("secrets: Run of a Provider was called twice")
 	}
 	var tick <-chan time.Time
-	if g.store.opts.Interval > 0 {
-		ticker := time.NewTicker(g.store.opts.Interval)
+	if p.store.opts.Interval > 0 {
+		ticker := time.NewTicker(p.store.opts.Interval)
 		defer ticker.Stop()
 		tick = ticker.C
 	}
@@ -36,23 +30,23 @@ func (g *Generator) Run(updater Updater, stop <-chan struct{}) {
 		case <-stop:
 			return
 		case <-tick:
-			g.store.refresh(false, stop)
-		case <-g.poke:
-			g.store.refresh(true, stop)
-		case <-g.store.poke:
+			p.store.refresh(false, stop)
+		case <-p.poke:
+			p.store.refresh(true, stop)
+		case <-p.store.poke:
 		}
 		if isClosed(stop) {
 			return
 		}
-		g.tryReport(updater)
+		p.tryReport()
 	}
 }
 
 // Changed makes Run call Function and Allow again at once. Call it when their results have changed.
 // It does not block.
-func (g *Generator) Changed() {
+func (p *Provider) Changed() {
 	select {
-	case g.poke <- struct{}{}:
+	case p.poke <- struct{}{}:
 	default:
 	}
 }
@@ -60,14 +54,13 @@ func (g *Generator) Changed() {
 // Refresh is one cycle of Run: it looks up all secrets that proxies have subscribed to, and reports
 // the changed ones to the updater as one full push, on the caller's goroutine. It waits for the
 // lookups, but no longer than Options.Timeout, and not for a lookup that is already late. The
-// result of such a lookup is reported by Run or by the next Refresh. A nil updater is
-// xdsupdate.Discard.
-func (g *Generator) Refresh(updater Updater) {
-	deadline := time.Now().Add(g.store.opts.Timeout)
-	for _, done := range g.store.refresh(true, nil) {
+// result of such a lookup is reported by Run or by the next Refresh.
+func (p *Provider) Refresh() {
+	deadline := time.Now().Add(p.store.opts.Timeout)
+	for _, done := range p.store.refresh(true, nil) {
 		await(done, time.Until(deadline), nil)
 	}
-	g.report(updater)
+	p.report()
 }
 
 // refresh begins all lookups again. It returns the channels of the lookups; most of them are
@@ -84,9 +77,9 @@ func (s *store) refresh(again bool, stop <-chan struct{}) []<-chan struct{} {
 }
 
 // report reports the changed secrets to the updater.
-func (g *Generator) report(updater Updater) {
-	names := g.store.changed()
-	if len(names) == 0 || updater == nil {
+func (p *Provider) report() {
+	names := p.store.changed()
+	if len(names) == 0 || p.updater == nil {
 		return
 	}
 	keys := make([]xdsupdate.ConfigKey, 0, len(names))
@@ -96,10 +89,10 @@ func (g *Generator) report(updater Updater) {
 	reported := false
 	defer func() {
 		if !reported {
-			g.store.restore(names)
+			p.store.restore(names)
 		}
 	}()
-	updater.ConfigUpdate(&xdsupdate.PushRequest{
+	p.updater.ConfigUpdate(&xdsupdate.PushRequest{
 		Full: true, ConfigsUpdated: xdsupdate.KeySet(keys...), Start: time.Now(),
 		Reason: map[xdsupdate.TriggerReason]int{ReasonSecret: len(keys)},
 	})
@@ -108,14 +101,14 @@ func (g *Generator) report(updater Updater) {
 
 // tryReport is report for Run, which survives a panic of the updater. A panic is logged when it
 // begins.
-func (g *Generator) tryReport(updater Updater) {
+func (p *Provider) tryReport() {
 	defer func() {
 		if guard.Recovered(recover()) != nil {
-			if err := newPanicError(); g.updaterFailed.CompareAndSwap(false, true) {
-				g.store.opts.Logger.Error("changed secrets are not reported to the updater", g.store.opts.attrs("updater", err)...)
+			if err := newPanicError(); p.updaterFailed.CompareAndSwap(false, true) {
+				p.store.opts.Logger.Error("changed secrets are not reported to the updater", p.store.opts.attrs("updater", err)...)
 			}
 		}
 	}()
-	g.report(updater)
-	g.updaterFailed.Store(false)
+	p.report()
+	p.updaterFailed.Store(false)
 }

@@ -14,10 +14,19 @@ import (
 )
 
 // recordingUpdater collects the requests for pushes.
-type recordingUpdater struct{ requests []string }
+type recordingUpdater struct {
+	xdsupdate.Discard
+	requests []string
+}
 
 func (u *recordingUpdater) ConfigUpdate(r *xdsupdate.PushRequest) {
 	u.requests = append(u.requests, r.String())
+}
+
+// refresh calls Refresh with an updater.
+func refresh(p *Provider, updater xdsupdate.XDSUpdater) {
+	p.Attach(updater)
+	p.Refresh()
 }
 
 // TestRun: secrets in use are read again at every interval, and when the host calls Changed.
@@ -37,10 +46,11 @@ func TestRun(t *testing.T) {
 			t.Errorf("a secret that does not exist: %v", s)
 		}
 		updater := &recordingUpdater{}
+		g.Attach(updater)
 		stop := make(chan struct{})
 		ended := make(chan struct{})
 		go func() {
-			g.Run(updater, stop)
+			g.Run(stop)
 			close(ended)
 		}()
 		time.Sleep(9 * time.Second)
@@ -68,7 +78,7 @@ func TestRun(t *testing.T) {
 				t.Error("a second Run did not panic")
 			}
 		}()
-		g.Run(updater, stop)
+		g.Run(stop)
 	})
 }
 
@@ -83,7 +93,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// A nil updater is xdsupdate.Discard.
+// Without an updater nothing is reported.
 func TestNoUpdater(t *testing.T) {
 	exists := false
 	g := New(Options{Function: func(Name) (*Secret, error) {
@@ -97,7 +107,7 @@ func TestNoUpdater(t *testing.T) {
 		t.Fatalf("a secret that does not exist: %v", s)
 	}
 	exists = true
-	g.Refresh(nil)
+	g.Refresh()
 	if s := g.store.get(name); s == nil {
 		t.Error("the secret was not looked up again")
 	}

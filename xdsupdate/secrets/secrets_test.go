@@ -48,9 +48,9 @@ func TestRotation(t *testing.T) {
 	before := len(c.Responses())
 
 	writeFile(t, dir.files().Certificate, second.Certificate)
-	p.generator.Refresh(p.server)
+	p.provider.Refresh()
 	writeFile(t, dir.files().Certificate, []byte("no PEM"))
-	p.generator.Refresh(p.server)
+	p.provider.Refresh()
 	p.applied()
 	if n := len(c.Responses()) - before; n != 0 {
 		t.Errorf("%d responses while the files do not belong together", n)
@@ -61,7 +61,7 @@ func TestRotation(t *testing.T) {
 	}
 
 	dir.write(t, second)
-	p.generator.Refresh(p.server)
+	p.provider.Refresh()
 	p.applied()
 	var got []string
 	for _, r := range c.Responses()[before:] {
@@ -70,12 +70,12 @@ func TestRotation(t *testing.T) {
 	if have := held(t, c); !slices.Equal(got, []string{pair}) || !isPair(have[pair], second) || c.Err() != nil {
 		t.Errorf("after the rotation: sent %q, stream %v", got, c.Err())
 	}
-	p.generator.Refresh(p.server)
+	p.provider.Refresh()
 	p.applied()
 	if n := len(c.Responses()) - before; n != 1 {
 		t.Errorf("%d responses after one rotation", n)
 	}
-	shown := fmt.Sprintf("%s %+v %#v", p.log, p.server.Proxies(), p.generator)
+	shown := fmt.Sprintf("%s %+v %#v", p.log, p.server.Proxies(), p.provider)
 	for _, s := range []*secrets.Secret{first, second, other} {
 		if strings.Contains(shown, strings.Split(string(s.Key), "\n")[1]) {
 			t.Errorf("a key shows: %s", shown)
@@ -112,7 +112,7 @@ func TestComesAndGoes(t *testing.T) {
 	p.subscribe(c, "kubernetes://shop")
 	step := func(what string, want bool) {
 		t.Helper()
-		p.generator.Refresh(p.server)
+		p.provider.Refresh()
 		p.applied()
 		if has := c.State().Has(secrets.Type, "kubernetes://shop"); has != want {
 			t.Errorf("%s: has it %t, want %t", what, has, want)
@@ -334,7 +334,7 @@ func TestFilesOfAllNamespaces(t *testing.T) {
 	}
 	expect := func(what string) {
 		t.Helper()
-		p.generator.Refresh(p.server)
+		p.provider.Refresh()
 		p.applied()
 		for _, c := range clients {
 			if have := held(t, c); !isPair(have[name], first) || !isAuthorities(have[envoy.CredentialRootsName(name)], first) {
@@ -362,7 +362,7 @@ func TestSameFailureAgain(t *testing.T) {
 	p.subscribe(p.client("ingress"), "default")
 	for i, failing := range []bool{true, true, false, true} {
 		fails.Store(failing)
-		p.generator.Refresh(p.server)
+		p.provider.Refresh()
 		if got, want := strings.Count(p.log.String(), "out of order"), []int{1, 1, 1, 2}[i]; got != want {
 			t.Errorf("after %d times: logged %d times, want %d", i+1, got, want)
 		}
@@ -385,13 +385,13 @@ func TestUnusedSecretsAreNotRead(t *testing.T) {
 		Tls: &networking.ServerTLSSettings{Mode: networking.ServerTLSSettings_SIMPLE, CredentialName: "shop"},
 	}}})
 	p.subscribe(p.client("ingress"), "kubernetes://shop")
-	p.generator.Refresh(p.server)
+	p.provider.Refresh()
 	if calls.Load() != 2 {
 		t.Fatalf("%d calls, want one for the proxy and one for Refresh", calls.Load())
 	}
 	p.delete(gateway)
 	p.applied()
-	p.generator.Refresh(p.server)
+	p.provider.Refresh()
 	if calls.Load() != 2 {
 		t.Errorf("%d calls after the config has gone, want 2", calls.Load())
 	}
@@ -419,7 +419,7 @@ func TestAuthoritiesAlone(t *testing.T) {
 		mu.Lock()
 		all[name] = s
 		mu.Unlock()
-		p.generator.Refresh(p.server)
+		p.provider.Refresh()
 		p.applied()
 	}
 	c := p.client("ingress")

@@ -48,7 +48,7 @@ func TestSpecialFiles(t *testing.T) {
 			}
 			for _, next := range []*secrets.Secret{second, third} {
 				good.write(t, next)
-				p.generator.Refresh(p.server)
+				p.provider.Refresh()
 				p.applied()
 				if have := held(t, c); !isPair(have["good"], next) || !isPair(have["bad"], first) {
 					t.Fatalf("a proxy has %v", have)
@@ -61,7 +61,7 @@ func TestSpecialFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			bad.write(t, second)
-			p.generator.Refresh(p.server)
+			p.provider.Refresh()
 			p.applied()
 			if have := held(t, c); !isPair(have["bad"], second) {
 				t.Errorf("it does not recover: %v", have)
@@ -85,7 +85,7 @@ func TestProxiesBesideWhatHangs(t *testing.T) {
 	})
 	stop := make(chan struct{})
 	var running sync.WaitGroup
-	running.Go(func() { p.generator.Run(p.server, stop) })
+	running.Go(func() { p.provider.Run(stop) })
 	t.Cleanup(func() {
 		close(stop)
 		running.Wait()

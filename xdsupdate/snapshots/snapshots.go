@@ -6,7 +6,7 @@
 //	nodes := snapshots.New()
 //	server := ads.New(nil, ads.Options{Providers: []ads.Provider{nodes}})
 //	server.Register(grpcServer) // and go server.Run(stop)
-//	err := nodes.Set("edge-1", ads.Resource{Name: "blue", Message: cluster}, ads.Resource{Name: "web", Message: listener})
+//	err := nodes.Set("edge-1", Resource{Name: "blue", Message: cluster}, Resource{Name: "web", Message: listener})
 //
 // The server compares a set with the one before and sends each client the difference in the order of
 // xDS: clusters before the routes that reference them, removals last. A client never receives parts
@@ -22,6 +22,7 @@ import (
 	"sync"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/options"
@@ -50,6 +51,15 @@ type Snapshots struct {
 	updater xdsupdate.XDSUpdater // nil before Attach
 }
 
+// Resource is a resource of a set.
+type Resource struct {
+	// Name is the name that clients subscribe to. It has to be the name in the message, if the
+	// message has one.
+	Name string
+	// Message is the resource. It is not kept.
+	Message proto.Message
+}
+
 // set is the resources of a node, by type URL and name. It is immutable.
 type set map[string]map[string]*ads.ResourceState
 
@@ -68,7 +78,7 @@ func New(opts ...Options) *Snapshots {
 // type of a resource is that of its message. Messages are encoded at once and not kept. If a
 // resource is invalid (ValidateAll), has no message, or is there twice, the previous set stays, and
 // the error names the node, the type and the resource.
-func (s *Snapshots) Set(node string, resources ...ads.Resource) error {
+func (s *Snapshots) Set(node string, resources ...Resource) error {
 	next := set{}
 	for _, r := range resources {
 		state, err := ads.NewResourceState(r.Name, r.Message)

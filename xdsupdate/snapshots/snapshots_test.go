@@ -82,12 +82,12 @@ func (f *fixture) await(client *xdstest.Client, typeURL string, want ...string) 
 	}
 }
 
-func cluster(name string) ads.Resource {
-	return ads.Resource{Name: name, Message: &clusterv3.Cluster{Name: name}}
+func cluster(name string) snapshots.Resource {
+	return snapshots.Resource{Name: name, Message: &clusterv3.Cluster{Name: name}}
 }
 
-func route(name string) ads.Resource {
-	return ads.Resource{Name: name, Message: &routev3.RouteConfiguration{Name: name}}
+func route(name string) snapshots.Resource {
+	return snapshots.Resource{Name: name, Message: &routev3.RouteConfiguration{Name: name}}
 }
 
 // TestSet: each node has its own resources, and a set replaces the one before it as a whole.
@@ -119,8 +119,8 @@ func TestSet(t *testing.T) {
 func TestInvalid(t *testing.T) {
 	f := newFixture(t)
 	must(t, f.nodes.Set("a", cluster("blue")))
-	bad := ads.Resource{Name: "bad", Message: &clusterv3.Cluster{Name: "bad", ConnectTimeout: durationpb.New(-time.Second)}}
-	for want, resources := range map[string][]ads.Resource{
+	bad := snapshots.Resource{Name: "bad", Message: &clusterv3.Cluster{Name: "bad", ConnectTimeout: durationpb.New(-time.Second)}}
+	for want, resources := range map[string][]snapshots.Resource{
 		`set node "a": `:                 {cluster("green"), bad},
 		"ConnectTimeout":                 {bad},
 		`Cluster "blue" is there twice`:  {cluster("blue"), cluster("blue")},

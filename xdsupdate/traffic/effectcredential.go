@@ -24,7 +24,7 @@ func (f *findings) credentials(field string, names ...string) {
 			continue
 		}
 		if _, known := envoy.ParseSecretName(envoy.CredentialName(name)); !known {
-			f.add(field, "providers of secrets beside proxies are not used: %q is asked for as a secret of this server, which only a generator of the program can serve", name)
+			f.add(field, "providers of secrets beside proxies are not used: %q is asked for as a secret of this server, which only a provider of the program can serve", name)
 		}
 	}
 }

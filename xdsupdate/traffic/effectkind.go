@@ -13,7 +13,7 @@ import (
 func WithoutEffect(kind configstore.GroupVersionKind) string {
 	switch kind {
 	case istio.EnvoyFilter, istio.Telemetry, istio.WasmPlugin, istio.TrafficExtension, istio.ProxyConfig, istio.WorkloadGroup:
-		return "nothing is made of this kind: only generators of a host act on it"
+		return "nothing is made of this kind: only providers of a host act on it"
 	default:
 		return ""
 	}

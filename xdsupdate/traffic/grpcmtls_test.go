@@ -39,8 +39,6 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
@@ -220,11 +218,11 @@ func TestMutualTLSOfRealCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	inboundListeners := ads.GenerateAll("inbound", envoy.ListenerType, func(ads.View, *ads.PushContext) ([]ads.Resource, error) {
-		l := inbound(listener.Addr().String())
-		return []ads.Resource{{Name: l.GetName(), Message: l}}, nil
-	})
-	m := startMesh(t, traffic.Options{}, inboundListeners)
+	m := startMesh(t, traffic.Options{})
+	l := inbound(listener.Addr().String())
+	if err := m.server.SetResource(l.GetName(), l); err != nil {
+		t.Fatal(err)
+	}
 	ca, servers, clients := newAuthority(t), t.TempDir(), t.TempDir()
 	first := ca.issue(servers, identity)
 	ca.issue(clients, "spiffe://cluster.local/ns/shop/sa/client")

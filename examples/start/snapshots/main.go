@@ -24,8 +24,8 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-func cluster(name string) ads.Resource {
-	return ads.Resource{Name: name, Message: &clusterv3.Cluster{Name: name}}
+func cluster(name string) snapshots.Resource {
+	return snapshots.Resource{Name: name, Message: &clusterv3.Cluster{Name: name}}
 }
 
 func main() {
@@ -44,7 +44,7 @@ func main() {
 	show(ctx, address, "edge-1", "green")
 
 	invalid := &clusterv3.Cluster{Name: "red", ConnectTimeout: durationpb.New(-time.Second)}
-	err := nodes.Set("edge-1", ads.Resource{Name: "red", Message: invalid})
+	err := nodes.Set("edge-1", snapshots.Resource{Name: "red", Message: invalid})
 	fmt.Println("rejected:", err != nil)
 	show(ctx, address, "edge-1", "green")
 }

@@ -32,7 +32,7 @@ type plane struct {
 	statuses   *cluster.StatusWriter
 	configs    *aggregate.Cache
 	registries *aggregate.Controller
-	secrets    *secrets.Generator
+	secrets    *secrets.Provider
 	server     *ads.Server
 }
 
@@ -62,7 +62,7 @@ func newPlane(config *rest.Config, infrastructure gatewayapi.Infrastructure, log
 	p.gateways.OnData(p.secrets.Changed)
 	source.OnChange(p.secrets.Changed)
 	p.server = ads.New(p.registries, ads.Options{
-		Logger: logger, Providers: []ads.Provider{traffic.New(p.configs, traffic.Options{})}, Generators: []ads.Generator{p.secrets},
+		Logger: logger, Providers: []ads.Provider{traffic.New(p.configs, traffic.Options{}), p.secrets},
 		Configs: func() ads.ConfigReader { return p.configs },
 	})
 	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
@@ -76,7 +76,7 @@ func (p *plane) run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
 	for _, run := range []func(<-chan struct{}){
-		p.configs.Run, p.statuses.Run, p.registries.Run, p.server.Run, func(stop <-chan struct{}) { p.secrets.Run(p.server, stop) },
+		p.configs.Run, p.statuses.Run, p.registries.Run, p.server.Run, p.secrets.Run,
 		func(stop <-chan struct{}) { refusals.Run(p.server, p.gateways, stop) },
 	} {
 		running.Go(func() { run(ctx.Done()) })

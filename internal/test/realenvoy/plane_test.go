@@ -76,8 +76,8 @@ func startPlane(tb testing.TB, o planeOptions) *plane {
 	if p.vault == nil {
 		p.vault = &vault{secrets: make(map[secrets.Name]*secrets.Secret)}
 	}
-	generator := secrets.New(secrets.Options{Function: p.vault.get})
-	p.vault.changed = generator.Changed
+	credentials := secrets.New(secrets.Options{Function: p.vault.get})
+	p.vault.changed = credentials.Changed
 	var schemas configstore.Schemas
 	if o.unvalidated {
 		schemas = randomobjects.Unvalidated()
@@ -89,13 +89,12 @@ func startPlane(tb testing.TB, o planeOptions) *plane {
 			p.policies = traffic.New(base.Configs, traffic.Options{
 				Mesh: o.mesh, HTTP10: o.http10, KeyRefresh: o.keyRefresh, KeyFetcher: o.fetcher, Limits: o.limits,
 			})
-			options.Providers = []ads.Provider{p.policies}
-			options.Generators = append(options.Generators, generator)
+			options.Providers = append(options.Providers, p.policies, credentials)
 			options.Configs = func() ads.ConfigReader { return base.Configs.Snapshot() }
 			return options
 		},
 		Parts: func(base *testplane.Plane) []func(<-chan struct{}) {
-			return []func(<-chan struct{}){p.policies.Run, func(stop <-chan struct{}) { generator.Run(base.Server, stop) }}
+			return []func(<-chan struct{}){p.policies.Run, credentials.Run}
 		},
 	})
 	return p

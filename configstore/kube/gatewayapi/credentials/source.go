@@ -5,9 +5,9 @@
 //
 //	gateways, err := cluster.New(restConfig)
 //	source := credentials.New(gateways.Cache, gateways)
-//	generator := secrets.New(secrets.Options{Function: source.Find, Interval: -1})
-//	gateways.OnData(generator.Changed)
-//	source.OnChange(generator.Changed)
+//	provider := secrets.New(secrets.Options{Function: source.Find, Interval: -1})
+//	gateways.OnData(provider.Changed)
+//	source.OnChange(provider.Changed)
 //
 // # Access control
 //
@@ -160,7 +160,7 @@ func (s *Source) Find(n secrets.Name) (*secrets.Secret, error) {
 	var out secrets.Secret
 	switch {
 	case strings.HasPrefix(name, ownScheme):
-		// "NAME-cacert" is a separate Secret, which the generator requests first.
+		// "NAME-cacert" is a separate Secret, which the provider requests first.
 		data := s.data.Secret(gatewayapi.Key{Namespace: n.Namespace, Name: strings.TrimPrefix(n.Name, ownScheme)})
 		out = secrets.Secret{Certificate: certificateIn(data), Key: keyIn(data), Authorities: authoritiesIn(data)}
 	case !s.allowed(n.Name, n.Namespace):

@@ -125,14 +125,14 @@ func startSystemForEnvoys(t *testing.T, s *scenario) (*envoySystem, *envoyproxy.
 	t.Helper()
 	issuer := authority.New(t)
 	certificate, key := issuer.Issue("any.example.com")
-	generator := secrets.New(secrets.Options{
+	credentials := secrets.New(secrets.Options{
 		Names: []string{"default", "ROOTCA"},
 		Function: func(secrets.Name) (*secrets.Secret, error) {
 			return &secrets.Secret{Certificate: certificate, Key: key, Authorities: issuer.PEM()}, nil
 		},
 		Allow: func(string, secrets.Name) bool { return true },
 	})
-	base, err := assemble(s, ads.Options{Generators: []ads.Generator{generator}})
+	base, err := assemble(s, ads.Options{Providers: []ads.Provider{credentials}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,6 +142,6 @@ func startSystemForEnvoys(t *testing.T, s *scenario) (*envoySystem, *envoyproxy.
 	sys.server.Register(server)
 	listener := testserver.Listen(t, "127.0.0.1:0")
 	sys.address = listener.Addr().String()
-	testserver.Serve(t, listener, server, sys.server.Run, func(stop <-chan struct{}) { generator.Run(sys.server, stop) })
+	testserver.Serve(t, listener, server, sys.server.Run, credentials.Run)
 	return sys, adapter
 }

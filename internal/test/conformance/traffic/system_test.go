@@ -80,10 +80,10 @@ func assemble(s *scenario, options ads.Options) (*system, error) {
 	sys.store = storememory.NewController(storememory.Make(istio.Schemas(), storememory.Options{DetectMutations: true}))
 	registries := aggregate.NewController()
 	options.Observer = sys.requests
-	options.Providers = []ads.Provider{traffic.New(sys.store, traffic.Options{
+	options.Providers = append(options.Providers, traffic.New(sys.store, traffic.Options{
 		Mesh: sys.mesh, Networks: networks, FilterGatewayClusters: s.Options.Features.FilterGatewayClusterConfig,
 		MultipleCustomProviders: s.Options.Features.MultipleCustomProviders,
-	})}
+	}))
 	options.Configs = func() ads.ConfigReader { return sys.store.Snapshot() }
 	sys.server = ads.New(registries, options)
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {

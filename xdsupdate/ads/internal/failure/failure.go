@@ -13,18 +13,16 @@ import (
 
 // The parts that panics are counted by.
 const (
-	InConfigs    = "configs"
-	InCustomizer = "customizer"
-	InGenerator  = "generator"
-	InGroup      = "group"
-	InHost       = "host"
-	InObserver   = "observer"
-	InProvider   = "provider"
-	InProxy      = "proxy"
-	InPush       = "push"
-	InResource   = "resource"
-	InServices   = "services"
-	InStream     = "stream"
+	InConfigs  = "configs"
+	InGroup    = "group"
+	InHost     = "host"
+	InObserver = "observer"
+	InProvider = "provider"
+	InProxy    = "proxy"
+	InPush     = "push"
+	InResource = "resource"
+	InServices = "services"
+	InStream   = "stream"
 )
 
 // Part is code that can fail by itself.

@@ -89,7 +89,7 @@ func (b *Builder) buildHost(
 	before := b.table.host(name)
 	var after *host
 	if full {
-		after = newHost(before, services.of(name), endpoints, b.customize)
+		after = newHost(before, services.of(name), endpoints)
 	} else {
 		after = before.refreshed(endpoints)
 	}

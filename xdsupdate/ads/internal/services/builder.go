@@ -20,7 +20,6 @@ import (
 type Builder struct {
 	discovery   registry.ServiceDiscovery
 	snapshotter registry.ServiceSnapshotter // nil if the discovery is none
-	customize   Customizer
 	failures    *failure.List
 	index       *xdsupdate.EndpointIndex
 	logger      *slog.Logger
@@ -58,13 +57,13 @@ type ChangedHost struct {
 	EndpointsOnly bool
 }
 
-// NewBuilder returns a builder for the services of a discovery. The Customizer may be nil.
+// NewBuilder returns a builder for the services of a discovery.
 func NewBuilder(
-	discovery registry.ServiceDiscovery, customize Customizer, failures *failure.List, index *xdsupdate.EndpointIndex, logger *slog.Logger,
+	discovery registry.ServiceDiscovery, failures *failure.List, index *xdsupdate.EndpointIndex, logger *slog.Logger,
 ) *Builder {
 	b := &Builder{
-		discovery: discovery, customize: customize, failures: failures, index: index, logger: logger,
-		table: &Table{failures: failures},
+		discovery: discovery, failures: failures, index: index, logger: logger,
+		table: &Table{},
 	}
 	b.snapshotter, _ = registry.As[registry.ServiceSnapshotter](discovery)
 	return b
@@ -91,19 +90,6 @@ func (b *Builder) Read(root *xdsupdate.Root) (out Reader, exact bool) {
 	})
 	b.failures.Undone(err)
 	return out, exact
-}
-
-// Renew rebuilds the resources of hosts. It is called after Build.
-func (b *Builder) Renew(names []registry.Hostname) {
-	hosts := make(map[registry.Hostname]*host)
-	for _, name := range names {
-		if before := b.Next.host(name); before != nil && hosts[name] == nil {
-			after := before.renewed(b.customize)
-			hosts[name] = after
-			b.Affected = appendAffected(b.Affected, before, after)
-		}
-	}
-	b.Next = b.Next.with(hosts)
 }
 
 // Published replaces the table by the last result of Build, because clients are sent it. everything

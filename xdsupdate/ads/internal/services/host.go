@@ -35,7 +35,7 @@ type endpointsOf func(hostname registry.Hostname, namespace string) *xdsupdate.S
 // newHost builds a host from its services, which are in the order of CompareServices. Unchanged
 // parts are taken from old, which may be nil. It returns old itself if all parts are unchanged, and
 // nil without services.
-func newHost(old *host, services []*registry.Service, endpoints endpointsOf, custom Customizer) *host {
+func newHost(old *host, services []*registry.Service, endpoints endpointsOf) *host {
 	switch {
 	case len(services) == 0:
 		return nil
@@ -49,7 +49,7 @@ func newHost(old *host, services []*registry.Service, endpoints endpointsOf, cus
 		for n < len(services) && services[n].Attributes.Namespace == namespace {
 			n++
 		}
-		h.variants = append(h.variants, newVariant(old.in(namespace), services[:n], endpoints(h.name, namespace), custom))
+		h.variants = append(h.variants, newVariant(old.in(namespace), services[:n], endpoints(h.name, namespace)))
 		services = services[n:]
 	}
 	slices.SortStableFunc(h.variants, func(a, b *variant) int {
@@ -77,9 +77,7 @@ func (h *host) hasEndpoints(endpoints endpointsOf) bool {
 	return h == nil || !slices.ContainsFunc(h.variants, func(v *variant) bool { return v.endpoints != endpoints(h.name, v.namespace) })
 }
 
-func newVariant(
-	old *variant, services []*registry.Service, endpoints *xdsupdate.ServiceEndpoints, custom Customizer,
-) *variant {
+func newVariant(old *variant, services []*registry.Service, endpoints *xdsupdate.ServiceEndpoints) *variant {
 	v := &variant{namespace: services[0].Attributes.Namespace, services: slices.Clone(services), endpoints: endpoints}
 	for i, svc := range v.services {
 		if slices.Contains(svc.Ports, nil) {
@@ -103,24 +101,12 @@ func newVariant(
 			if !slices.ContainsFunc(v.ports, func(q *port) bool {
 				return q.port.Number == p.Number && sameVisibility(q.service, svc)
 			}) {
-				v.ports = append(v.ports, newPort(old.portLike(svc, p), svc, p, endpoints, custom))
+				v.ports = append(v.ports, newPort(svc, p, endpoints))
 				v.names = append(v.names, envoy.ClusterName(p.Number, svc.Hostname))
 			}
 		}
 	}
 	return v
-}
-
-// portLike returns the port that a port of the same number replaces, or nil.
-func (v *variant) portLike(svc *registry.Service, p *registry.Port) *port {
-	if v != nil {
-		for _, q := range v.ports {
-			if q.port.Number == p.Number && sameVisibility(q.service, svc) {
-				return q
-			}
-		}
-	}
-	return nil
 }
 
 // sameVisibility compares services of one namespace.
@@ -154,20 +140,6 @@ func (h *host) refreshed(endpoints endpointsOf) *host {
 			changed.ports[j] = p.withEndpoints(now)
 		}
 		out.variants[i] = changed
-	}
-	return out
-}
-
-// renewed returns the host with resources that will be rebuilt.
-func (h *host) renewed(custom Customizer) *host {
-	out := &host{name: h.name, variants: make([]*variant, len(h.variants)), madeOf: h.madeOf}
-	for i, v := range h.variants {
-		next := *v
-		next.ports = make([]*port, len(v.ports))
-		for j, p := range v.ports {
-			next.ports[j] = newPort(p, p.service, p.port, p.endpoints, custom)
-		}
-		out.variants[i] = &next
 	}
 	return out
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -28,15 +27,11 @@ type port struct {
 	restricted bool
 	unix       bool
 	leftOut    []*registry.Endpoint // endpoints that Envoy would reject, mostly none
-	custom     Customizer
 
 	mu       sync.Mutex
 	made     made
 	prepared *envoy.Prepared // endpoints that serve the port; nil before the first use
 	before   *envoy.Prepared // an earlier prepared state, until prepared is set
-	// former has the resources of an earlier state, as fallbacks for customizers that fail; empty
-	// without customizers.
-	former varieties
 }
 
 // varieties are resources of a port, mostly one or two: an immutable map takes a fifth of the
@@ -56,19 +51,10 @@ type variety struct {
 	name    string
 	cluster registry.ClusterID
 	client  envoy.Client
-	custom  any // View.scope
 }
 
-// newPort returns a port that replaces old, which may be nil.
-func newPort(
-	old *port, svc *registry.Service, p *registry.Port, endpoints *xdsupdate.ServiceEndpoints, custom Customizer,
-) *port {
-	out := &port{service: svc, port: p, endpoints: endpoints, custom: custom}
-	if old != nil && custom != nil {
-		old.mu.Lock()
-		out.former = old.made.all()
-		old.mu.Unlock()
-	}
+func newPort(svc *registry.Service, p *registry.Port, endpoints *xdsupdate.ServiceEndpoints) *port {
+	out := &port{service: svc, port: p, endpoints: endpoints}
 	for e := range endpoints.All() {
 		if envoy.Serves(e, p) {
 			out.restricted = out.restricted || e.Attributes().DiscoverableFromSameCluster
@@ -90,7 +76,7 @@ func (p *port) withEndpoints(endpoints *xdsupdate.ServiceEndpoints) *port {
 	if identities && len(p.service.Ports) > 1 && sameEndpoints(p.port, p.endpoints, endpoints) {
 		return p
 	}
-	out := newPort(p, p.service, p.port, endpoints, p.custom)
+	out := newPort(p.service, p.port, endpoints)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if out.before = p.prepared; out.before == nil {
@@ -115,16 +101,8 @@ func (m *made) of(typeURL string, p *port) *varieties {
 	return &m.others
 }
 
-func (m *made) all() varieties {
-	out := m.others
-	for key, r := range m.ofEndpoints.All() {
-		out = out.Set(key, r)
-	}
-	return out
-}
-
 // resource returns the port's resource of a type and name for a view, or nil.
-func (p *port) resource(typeURL, name string, v View, failed *failure.List) *resource.State {
+func (p *port) resource(typeURL, name string, v View) *resource.State {
 	key := variety{typeURL: typeURL, name: name}
 	resolution := p.service.Resolution
 	switch typeURL {
@@ -151,24 +129,13 @@ func (p *port) resource(typeURL, name string, v View, failed *failure.List) *res
 			return nil
 		}
 	}
-	if v.Scope != nil {
-		var err error
-		if key.custom, err = v.Scope(typeURL, p.service, p.port); err != nil {
-			failed.Undone(err)
-			return resource.NewMarker(typeURL, name, resource.Unavailable)
-		}
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	made := p.made.of(typeURL, p)
 	r, ok := made.Get(key)
 	if !ok {
 		r = &resource.State{TypeURL: typeURL, Name: name}
-		if former, ok := p.former.Get(key); ok {
-			r.Fallback = former
-		}
-		p.former = p.former.Delete(key)
-		if typeURL == envoy.LoadAssignmentType && (p.custom == nil || !p.custom.Changes(typeURL)) {
+		if typeURL == envoy.LoadAssignmentType {
 			r.Bytes = func() []byte { return p.assignment(key) }
 		} else {
 			r.Build = func() (proto.Message, error) { return p.build(key) }
@@ -184,14 +151,12 @@ func (p *port) build(key variety) (proto.Message, error) {
 	case envoy.ClusterType:
 		u := envoy.Upstream{
 			Service: p.service, Port: p.port, Identities: p.endpoints.ServiceAccounts(), Client: key.client,
-			EncodedMetadata: p.custom == nil,
+			EncodedMetadata: true,
 		}
 		if p.service.Resolution.IsDNS() { // otherwise the cluster does not contain them
 			u.Endpoints = p.visible(key.cluster)
 		}
 		m = u.PlainCluster()
-	case envoy.LoadAssignmentType:
-		m = envoy.LoadAssignment(p.service, p.port, p.visible(key.cluster), key.client)
 	case envoy.ListenerType:
 		m = envoy.APIListener(key.name, p.service, p.port)
 	case envoy.RouteType:
@@ -199,12 +164,6 @@ func (p *port) build(key variety) (proto.Message, error) {
 	}
 	if m == nil || !m.ProtoReflect().IsValid() {
 		return nil, nil
-	}
-	if p.custom == nil {
-		return m, nil
-	}
-	if err := p.custom.Customize(key.typeURL, key.custom, p.service, p.port, m); err != nil {
-		return nil, err
 	}
 	return m, nil
 }

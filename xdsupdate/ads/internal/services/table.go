@@ -15,19 +15,16 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // Table has the resources of services, at one moment. It is immutable: a push makes another one,
-// which shares unchanged parts, so that new selections and generators read it without a lock.
+// which shares unchanged parts, so that new selections and providers read it without a lock.
 type Table struct {
 	hosts pmap.Map[registry.Hostname, *host]
 	// http holds the hosts with an HTTP port, by port number.
 	http map[uint32]*httpPort
-	// failures records the failures of lookups.
-	failures *failure.List
 }
 
 // httpPort has the HTTP services on one port.
@@ -51,7 +48,7 @@ func (t *Table) with(hosts map[registry.Hostname]*host) *Table {
 	if len(hosts) == 0 {
 		return t
 	}
-	out := &Table{http: t.http, failures: t.failures}
+	out := &Table{http: t.http}
 	http := make(map[uint32]*pmap.Live[registry.Hostname, struct{}])
 	live := t.hosts.Live()
 	for name, after := range hosts {
@@ -127,7 +124,7 @@ func (t *Table) Lookup(v View, typeURL, name string) *resource.State {
 		return nil
 	}
 	if p := t.host(hostname).seenBy(v).port(number, v); p != nil {
-		return p.resource(typeURL, name, v, t.failures)
+		return p.resource(typeURL, name, v)
 	}
 	return nil
 }
@@ -186,7 +183,7 @@ func (t *Table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource.Sta
 func (t *Table) All(v View, typeURL string) iter.Seq2[string, *resource.State] {
 	return func(yield func(string, *resource.State) bool) {
 		for name, p := range t.covered(v, typeURL) {
-			if !yield(name, p.resource(typeURL, name, v, t.failures)) {
+			if !yield(name, p.resource(typeURL, name, v)) {
 				return
 			}
 		}

@@ -3,8 +3,6 @@
 package services
 
 import (
-	"google.golang.org/protobuf/proto"
-
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -15,9 +13,6 @@ type View struct {
 	Cluster   registry.ClusterID
 	Client    envoy.Client
 	Addresses Addresses
-	// Scope returns the Customizer's scope of a view, for the resources of a type of a port; nil
-	// means that there is none.
-	Scope func(typeURL string, service *registry.Service, port *registry.Port) (any, error)
 }
 
 // Addresses are the addresses of services that a proxy can use. If neither family is set, the
@@ -38,12 +33,4 @@ func (v View) AddressesOf(svc *registry.Service) []string {
 		proxy.IPAddresses = append(proxy.IPAddresses, "::")
 	}
 	return svc.AddressesFor(&proxy)
-}
-
-// Customizer changes the resources of a port of a service before they are encoded.
-type Customizer interface {
-	// Changes reports whether resources of a type may be changed.
-	Changes(typeURL string) bool
-	// Customize changes the message, for views with the given result of View.Scope.
-	Customize(typeURL string, scope any, service *registry.Service, port *registry.Port, m proto.Message) error
 }

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package secrets
+
+import (
+	"slices"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/internal/options"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+)
+
+// Provider serves secrets. It implements ads.Provider, and serves one server.
+type Provider struct {
+	store *store
+	ran   atomic.Bool
+	// updater is nil before Attach.
+	updater xdsupdate.XDSUpdater
+	// updaterFailed is set if the last call of the updater by Run panicked.
+	updaterFailed atomic.Bool
+	// poke has capacity one. It holds a token if Changed was called after Run last refreshed.
+	poke chan struct{}
+	// fixed are the names that exist without references.
+	fixed []string
+
+	// The fields below belong to Provide, whose calls are serial.
+
+	references *references
+	provided   *names
+}
+
+var _ ads.Provider = (*Provider)(nil)
+
+// New returns a provider for ads.Options.Providers. It starts no goroutine.
+func New(opts ...Options) *Provider {
+	o := options.One("secrets.New", opts).withDefaults()
+	p := &Provider{store: newStore(o), poke: make(chan struct{}, 1), references: newReferences(), provided: &names{}}
+	p.fixed = append(slices.Clone(o.Names), envoy.WorkloadCertificate, envoy.MeshRoots)
+	for n := range o.Files {
+		p.fixed = append(p.fixed, n.Name)
+		if s, ok := envoy.ParseSecretName(n.Name); ok && s.Credential != "" && !s.Roots {
+			p.fixed = append(p.fixed, envoy.CredentialRootsName(n.Name))
+		}
+	}
+	return p
+}
+
+// Name implements ads.Provider.
+func (p *Provider) Name() string { return "secrets" }
+
+// Attach implements ads.Provider. Changed secrets are reported to the updater.
+func (p *Provider) Attach(updater xdsupdate.XDSUpdater) { p.updater = updater }
+
+// Group implements ads.Provider. The other fields of a view are enough.
+func (p *Provider) Group(*core.Node, *registry.Proxy) any { return nil }
+
+// Provide implements ads.Provider.
+func (p *Provider) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
+	before := p.provided
+	if renamed := p.references.update(push); renamed || before.of == nil {
+		p.provided = &names{p.store, p.names()}
+		p.store.retain(p.provided.used())
+	}
+	return p.provided, ads.Changes{Names: append(before.renamed(p.provided), p.provided.changed(push.Request)...)}
+}
+
+// names returns all names that proxies may subscribe to.
+func (p *Provider) names() map[string]struct{} {
+	out := make(map[string]struct{}, len(p.references.uses)+len(p.fixed))
+	for n := range p.references.uses {
+		out[n] = struct{}{}
+	}
+	for _, n := range p.fixed {
+		out[n] = struct{}{}
+	}
+	return out
+}
