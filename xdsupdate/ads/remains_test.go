@@ -6,13 +6,11 @@ import (
 	"testing"
 	"testing/synctest"
 
-	"google.golang.org/protobuf/proto"
-
-	"go.uber.org/atomic"
-	"google.golang.org/protobuf/types/known/wrapperspb"
-
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	"go.uber.org/atomic"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"

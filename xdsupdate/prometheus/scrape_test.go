@@ -12,14 +12,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pilotkit/pilotkit/xdsupdate"
-
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/prometheus"
