@@ -116,7 +116,7 @@ var allowed = map[string][]string{
 		"registry/serviceentry", "registry/serviceentry/explain", "aggregate", "xdsupdate", "xdsupdate/envoy",
 		"xdsupdate/ads", "xdsupdate/traffic",
 	},
-	"xdsupdate/secrets":         {"configstore", "configstore/istio", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads"},
+	"xdsupdate/secrets":         {"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads"},
 	"xdsupdate/snapshots":       {"configstore", "registry", "xdsupdate", "xdsupdate/ads"},
 	"registry/internal/publish": {"registry", "xdsupdate"},
 	"registry/memory":           {"configstore", "registry", "xdsupdate", "registry/internal/publish"},

@@ -66,7 +66,8 @@ func (c *connection) all() iter.Seq[*subscription] {
 }
 
 // flush carries out plans until no step is left. A client gets its first response when the first
-// state is published; until then its selections are not prepared. The subscriptions of a closed connection have no selection.
+// state is published; until then its selections are not prepared. The subscriptions of a closed
+// connection have no selection.
 func (c *connection) flush() {
 	now := sequence.Moment{Time: time.Now(), Epoch: c.cache.epoch}
 	for s := range c.all() {

@@ -49,7 +49,8 @@ type Server struct {
 	allowances    pace.Allowances
 	large, excess *pace.Turns
 
-	// building makes pushes one at a time. The discovery is called while it is held, so no method that the program calls may wait for it.
+	// building makes pushes one at a time. The discovery and the providers are called while it is
+	// held, so no method that the program calls may wait for it.
 	building sync.Mutex
 	built    bool         // the first push is done
 	context  *PushContext // of the last push
