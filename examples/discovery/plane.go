@@ -75,12 +75,11 @@ func (p *plane) connect() {
 	p.policies = traffic.New(configs, traffic.Options{Domain: p.settings.domain, Logger: p.log})
 	// Proxies read the files that Gateways and DestinationRules reference on their own hosts. For
 	// keys that the control plane serves, see package secrets.
-	p.secrets = secrets.New(secrets.Options{Logger: p.log})
+	p.secrets = secrets.New(configs, secrets.Options{Logger: p.log})
 	p.server = ads.New(p.registries, ads.Options{
 		Logger: p.log, Observer: p.metrics, Proxy: p.xds.proxy(),
 		Providers: []ads.Provider{mcp.NewProvider(configs, mcp.ProviderOptions{ControlPlanes: p.settings.controlPlaneIDs()}), p.policies, p.secrets},
-		Configs: func() ads.ConfigReader { return configs },
-		Limits:  ads.Limits{Types: kindsOfControlPlanes},
+		Limits:    ads.Limits{Types: kindsOfControlPlanes},
 	})
 	for _, add := range p.sources.registries {
 		p.registries.AddRegistry(add)

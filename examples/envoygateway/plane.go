@@ -53,17 +53,14 @@ func newPlane(dir string) *plane {
 	p.configs = memory.NewController(store)
 	p.files = file.New(filepath.Join(dir, "config"), store, file.Options{})
 	p.policies = traffic.New(p.configs)
-	p.secrets = secrets.New(secrets.Options{
+	p.secrets = secrets.New(p.configs, secrets.Options{
 		Files: map[secrets.Name]secrets.Files{
 			{Namespace: "ingress", Name: envoy.CredentialName("edge")}: certificateFiles(dir),
 		},
 		Interval: time.Second, // the files are read at this interval
 	})
 	p.registries = aggregate.NewController()
-	p.server = ads.New(p.registries, ads.Options{
-		Providers: []ads.Provider{p.policies, p.secrets},
-		Configs:   func() ads.ConfigReader { return p.configs.Snapshot() },
-	})
+	p.server = ads.New(p.registries, ads.Options{Providers: []ads.Provider{p.policies, p.secrets}})
 	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(p.configs, updater)
 	})

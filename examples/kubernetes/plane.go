@@ -74,11 +74,10 @@ func newPlane(config *rest.Config, s settings) (*plane, error) {
 	// support credentialName, and certificateRefs of the Gateway API, this program would have to
 	// read Secrets and to authenticate its clients, whose claims it trusts: see packages secrets
 	// and gatewayapi/credentials.
-	p.secrets = secrets.New(secrets.Options{Logger: s.log})
+	p.secrets = secrets.New(p.merged, secrets.Options{Logger: s.log})
 	p.policies = traffic.New(p.merged, traffic.Options{Domain: s.domain, Logger: s.log})
 	p.server = ads.New(p.registries, ads.Options{
 		Logger: s.log, Providers: []ads.Provider{p.policies, p.secrets},
-		Configs: func() ads.ConfigReader { return p.merged },
 	})
 	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return services.New(client, updater, services.Options{

@@ -68,9 +68,10 @@
 //
 // A push reads the services and endpoints of one xdsupdate.Root, so the definition and the endpoints
 // of a service that were reported in one batch (xdsupdate.BatchUpdater) become visible together. A
-// discovery that sets no services in the root, and Options.Configs, are read after the root was
-// taken. A registry that makes no batches may show a service with another resolution before its
-// endpoints; the push that follows its calls corrects this.
+// discovery that sets no services in the root is read after the root was taken. A registry that
+// makes no batches may show a service with another resolution before its endpoints; the push that
+// follows its calls corrects this. The root also has the configs that a provider follows
+// (xdsupdate.FollowConfigs).
 //
 // # Order
 //
@@ -242,7 +243,6 @@
 //	receiving and sending on a stream | the same
 //	Services of the discovery         | services stay as they are, endpoints follow;
 //	                                  | before the first push, clients wait
-//	Options.Configs                   | the configs of the previous push stay
 //	Provide                           | its last resources stay
 //	Names of a provider               | wildcard subscriptions stay as they are, and
 //	                                  | new ones wait

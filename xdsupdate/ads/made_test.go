@@ -69,6 +69,17 @@ func (m madeForPush) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	}
 }
 
+// pausing is a provider without resources that calls a function in each push.
+type pausing struct {
+	making
+	pause func()
+}
+
+func (p pausing) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
+	p.pause()
+	return p.making.Provide(push)
+}
+
 // hiding returns a provider that hides a cluster while hidden is set.
 func hiding(name string, hidden *atomic.Bool) ads.Provider {
 	return making{envoy.ClusterType, func(ads.View, *ads.PushContext) map[string]proto.Message {

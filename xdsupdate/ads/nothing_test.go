@@ -122,7 +122,6 @@ func TestHostThatAnswersNil(t *testing.T) {
 	const other = "example.com/Other"
 	for what, options := range map[string]ads.Options{
 		"provided": {Providers: []ads.Provider{nilProvider{}}},
-		"configs":  {Configs: func() ads.ConfigReader { return nil }},
 		"group":    {Group: func(*core.Node, *registry.Proxy) any { return nil }},
 		"resources": {Providers: []ads.Provider{making{other, func(ads.View, *ads.PushContext) map[string]proto.Message {
 			return map[string]proto.Message{"": nil, "nil": nil, "typed": (*clusterv3.Cluster)(nil)}

@@ -88,8 +88,8 @@ type PushEvent struct {
 // PanicEvent describes the panics of one part that are reported together: the panics of one push or
 // request.
 type PanicEvent struct {
-	// In is the part, one of few texts: "configs", "group", "host", "observer", "provider", "proxy",
-	// "push", "resource", "services", "stream"; package secrets adds "secret".
+	// In is the part, one of few texts: "group", "host", "observer", "provider", "proxy", "push",
+	// "resource", "services", "stream"; package secrets adds "secret".
 	In string
 	// Name is the name of the host, provider or secret; otherwise "".
 	Name string

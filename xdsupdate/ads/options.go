@@ -30,11 +30,6 @@ type Options struct {
 	// panics. A client can subscribe to Limits.Types types on a stream, including the types of
 	// services.
 	Providers []Provider
-	// Configs returns the configs for providers, as they are when a push begins, for
-	// instance a memory store's Snapshot. Each push waits for this call, so it should cost next to
-	// nothing. An xdsupdate.ConfigHandler for the kinds of the configs requests a push when they
-	// change. A nil function means that there are no configs.
-	Configs func() ConfigReader
 	// Proxy returns the identity of a client. An error ends the client's stream, with the error's
 	// status, before any response. The namespace decides which services the client may see, so a
 	// program that does not trust nodes authenticates the peer, which ctx has, and derives the

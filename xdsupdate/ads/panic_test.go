@@ -175,7 +175,6 @@ func panicking(b *bomb, seen *panics) map[string]ads.Options {
 	}
 	out := map[string]ads.Options{
 		"services : Services": {},
-		"configs : Configs":   {Configs: func() ads.ConfigReader { b.tick(); return nil }},
 		"group : Group":       {Group: func(n *core.Node, _ *registry.Proxy) any { bad(n); return nil }},
 		"proxy : Proxy": {Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
 			bad(n)

@@ -163,7 +163,7 @@ func (s *Server) provide(push *PushContext, ch *change) (ok bool) {
 	if s.services.incomplete && !s.built {
 		return false
 	}
-	s.built, s.context = true, push
+	s.built = true
 	for i := range last {
 		s.provideOne(i, push, ch)
 	}

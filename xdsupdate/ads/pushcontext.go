@@ -7,20 +7,12 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 )
 
-// ConfigReader reads configs of one moment, for instance a configstore snapshot.
-type ConfigReader interface {
-	Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config
-	List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config
-}
-
-// PushContext is the input of one push: services, endpoints and configs of one moment, the same for
+// PushContext is the input of one push: services, endpoints and configs (Root) of one moment, the same for
 // all providers and views. It is immutable and costs next to nothing; a reference to it keeps the
 // state of that moment in memory.
 type PushContext struct {
@@ -58,9 +50,6 @@ type sortedServices struct {
 	list []*registry.Service
 }
 
-// Configs returns the configs of Options.Configs, or nil without it.
-func (p *PushContext) Configs() ConfigReader { return p.moment.configs }
-
 // Services yields all services, visible or not, sorted by CompareServices. The first call in a push
 // sorts them.
 func (p *PushContext) Services() iter.Seq[*registry.Service] {
@@ -87,14 +76,13 @@ func (p *PushContext) Endpoints(hostname registry.Hostname, namespace string) *x
 type moment struct {
 	services  services.Reader
 	endpoints *xdsupdate.EndpointSnapshot
-	configs   ConfigReader
 	own       resourcesByType
 	root      *xdsupdate.Root
 }
 
 // capture captures the input of a push; it is the Pusher's Capture.
 func (s *Server) capture(req *xdsupdate.PushRequest, root *xdsupdate.Root) (exact bool) {
-	m := &moment{root: root, endpoints: root.Endpoints(), configs: s.readConfigs(), own: s.own.capture()}
+	m := &moment{root: root, endpoints: root.Endpoints(), own: s.own.capture()}
 	full := req.Full || req.Everything() || !s.built
 	exact = true
 	if full || s.services.HasSnapshots() {
@@ -102,19 +90,4 @@ func (s *Server) capture(req *xdsupdate.PushRequest, root *xdsupdate.Root) (exac
 	}
 	s.moment = m
 	return exact
-}
-
-// readConfigs calls Options.Configs. If that panics, the configs of the previous push stay.
-func (s *Server) readConfigs() (configs ConfigReader) {
-	if s.configs == nil {
-		return nil
-	}
-	if s.context != nil {
-		configs = s.context.moment.configs
-	}
-	s.cache.failures.Undone(failure.Part{In: failure.InConfigs}.Call(func() error {
-		configs = s.configs()
-		return nil
-	}))
-	return configs
 }

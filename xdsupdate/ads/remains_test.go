@@ -100,7 +100,7 @@ func TestNameThatComesAndGoesInOneRequest(t *testing.T) {
 func TestClientsThatWaitForTheFirstPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ready := make(chan struct{})
-		f := serve(t, ads.Options{Configs: func() ads.ConfigReader { <-ready; return nil }}, service("a", "shop"))
+		f := serve(t, ads.Options{Providers: []ads.Provider{pausing{pause: func() { <-ready }}}}, service("a", "shop"))
 		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
 		for _, name := range []string{"x", "y", cluster("a")} {
 			f.subscribe(c, envoy.ClusterType, name)

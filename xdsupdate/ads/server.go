@@ -30,7 +30,6 @@ type Server struct {
 	own       ownResources
 	services  *servicesProvider
 	grouping  []Provider // Options.Providers
-	configs   func() ConfigReader
 	proxyOf   func(context.Context, *core.Node) (*registry.Proxy, error)
 	group     func(*core.Node, *registry.Proxy) any
 	limits    Limits
@@ -52,9 +51,8 @@ type Server struct {
 	// building makes pushes one at a time. The discovery and the providers are called while it is
 	// held, so no method that the program calls may wait for it.
 	building sync.Mutex
-	built    bool         // the first push is done
-	context  *PushContext // of the last push
-	moment   *moment      // of the present push
+	built    bool    // the first push is done
+	moment   *moment // of the present push
 	// idle means that a client has connected before Run was called.
 	idle atomic.Bool
 	// unsure means that a call has failed, so that everything may have changed with the next push.
@@ -82,8 +80,8 @@ type attacher interface {
 func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
-		configs: o.Configs, grouping: slices.Clone(o.Providers),
-		proxyOf: o.Proxy, group: o.Group, limits: o.Limits.withDefaults(), observer: o.Observer, logger: o.Logger,
+		grouping: slices.Clone(o.Providers),
+		proxyOf:  o.Proxy, group: o.Group, limits: o.Limits.withDefaults(), observer: o.Observer, logger: o.Logger,
 		turns: pace.NewTurns(o.LargeResponses), large: newWorkTurns(), excess: newWorkTurns(),
 	}
 	s.cache = newCache()

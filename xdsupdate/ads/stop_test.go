@@ -303,25 +303,24 @@ func TestEndWithARequestThatWaits(t *testing.T) {
 	})
 }
 
-// TestRunWaitsForAPush: when Run returns nobody reads the program's configs any more.
+// TestRunWaitsForAPush: when Run returns nobody calls the program's providers any more.
 func TestRunWaitsForAPush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		blocked, entered := make(chan struct{}), make(chan struct{}, 10)
 		var blocks atomic.Bool
-		f := serve(t, ads.Options{Configs: func() ads.ConfigReader {
+		f := serve(t, ads.Options{Providers: []ads.Provider{pausing{pause: func() {
 			if blocks.Load() {
 				entered <- struct{}{}
 				<-blocked
 			}
-			return nil
-		}}, service("a", "shop"))
+		}}}}, service("a", "shop"))
 		c := f.client(xdstest.ClientOptions{Node: node("a", "shop")})
 		f.subscribe(c, envoy.ClusterType)
 		f.await(c, envoy.ClusterType, cluster("a"))
 		blocks.Store(true)
 		f.define([]string{"a"})
 		<-entered
-		f.stopWaitsFor(blocked, "Run has returned while a push reads the configs")
+		f.stopWaitsFor(blocked, "Run has returned while a push calls a provider")
 	})
 }
 

@@ -104,7 +104,7 @@ func reasons() []string {
 // parts are the values of the label part: the parts of ads.PanicEvent; the last one is other.
 func parts() []string {
 	return []string{
-		"configs", "group", "host", "observer", "provider", "proxy", "push", "resource", "services", "stream",
+		"group", "host", "observer", "provider", "proxy", "push", "resource", "services", "stream",
 		"secret", other,
 	}
 }

@@ -3,8 +3,8 @@
 // Package secrets serves certificates, keys and certificate authorities to Envoys by SDS, over the
 // stream that also carries their listeners and clusters.
 //
-//	secrets := secrets.New(secrets.Options{Function: lookUp})
-//	server := ads.New(registries, ads.Options{Configs: snapshot, Providers: []ads.Provider{secrets}})
+//	secrets := secrets.New(configs, secrets.Options{Function: lookUp})
+//	server := ads.New(registries, ads.Options{Providers: []ads.Provider{secrets, traffic.New(configs)}})
 //	go secrets.Run(stop)
 //
 // # Names
@@ -18,7 +18,7 @@
 //	"file-cert:CERTIFICATE~KEY"    | files on the proxy's host, which the proxy reads itself
 //	"file-root:FILE"               | the same; "file-root:system": Options.SystemRoots
 //
-// A resource exists for each name that Gateways or DestinationRules of ads.Options.Configs
+// A resource exists for each name that Gateways or DestinationRules of the cache
 // reference, and for each name in Options.Names and Options.Files. The secret is looked up when a
 // proxy subscribes to the name.
 //

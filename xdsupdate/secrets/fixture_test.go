@@ -101,12 +101,9 @@ func serve(tb testing.TB, opts secrets.Options) *plane {
 	tb.Helper()
 	p := &plane{t: tb, log: &lockedBuffer{}}
 	opts.Logger = slog.New(slog.NewTextHandler(p.log, nil))
-	p.provider = secrets.New(opts)
 	p.store = storememory.NewController(storememory.Make(istio.Schemas()))
-	options := ads.Options{
-		Logger: opts.Logger, Providers: []ads.Provider{p.provider},
-		Configs: func() ads.ConfigReader { return p.store.Snapshot() },
-	}
+	p.provider = secrets.New(p.store, opts)
+	options := ads.Options{Logger: opts.Logger, Providers: []ads.Provider{p.provider}}
 	options.Pusher.DebounceAfter = -1
 	p.server = ads.New(memory.New(), options)
 	server := grpc.NewServer()

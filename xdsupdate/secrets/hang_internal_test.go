@@ -129,7 +129,7 @@ func ownGoroutines() (n int) {
 func TestHangingFunction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
-		g := New(h.options())
+		g := New(nil, h.options())
 		bad, good := Name{"a", "bad"}, Name{"a", "good"}
 		h.hang("bad")
 		began := time.Now()
@@ -188,7 +188,7 @@ func TestHangingFile(t *testing.T) {
 		h := newHost()
 		o := h.options()
 		o.Files = map[Name]Files{{Name: "bad"}: {Authorities: "/bad"}, {"a", "good"}: {Authorities: "/good"}}
-		g := New(o)
+		g := New(nil, o)
 		g.store.readFile = func(path string, _ int) ([]byte, error) {
 			h.call(path)
 			return h.secret().Authorities, nil
@@ -222,7 +222,7 @@ func TestHangingFile(t *testing.T) {
 func TestAllHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
-		g := New(h.options())
+		g := New(nil, h.options())
 		h.hang("bad")
 		var all sync.WaitGroup
 		for i := range maxLookups + 10 {
@@ -271,7 +271,7 @@ func TestRefreshWaits(t *testing.T) {
 			time.Sleep(took.Load())
 			return h.secret(), nil
 		}
-		g := New(o)
+		g := New(nil, o)
 		g.store.get(Name{"a", "slow"})
 		updater := &recordingUpdater{}
 		took.Store(3 * time.Second)
@@ -299,7 +299,7 @@ func TestRefreshWaits(t *testing.T) {
 func TestChangedWhileLookedUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
-		g := New(h.options())
+		g := New(nil, h.options())
 		n := Name{"a", "x"}
 		g.store.get(n)
 		end := start(t, g, &recordingUpdater{})
@@ -324,7 +324,7 @@ func TestChangedWhileLookedUp(t *testing.T) {
 func TestForgottenWhileItHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
-		g := New(h.options())
+		g := New(nil, h.options())
 		n := Name{"a", "x"}
 		h.hang("x")
 		for range 10 {
@@ -362,7 +362,7 @@ func TestSlowAllow(t *testing.T) {
 			h.call("allow")
 			return yes.Load()
 		}
-		g := New(o)
+		g := New(nil, o)
 		n := Name{"a", "x"}
 		g.store.get(n)
 		updater := &recordingUpdater{}
@@ -400,7 +400,7 @@ func TestReportedOnce(t *testing.T) {
 	o := h.options()
 	yes := false
 	o.Allow = func(string, Name) bool { return yes }
-	g := New(o)
+	g := New(nil, o)
 	g.store.get(Name{"a", "x"})
 	g.store.allowed("b", Name{"a", "x"})
 	yes = true

@@ -44,7 +44,7 @@ func TestPanics(t *testing.T) {
 			}
 			return of.Name == "good"
 		}
-		g := New(o)
+		g := New(nil, o)
 		last := make(map[string]*Secret)
 		for _, name := range []string{"good", "panics", "exits"} {
 			last[name] = g.store.get(Name{"a", name})
@@ -131,7 +131,7 @@ func (u *panickingUpdater) ConfigUpdate(r *xdsupdate.PushRequest) {
 func TestUpdaterPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := newHost()
-		g := New(h.options())
+		g := New(nil, h.options())
 		g.store.get(Name{"a", "x"})
 		updater := &panickingUpdater{panics: 3}
 		end := start(t, g, updater)

@@ -9,51 +9,22 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/xdsupdate"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// references are the names of secrets that configs reference. The cost of an update is proportional
-// to the number of configs in the push request.
+// references are the names of secrets that configs reference.
 type references struct {
-	of map[xdsupdate.ConfigKey][]string
+	of map[configstore.ConfigKey][]string
 	// uses is the number of configs that reference a name.
 	uses map[string]int
 }
 
 func newReferences() *references {
-	return &references{of: make(map[xdsupdate.ConfigKey][]string), uses: make(map[string]int)}
-}
-
-// update recomputes the references of the configs in a push request, and reports whether the set of
-// names changed.
-func (r *references) update(push *ads.PushContext) bool {
-	configs := push.Configs()
-	if configs == nil {
-		return false
-	}
-	if push.Request.Everything() || push.Request.Forced {
-		clear(r.of)
-		clear(r.uses)
-		for _, kind := range []configstore.GroupVersionKind{istio.Gateway, istio.DestinationRule} {
-			for _, c := range configs.List(kind, configstore.NamespaceAll) {
-				r.set(xdsupdate.ConfigKey{Kind: kind, Namespace: c.Namespace, Name: c.Name}, namesIn(c))
-			}
-		}
-		return true
-	}
-	changed := false
-	for key := range push.Request.ConfigsUpdated {
-		if key.Kind == istio.Gateway || key.Kind == istio.DestinationRule {
-			changed = r.set(key, namesIn(configs.Get(key.Kind, key.Name, key.Namespace))) || changed
-		}
-	}
-	return changed
+	return &references{of: make(map[configstore.ConfigKey][]string), uses: make(map[string]int)}
 }
 
 // set replaces the references of a config, and reports whether a name was added or removed.
-func (r *references) set(key xdsupdate.ConfigKey, names []string) (changed bool) {
+func (r *references) set(key configstore.ConfigKey, names []string) (changed bool) {
 	for _, n := range names {
 		r.uses[n]++
 		changed = changed || r.uses[n] == 1

@@ -34,7 +34,7 @@ func TestRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var exists atomic.Bool
 		var calls atomic.Int64
-		g := New(Options{Function: func(Name) (*Secret, error) {
+		g := New(nil, Options{Function: func(Name) (*Secret, error) {
 			calls.Inc()
 			if exists.Load() {
 				return &Secret{}, nil
@@ -96,7 +96,7 @@ func TestForget(t *testing.T) {
 // Without an updater nothing is reported.
 func TestNoUpdater(t *testing.T) {
 	exists := false
-	g := New(Options{Function: func(Name) (*Secret, error) {
+	g := New(nil, Options{Function: func(Name) (*Secret, error) {
 		if exists {
 			return &Secret{}, nil
 		}

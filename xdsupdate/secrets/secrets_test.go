@@ -238,7 +238,7 @@ func (p *plane) create(kind configstore.GroupVersionKind, spec proto.Message) xd
 	if _, err := p.store.Create(c); err != nil {
 		p.t.Fatal(err)
 	}
-	p.server.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(key)})
+	p.store.Drain()
 	return key
 }
 
@@ -247,7 +247,7 @@ func (p *plane) delete(key xdsupdate.ConfigKey) {
 	if err := p.store.Delete(key.Kind, key.Name, key.Namespace, nil); err != nil {
 		p.t.Fatal(err)
 	}
-	p.server.ConfigUpdate(&xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(key)})
+	p.store.Drain()
 }
 
 // TestFilesOfProxies: names of files are passed on, never read.

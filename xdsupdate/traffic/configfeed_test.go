@@ -30,8 +30,7 @@ func (o *pushedKeys) Pushed(e ads.PushEvent) {
 }
 
 // TestPushOfWhatTheFirstPushListed: what was committed before the first push and is
-// delivered after it is pushed, once: generators, which have read the configs of the first
-// push before, learn of it by that.
+// delivered after it is pushed, once: other providers learn of it by that.
 func TestPushOfWhatTheFirstPushListed(t *testing.T) {
 	store := memory.Make(istio.Schemas())
 	controller := memory.NewController(store)

@@ -27,7 +27,7 @@ func TestKindsWithoutEffect(t *testing.T) {
 	}
 	var row string
 	for line := range strings.Lines(string(page)) {
-		if strings.Contains(line, "| none, but for generators of your own |") {
+		if strings.Contains(line, "| none, but for providers of your own |") {
 			row = line
 		}
 	}

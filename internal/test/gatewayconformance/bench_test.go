@@ -91,8 +91,8 @@ func newBenchPlane(b *testing.B, objects []configstore.Config) *benchPlane {
 	configs := aggregate.MakeCache(gateways, memory.NewController(memory.Make(istio.Schemas())))
 	registries := aggregate.NewController()
 	server := ads.New(registries, ads.Options{
-		Providers: []ads.Provider{traffic.New(configs, traffic.Options{})}, Configs: func() ads.ConfigReader { return configs },
-		Pusher: xdsupdate.PusherOptions{DebounceAfter: -1},
+		Providers: []ads.Provider{traffic.New(configs, traffic.Options{})},
+		Pusher:    xdsupdate.PusherOptions{DebounceAfter: -1},
 	})
 	s := grpc.NewServer(ads.ServerOptions()...)
 	server.Register(s)

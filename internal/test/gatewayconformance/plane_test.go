@@ -58,12 +58,11 @@ func newPlane(config *rest.Config, infrastructure gatewayapi.Infrastructure, log
 	p.configs = aggregate.MakeCache(p.gateways, own)
 	p.registries = aggregate.NewController()
 	source := credentials.New(p.gateways.Cache, p.gateways)
-	p.secrets = secrets.New(secrets.Options{Logger: logger, Function: source.Find, Interval: -1})
+	p.secrets = secrets.New(p.configs, secrets.Options{Logger: logger, Function: source.Find, Interval: -1})
 	p.gateways.OnData(p.secrets.Changed)
 	source.OnChange(p.secrets.Changed)
 	p.server = ads.New(p.registries, ads.Options{
 		Logger: logger, Providers: []ads.Provider{traffic.New(p.configs, traffic.Options{}), p.secrets},
-		Configs: func() ads.ConfigReader { return p.configs },
 	})
 	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return services.New(client, updater, services.Options{ClusterID: "Kubernetes", Logger: logger})

@@ -76,8 +76,7 @@ func startPlane(tb testing.TB, o planeOptions) *plane {
 	if p.vault == nil {
 		p.vault = &vault{secrets: make(map[secrets.Name]*secrets.Secret)}
 	}
-	credentials := secrets.New(secrets.Options{Function: p.vault.get})
-	p.vault.changed = credentials.Changed
+	var credentials *secrets.Provider
 	var schemas configstore.Schemas
 	if o.unvalidated {
 		schemas = randomobjects.Unvalidated()
@@ -89,8 +88,9 @@ func startPlane(tb testing.TB, o planeOptions) *plane {
 			p.policies = traffic.New(base.Configs, traffic.Options{
 				Mesh: o.mesh, HTTP10: o.http10, KeyRefresh: o.keyRefresh, KeyFetcher: o.fetcher, Limits: o.limits,
 			})
+			credentials = secrets.New(base.Configs, secrets.Options{Function: p.vault.get})
+			p.vault.changed = credentials.Changed
 			options.Providers = append(options.Providers, p.policies, credentials)
-			options.Configs = func() ads.ConfigReader { return base.Configs.Snapshot() }
 			return options
 		},
 		Parts: func(base *testplane.Plane) []func(<-chan struct{}) {

@@ -5,7 +5,7 @@
 //
 //	gateways, err := cluster.New(restConfig)
 //	source := credentials.New(gateways.Cache, gateways)
-//	provider := secrets.New(secrets.Options{Function: source.Find, Interval: -1})
+//	provider := secrets.New(configs, secrets.Options{Function: source.Find, Interval: -1})
 //	gateways.OnData(provider.Changed)
 //	source.OnChange(provider.Changed)
 //

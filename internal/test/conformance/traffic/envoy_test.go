@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/authority"
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
@@ -125,14 +126,17 @@ func startSystemForEnvoys(t *testing.T, s *scenario) (*envoySystem, *envoyproxy.
 	t.Helper()
 	issuer := authority.New(t)
 	certificate, key := issuer.Issue("any.example.com")
-	credentials := secrets.New(secrets.Options{
-		Names: []string{"default", "ROOTCA"},
-		Function: func(secrets.Name) (*secrets.Secret, error) {
-			return &secrets.Secret{Certificate: certificate, Key: key, Authorities: issuer.PEM()}, nil
-		},
-		Allow: func(string, secrets.Name) bool { return true },
+	var credentials *secrets.Provider
+	base, err := assemble(s, func(configs configstore.ConfigStoreCache) ads.Provider {
+		credentials = secrets.New(configs, secrets.Options{
+			Names: []string{"default", "ROOTCA"},
+			Function: func(secrets.Name) (*secrets.Secret, error) {
+				return &secrets.Secret{Certificate: certificate, Key: key, Authorities: issuer.PEM()}, nil
+			},
+			Allow: func(string, secrets.Name) bool { return true },
+		})
+		return credentials
 	})
-	base, err := assemble(s, ads.Options{Providers: []ads.Provider{credentials}})
 	if err != nil {
 		t.Fatal(err)
 	}

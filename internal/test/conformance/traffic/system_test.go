@@ -51,7 +51,7 @@ type system struct {
 
 // newSystem starts the parts and the proxies; stop ends them.
 func newSystem(ctx context.Context, s *scenario) (*system, error) {
-	sys, err := assemble(s, ads.Options{})
+	sys, err := assemble(s)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func newSystem(ctx context.Context, s *scenario) (*system, error) {
 }
 
 // assemble puts the parts together, with further options of the server.
-func assemble(s *scenario, options ads.Options) (*system, error) {
+func assemble(s *scenario, more ...func(configstore.ConfigStoreCache) ads.Provider) (*system, error) {
 	sys := &system{refused: make(map[objectRef]any), scenario: s, requests: newRequestCounter(), mesh: &meshconfig.MeshConfig{}, delegates: delegatesOf(s)}
 	networks := &meshconfig.MeshNetworks{}
 	if err := errors.Join(fromYAML(s.Options.MeshConfig, sys.mesh), fromYAML(s.Options.MeshNetworks, networks)); err != nil {
@@ -79,12 +79,13 @@ func assemble(s *scenario, options ads.Options) (*system, error) {
 	}
 	sys.store = storememory.NewController(storememory.Make(istio.Schemas(), storememory.Options{DetectMutations: true}))
 	registries := aggregate.NewController()
-	options.Observer = sys.requests
-	options.Providers = append(options.Providers, traffic.New(sys.store, traffic.Options{
+	options := ads.Options{Observer: sys.requests, Providers: []ads.Provider{traffic.New(sys.store, traffic.Options{
 		Mesh: sys.mesh, Networks: networks, FilterGatewayClusters: s.Options.Features.FilterGatewayClusterConfig,
 		MultipleCustomProviders: s.Options.Features.MultipleCustomProviders,
-	}))
-	options.Configs = func() ads.ConfigReader { return sys.store.Snapshot() }
+	})}}
+	for _, provider := range more {
+		options.Providers = append(options.Providers, provider(sys.store))
+	}
 	sys.server = ads.New(registries, options)
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(sys.store, updater, serviceentry.Options{

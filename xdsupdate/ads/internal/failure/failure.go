@@ -13,7 +13,6 @@ import (
 
 // The parts that panics are counted by.
 const (
-	InConfigs  = "configs"
 	InGroup    = "group"
 	InHost     = "host"
 	InObserver = "observer"
