@@ -123,7 +123,7 @@ func registries(ctx context.Context, configs configstore.ConfigStoreCache, stop 
 
 // updaters is a program's use of the update side without the server.
 func updaters(push func(*xdsupdate.PushRequest)) *xdsupdate.EndpointIndex {
-	pusher := xdsupdate.NewPusher(push, xdsupdate.PusherOptions{DebounceAfter: time.Second})
+	pusher := xdsupdate.NewPusher(push, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: time.Second}})
 	var (
 		_ xdsupdate.XDSUpdater           = pusher
 		_ xdsupdate.EndpointDeltaUpdater = pusher

@@ -70,7 +70,7 @@ func testHalfPublishedBatch(t *testing.T) {
 			}
 		}
 		pushes.Inc()
-	}, xdsupdate.PusherOptions{DebounceAfter: -1, Capture: func(_ *xdsupdate.PushRequest, now *xdsupdate.Root) bool {
+	}, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}, Capture: func(_ *xdsupdate.PushRequest, now *xdsupdate.Root) bool {
 		root = now
 		return true
 	}})
@@ -115,7 +115,7 @@ func TestBatchGoesTogether(t *testing.T) {
 
 // TestBatchesDoNotWait, neither for one another nor for pushes; they may nest.
 func TestBatchesDoNotWait(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}}, func(p *xdsupdate.Pusher, got *pushes) {
 		got.slow = time.Hour
 		p.ConfigUpdate(fullPush("a"))
 		synctest.Wait()

@@ -199,7 +199,7 @@ func TestFullPushTakesAll(t *testing.T) {
 		var pushed []string
 		p := xdsupdate.NewPusher(func(r *xdsupdate.PushRequest) {
 			pushed = append(pushed, fmt.Sprintf("%d keys, full: %v", len(r.ConfigsUpdated), r.Full))
-		}, xdsupdate.PusherOptions{DebounceAfter: time.Second, EndpointInterval: 10 * time.Millisecond})
+		}, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: time.Second, EndpointInterval: 10 * time.Millisecond}})
 		stop := make(chan struct{})
 		var run sync.WaitGroup
 		run.Go(func() { p.Run(stop) })

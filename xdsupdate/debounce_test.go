@@ -39,9 +39,9 @@ func newTimeline(opts xdsupdate.PusherOptions) *timeline {
 func (l *timeline) ask(at time.Duration, endpointsOnly bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	lane := endpointsOnly && !l.opts.DebounceEndpoints
+	lane := endpointsOnly && !l.opts.Debounce.Endpoints
 	if len(l.waiting[lane]) == 0 {
-		l.first[lane] = at-max(l.last[lane], l.pushed[lane]) >= l.opts.DebounceAfter
+		l.first[lane] = at-max(l.last[lane], l.pushed[lane]) >= l.opts.Debounce.After
 	}
 	l.waiting[lane] = append(l.waiting[lane], at)
 	l.last[lane] = at
@@ -54,11 +54,11 @@ func (l *timeline) due(lane bool) (time.Duration, bool) {
 	case len(w) == 0:
 		return 0, false
 	case lane:
-		return max(w[0], l.pushed[lane]+l.opts.EndpointInterval), true
-	case l.opts.LeadingEdge && l.first[lane]:
+		return max(w[0], l.pushed[lane]+l.opts.Debounce.EndpointInterval), true
+	case l.opts.Debounce.LeadingEdge && l.first[lane]:
 		return w[0], true
 	default:
-		return min(w[len(w)-1]+l.opts.DebounceAfter, w[0]+l.opts.DebounceMax), true
+		return min(w[len(w)-1]+l.opts.Debounce.After, w[0]+l.opts.Debounce.Max), true
 	}
 }
 
@@ -92,16 +92,12 @@ func TestDebounceByTheBook(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 60) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 4))
-			l := newTimeline(xdsupdate.PusherOptions{
-				DebounceAfter: 100*time.Millisecond + 1, DebounceMax: 700 * time.Millisecond,
-				EndpointInterval: []time.Duration{-1, 60 * time.Millisecond}[seed%2],
-				LeadingEdge:      seed/2%2 == 0, DebounceEndpoints: seed/4%2 == 0,
-			})
+			l := newTimeline(xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: 100*time.Millisecond + 1, Max: 700 * time.Millisecond, EndpointInterval: []time.Duration{-1, 60 * time.Millisecond}[seed%2], LeadingEdge: seed/2%2 == 0, Endpoints: seed/4%2 == 0}})
 			start := time.Now()
 			durations := rand.New(rand.NewPCG(seed, 5))
 			push := func(req *xdsupdate.PushRequest) {
 				requests := req.Reason[xdsupdate.ReasonConfig] + req.Reason[xdsupdate.ReasonEndpoint]
-				l.push(t, time.Since(start), requests, l.opts.DebounceEndpoints || req.Full)
+				l.push(t, time.Since(start), requests, l.opts.Debounce.Endpoints || req.Full)
 				if durations.IntN(3) == 0 {
 					time.Sleep(time.Duration(durations.IntN(300))*time.Millisecond + 3)
 				}

@@ -108,7 +108,7 @@ func TestEmptiedServicesDoNotLeak(t *testing.T) {
 
 // TestCrashLoopCausesNoFullPush: 1→0→1 again and again.
 func TestCrashLoopCausesNoFullPush(t *testing.T) {
-	opts := xdsupdate.PusherOptions{DebounceEndpoints: true}
+	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{Endpoints: true}}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		one := ep("1.1.1.1", account("a"))
 		p.EDSUpdate(shardOf("c1"), host, ns, eps(one))

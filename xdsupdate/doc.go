@@ -31,7 +31,7 @@
 //
 // # Debounce
 //
-// The delay of a request with the default PusherOptions:
+// The delay of a request with the default Debounce:
 //
 //	request                        | waits until                           | at most
 //	-------------------------------|---------------------------------------|---------

@@ -14,7 +14,7 @@ import (
 )
 
 func TestFlushDoesNotWaitForTheDebounce(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{EndpointInterval: time.Hour}, func(p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{EndpointInterval: time.Hour}}, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(endpointPush("b")) // the next push of endpoints has to wait
 		got.expect(0, "0s endpoint push of ServiceEntry/default/b (endpoint 1)")
 		p.ConfigUpdate(fullPush("a"))
@@ -44,7 +44,7 @@ func TestFlushWakesRun(t *testing.T) {
 
 // TestFlushWaitsForTheRunningPush and for what was asked for during it.
 func TestFlushWaitsForTheRunningPush(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}}, func(p *xdsupdate.Pusher, got *pushes) {
 		got.slow = time.Second
 		p.ConfigUpdate(fullPush("a"))
 		synctest.Wait()
@@ -60,7 +60,7 @@ func TestFlushWaitsForTheRunningPush(t *testing.T) {
 }
 
 func TestFlushEndsWithItsContext(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}}, func(p *xdsupdate.Pusher, got *pushes) {
 		got.slow = time.Hour
 		p.ConfigUpdate(fullPush("a"))
 		synctest.Wait()
@@ -98,7 +98,7 @@ func TestFlushWithoutRun(t *testing.T) {
 func TestRunTakesOverFromFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := &pushes{t: t, start: time.Now(), slow: time.Second}
-		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{DebounceAfter: -1})
+		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}})
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		p.ConfigUpdate(fullPush("a"))
@@ -118,7 +118,7 @@ func TestRunTakesOverFromFlush(t *testing.T) {
 func TestFlushAfterRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := &pushes{t: t, start: time.Now(), slow: time.Second}
-		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{DebounceAfter: -1})
+		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}})
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() { p.Run(stop) })
@@ -150,7 +150,7 @@ func TestFlushAfterRun(t *testing.T) {
 func TestFlushEndsWithRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		got := &pushes{t: t, start: time.Now(), slow: time.Second}
-		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{DebounceAfter: -1})
+		p := xdsupdate.NewPusher(got.push, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}})
 		stop := make(chan struct{})
 		var wg sync.WaitGroup
 		p.ConfigUpdate(fullPush("a"))
@@ -173,7 +173,7 @@ func TestFlushEndsWithRun(t *testing.T) {
 func TestFlushNeverHangs(t *testing.T) {
 	for range 500 {
 		synctest.Test(t, func(t *testing.T) {
-			p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{DebounceAfter: -1})
+			p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}})
 			stop := make(chan struct{})
 			var wg sync.WaitGroup
 			wg.Go(func() { p.Run(stop) })

@@ -31,10 +31,10 @@ type lanes struct {
 	one bool
 }
 
-func newLanes(o PusherOptions) lanes {
-	l := lanes{one: o.DebounceEndpoints}
-	l.all.window = newWindow(o.DebounceAfter, o.DebounceMax, 0, o.LeadingEdge)
-	l.endpoints.window = newWindow(0, 0, o.EndpointInterval, false)
+func newLanes(d Debounce) lanes {
+	l := lanes{one: d.Endpoints}
+	l.all.window = newWindow(d.After, d.Max, 0, d.LeadingEdge)
+	l.endpoints.window = newWindow(0, 0, d.EndpointInterval, false)
 	return l
 }
 

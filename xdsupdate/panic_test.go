@@ -39,7 +39,7 @@ func TestPanicOfAPush(t *testing.T) {
 			if !mended.Load() {
 				panic("boom")
 			}
-		}, xdsupdate.PusherOptions{DebounceAfter: -1, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		}, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		stop, done := make(chan struct{}), make(chan struct{})
 		go func() { p.Run(stop); close(done) }()
 		full := &xdsupdate.PushRequest{Full: true, ConfigsUpdated: xdsupdate.KeySet(xdsupdate.ServiceKey("a", "ns"))}
@@ -82,11 +82,11 @@ func TestPanicsOfFunctionsOfAPusher(t *testing.T) {
 	var log bytes.Buffer
 	p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{
 		Logger:      slog.New(slog.NewTextHandler(&log, nil)),
-		ProxyUpdate: func(registry.ClusterID, string) { panic("proxy") }, ShardRemoved: func(xdsupdate.ShardKey) { panic("shard") },
+		ProxyUpdate: func(registry.ClusterID, string) { panic("proxy") },
 	})
 	p.ProxyUpdate("c1", "10.0.0.1")
 	p.RemoveShard(xdsupdate.ShardKey{Cluster: "c1", Provider: "p"})
-	for _, want := range []string{`error="panic: proxy" ip=10.0.0.1`, `error="panic: shard" shard=p/c1`} {
+	for _, want := range []string{`error="panic: proxy" ip=10.0.0.1`} {
 		if !strings.Contains(log.String(), want) {
 			t.Errorf("no %s in the log: %s", want, log.String())
 		}

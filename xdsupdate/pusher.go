@@ -18,19 +18,17 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// PusherOptions are the options of a Pusher. The zero value works.
-type PusherOptions struct {
-	// Logger gets an error, with the stack, for each panic of a push and of a function of
-	// PusherOptions. The default, nil, discards.
-	Logger *slog.Logger
-	// DebounceAfter is the quiet time: a full request waits until no other full request has arrived
+// Debounce decides how long requests wait for others, to be pushed with them. The zero value has
+// defaults.
+type Debounce struct {
+	// After is the quiet time: a full request waits until no other full request has arrived
 	// for this long. The default is 100 ms. A negative value means that requests of all kinds are
 	// pushed as soon as the previous push has ended.
-	DebounceAfter time.Duration
-	// DebounceMax is the maximum delay of a full request. The default is 500 ms, so that a push
+	After time.Duration
+	// Max is the maximum delay of a full request. The default is 500 ms, so that a push
 	// starts within a second under any load. With the 10 s of Istio 1.30, a client that writes an
 	// object every 50 ms delays the changes of all others by 10 s.
-	DebounceMax time.Duration
+	Max time.Duration
 	// SecurityMax is the maximum delay of a full request with an object of the group
 	// security.istio.io, because the object may restrict access. Such a request is pushed together
 	// with all pending full requests. The default is 50 ms, so that the push starts within 100 ms.
@@ -40,12 +38,37 @@ type PusherOptions struct {
 	// quiet time before. By default it waits for related requests.
 	LeadingEdge bool
 	// EndpointInterval is the minimum time between a push of endpoints and the next push of
-	// endpoints only. Changes in between are merged. The default is 10 ms, or DebounceAfter if that
+	// endpoints only. Changes in between are merged. The default is 10 ms, or After if that
 	// is less. A negative value means no interval.
 	EndpointInterval time.Duration
-	// DebounceEndpoints makes requests for endpoints only wait like full ones, as
+	// Endpoints makes requests for endpoints only wait like full ones, as
 	// Istio 1.30 does by default.
-	DebounceEndpoints bool
+	Endpoints bool
+}
+
+func (d Debounce) withDefaults() Debounce {
+	if d.After == 0 {
+		d.After = 100 * time.Millisecond
+	}
+	if d.Max == 0 {
+		d.Max = 500 * time.Millisecond
+	}
+	if d.SecurityMax == 0 {
+		d.SecurityMax = 50 * time.Millisecond
+	}
+	if d.EndpointInterval == 0 {
+		d.EndpointInterval = min(10*time.Millisecond, d.After)
+	}
+	return d
+}
+
+// PusherOptions are the options of a Pusher. The zero value works.
+type PusherOptions struct {
+	// Logger gets an error, with the stack, for each panic of a push and of a function of
+	// PusherOptions. The default, nil, discards.
+	Logger *slog.Logger
+	// Debounce decides when a request is pushed.
+	Debounce Debounce
 	// Capture is called before each push, on the goroutine of the push and without a lock, and
 	// reads the additional input of the push. It returns true if that input is consistent with the
 	// root. If it is not, and a registry has been in an update since the root was taken, Capture is
@@ -57,9 +80,6 @@ type PusherOptions struct {
 	// the caller or by another goroutine that is making such calls. By default nothing happens,
 	// because a Pusher does not know proxies.
 	ProxyUpdate func(cluster registry.ClusterID, ip string)
-	// ShardRemoved is called for each RemoveShard like ProxyUpdate, after the endpoints were
-	// removed and a push was requested. It may be nil.
-	ShardRemoved func(shard ShardKey)
 }
 
 // Pusher is an XDSUpdater that keeps an EndpointIndex and makes pushes of what
@@ -87,7 +107,7 @@ type Pusher struct {
 	wake  chan struct{} // capacity 1; a token means that Run must look again
 	// begun counts the updates that registries have begun.
 	begun atomic.Uint64
-	// after are the calls of ProxyUpdate and ShardRemoved.
+	// after are the calls of ProxyUpdate.
 	after calls[func()]
 
 	// mu guards the fields below. Updates are applied with mu held, and a push takes its request
@@ -127,24 +147,13 @@ var (
 // push is logged, and Retry compensates for it.
 func NewPusher(push func(*PushRequest), opts ...PusherOptions) *Pusher {
 	o := options.One("xdsupdate.NewPusher", opts)
-	if o.DebounceAfter == 0 {
-		o.DebounceAfter = 100 * time.Millisecond
-	}
-	if o.DebounceMax == 0 {
-		o.DebounceMax = 500 * time.Millisecond
-	}
-	if o.SecurityMax == 0 {
-		o.SecurityMax = 50 * time.Millisecond
-	}
-	if o.EndpointInterval == 0 {
-		o.EndpointInterval = min(10*time.Millisecond, o.DebounceAfter)
-	}
+	o.Debounce = o.Debounce.withDefaults()
 	p := &Pusher{
 		push: push, opts: o, index: NewEndpointIndex(), epoch: time.Now(), wake: make(chan struct{}, 1),
 		claims: newClaims(), sources: &sources{chains: map[configstore.ConfigStoreCache]*chain{}},
 		configs:   pmap.Map[configKey, *configstore.Config]{}.Live(),
 		services:  pmap.Map[*Source, sourceServices]{}.Live(),
-		lanes:     newLanes(o),
+		lanes:     newLanes(o.Debounce),
 		redefined: map[ConfigKey]struct{}{},
 	}
 	p.to = p

@@ -128,8 +128,8 @@ func BenchmarkLimitCoalesceThroughChannel(b *testing.B) {
 // when nothing was asked before: the change is pushed at once.
 func BenchmarkPushLatency(b *testing.B) {
 	for name, opts := range map[string]xdsupdate.PusherOptions{
-		"zero-debounce": {DebounceAfter: -1},
-		"leading-edge":  {DebounceAfter: time.Nanosecond},
+		"zero-debounce": {Debounce: xdsupdate.Debounce{After: -1}},
+		"leading-edge":  {Debounce: xdsupdate.Debounce{After: time.Nanosecond}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

@@ -123,7 +123,7 @@ func TestRequestsAreMergedUntilQuiet(t *testing.T) {
 
 // TestPushAfterDebounceMax: requests that never stop are pushed nevertheless.
 func TestPushAfterDebounceMax(t *testing.T) {
-	opts := xdsupdate.PusherOptions{DebounceAfter: 100 * time.Millisecond, DebounceMax: 200 * time.Millisecond}
+	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: 100 * time.Millisecond, Max: 200 * time.Millisecond}}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		for range 9 {
 			p.ConfigUpdate(fullPush("a"))
@@ -180,7 +180,7 @@ func TestEndpointsDoNotWaitForOtherChanges(t *testing.T) {
 							delete(asked, key.Name)
 						}
 					}
-				}, xdsupdate.PusherOptions{DebounceMax: 10 * time.Second})
+				}, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{Max: 10 * time.Second}})
 				stop := make(chan struct{})
 				var run sync.WaitGroup
 				run.Go(func() { p.Run(stop) })
@@ -205,7 +205,7 @@ func TestEndpointsDoNotWaitForOtherChanges(t *testing.T) {
 				}
 				want := 0
 				if name == "full" {
-					want = 1 + int(changes*gap/(10*time.Second)) // one at the end, and one each DebounceMax
+					want = 1 + int(changes*gap/(10*time.Second)) // one at the end, and one each Debounce.Max
 				}
 				if full != want {
 					t.Errorf("%s every %v: %d full pushes, want %d", name, gap, full, want)
@@ -218,7 +218,7 @@ func TestEndpointsDoNotWaitForOtherChanges(t *testing.T) {
 // TestLeadingEdge: with LeadingEdge the first full request after a quiet time goes
 // at once, too.
 func TestLeadingEdge(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{LeadingEdge: true}, func(p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{LeadingEdge: true}}, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(fullPush("a"))
 		got.expect(50*time.Millisecond, "0s full push of VirtualService/default/a (config 1)")
 		p.ConfigUpdate(fullPush("b"))
@@ -233,7 +233,7 @@ func TestLeadingEdge(t *testing.T) {
 // TestEndpointsAreNotDebounced: without an interval endpoint pushes go one by one,
 // even while full requests wait.
 func TestEndpointsAreNotDebounced(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{EndpointInterval: -1}, func(p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{EndpointInterval: -1}}, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(fullPush("v"))
 		for _, name := range []string{"a", "b", "c"} {
 			p.ConfigUpdate(endpointPush(name))
@@ -247,9 +247,9 @@ func TestEndpointsAreNotDebounced(t *testing.T) {
 	})
 }
 
-// TestEverythingIsDebounced: with DebounceEndpoints they wait like all others.
+// TestEverythingIsDebounced: with Debounce.Endpoints they wait like all others.
 func TestEverythingIsDebounced(t *testing.T) {
-	opts := xdsupdate.PusherOptions{DebounceEndpoints: true}
+	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{Endpoints: true}}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		p.ConfigUpdate(endpointPush("a"))
 		got.expect(99 * time.Millisecond)
@@ -262,7 +262,8 @@ func TestEverythingIsDebounced(t *testing.T) {
 // it, endpoints too: Istio 1.30 pushes those at the same time.
 func TestOnePushAtATime(t *testing.T) {
 	for _, opts := range []xdsupdate.PusherOptions{
-		{DebounceAfter: -1}, {DebounceAfter: -1, LeadingEdge: true}, {DebounceAfter: -1, DebounceEndpoints: true},
+		{Debounce: xdsupdate.Debounce{After: -1}}, {Debounce: xdsupdate.Debounce{After: -1, LeadingEdge: true}},
+		{Debounce: xdsupdate.Debounce{After: -1, Endpoints: true}},
 	} {
 		inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 			got.slow = time.Second
@@ -280,7 +281,7 @@ func TestOnePushAtATime(t *testing.T) {
 
 // TestZeroDebounce pushes each request as soon as nothing else is pushed.
 func TestZeroDebounce(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}}, func(p *xdsupdate.Pusher, got *pushes) {
 		for _, name := range []string{"a", "b"} {
 			p.ConfigUpdate(fullPush(name))
 			synctest.Wait()
@@ -293,7 +294,7 @@ func TestZeroDebounce(t *testing.T) {
 // TestCallersNeverWait: a push that takes forever delays no caller and nothing is
 // lost.
 func TestCallersNeverWait(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}}, func(p *xdsupdate.Pusher, got *pushes) {
 		got.slow = time.Hour
 		p.ConfigUpdate(fullPush("a"))
 		synctest.Wait()
@@ -334,7 +335,7 @@ func TestPushMayAskForPushes(t *testing.T) {
 				p.ConfigUpdate(fullPush(names[len(names)-1] + "+"))
 				p.EDSUpdate(shardOf("c1"), host, ns, nil)
 			}
-		}, xdsupdate.PusherOptions{DebounceAfter: -1})
+		}, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}})
 		p.ConfigUpdate(fullPush("a"))
 		for range 5 {
 			if err := p.Flush(t.Context()); err != nil {
@@ -379,7 +380,7 @@ func TestInitialStateIsNotDebounced(t *testing.T) {
 // TestPushOfEverythingHasDefinitions: a push of everything is full if a service was
 // defined anew before it; endpoints that come after it do not have to wait for one.
 func TestPushOfEverythingHasDefinitions(t *testing.T) {
-	inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
+	inBubble(t, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}}, func(p *xdsupdate.Pusher, got *pushes) {
 		shard := shardOf("c1")
 		p.EDSCacheUpdate(shard, host, ns, eps(ep("1.1.1.1")))
 		p.SvcUpdate(shard, host, ns, registry.EventUpdate)

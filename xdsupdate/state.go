@@ -10,7 +10,7 @@ type PusherState struct {
 	Running bool
 	// Pushing is the begin of the running push, or zero.
 	Pushing time.Time
-	// Full are the pending full requests or, with DebounceEndpoints, all pending requests.
+	// Full are the pending full requests or, with Debounce.Endpoints, all pending requests.
 	// Endpoints are the pending requests for endpoints only.
 	Full, Endpoints WaitingRequests
 	// Retry is the time of a push of everything after a failed push, or zero.
@@ -19,7 +19,7 @@ type PusherState struct {
 	// is the last finished push, or zero.
 	Pushes, Failed uint64
 	Last           FinishedPush
-	// DebounceAfter, DebounceMax and EndpointInterval are the effective values of PusherOptions.
+	// DebounceAfter, DebounceMax and EndpointInterval are the effective values of Debounce.
 	DebounceAfter, DebounceMax, EndpointInterval time.Duration
 }
 
@@ -56,8 +56,8 @@ func (p *Pusher) State() PusherState {
 	s := PusherState{
 		Running: p.running, Full: p.waitingLocked(&p.all), Endpoints: p.waitingLocked(&p.endpoints),
 		Pushes: p.finished.pushes, Failed: p.finished.failed, Last: p.finished.last,
-		DebounceAfter: max(p.opts.DebounceAfter, 0), DebounceMax: max(p.opts.DebounceMax, 0),
-		EndpointInterval: max(p.opts.EndpointInterval, 0),
+		DebounceAfter: max(p.opts.Debounce.After, 0), DebounceMax: max(p.opts.Debounce.Max, 0),
+		EndpointInterval: max(p.opts.Debounce.EndpointInterval, 0),
 	}
 	if p.pushing {
 		s.Pushing = p.epoch.Add(p.finished.began)

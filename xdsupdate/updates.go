@@ -15,7 +15,7 @@ func (p *Pusher) begin() { p.begun.Inc() }
 func (p *Pusher) follows() bool     { return false }
 func (p *Pusher) takesDeltas() bool { return true }
 
-// deliver calls the functions of PusherOptions for committed updates. Their panics are logged.
+// deliver calls PusherOptions.ProxyUpdate for committed updates. Its panics are logged.
 func (p *Pusher) deliver(func(*guard.PanicError)) {
 	p.after.run(func(call func()) { call() })
 }
@@ -82,11 +82,7 @@ func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier boo
 		p.redefined[ServiceKey(c.name.hostname, c.name.namespace)] = struct{}{}
 		p.index.define(c.shard, c.name, c.event)
 	case callRemoveShard:
-		shard := c.shard
-		earlier = p.askRemovedLocked(p.index.RemoveShard(shard), now)
-		if p.opts.ShardRemoved != nil {
-			p.call("ShardRemoved", func() { p.opts.ShardRemoved(shard) }, slog.String("shard", shard.String()))
-		}
+		earlier = p.askRemovedLocked(p.index.RemoveShard(c.shard), now)
 	default: // callTake has no more effect
 	}
 	return earlier
@@ -102,8 +98,8 @@ func (p *Pusher) askLocked(req *PushRequest, now time.Duration) (earlier bool) {
 	l := p.lane(!req.Full && !req.Forced)
 	l.add(req)
 	earlier = l.ask(now, p.epoch)
-	if p.opts.SecurityMax >= 0 && l == &p.all && req.aboutSecurity() {
-		earlier = l.hurry(now+p.opts.SecurityMax) || earlier
+	if p.opts.Debounce.SecurityMax >= 0 && l == &p.all && req.aboutSecurity() {
+		earlier = l.hurry(now+p.opts.Debounce.SecurityMax) || earlier
 	}
 	return earlier
 }

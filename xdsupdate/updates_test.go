@@ -51,7 +51,7 @@ func TestUpdatesBecomeRequests(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			inBubble(t, xdsupdate.PusherOptions{DebounceAfter: -1}, func(p *xdsupdate.Pusher, got *pushes) {
+			inBubble(t, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}}, func(p *xdsupdate.Pusher, got *pushes) {
 				p.EDSCacheUpdate(shard, host, ns, eps(ep("1.1.1.1")))
 				tt.call(p)
 				got.expect(0, tt.want...)
@@ -126,13 +126,12 @@ func TestIndexIsCurrentWhenPushed(t *testing.T) {
 func TestHooks(t *testing.T) {
 	var got []string
 	p := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{
-		ProxyUpdate:  func(cluster registry.ClusterID, ip string) { got = append(got, string(cluster)+" "+ip) },
-		ShardRemoved: func(shard xdsupdate.ShardKey) { got = append(got, shard.String()) },
+		ProxyUpdate: func(cluster registry.ClusterID, ip string) { got = append(got, string(cluster)+" "+ip) },
 	})
 	p.ProxyUpdate("c1", "1.1.1.1")
 	p.RemoveShard(shardOf("c1"))
 	p.RemoveShard(shardOf(""))
-	if want := []string{"c1 1.1.1.1", "Kubernetes/c1", "Kubernetes"}; !slices.Equal(got, want) {
+	if want := []string{"c1 1.1.1.1"}; !slices.Equal(got, want) {
 		t.Errorf("hooks got %q, want %q", got, want)
 	}
 	bare := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{})

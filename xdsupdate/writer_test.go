@@ -64,7 +64,7 @@ func (p *pushes) skip(after time.Duration) {
 // TestReplacedOwnerWritesNoMore: whatever it still does has no effect, and asks for no
 // push.
 func TestReplacedOwnerWritesNoMore(t *testing.T) {
-	opts := xdsupdate.PusherOptions{DebounceEndpoints: true}
+	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{Endpoints: true}}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		writers, shard := xdsupdate.NewWriters(p), shardOf("c1")
 		was := writers.New()
@@ -133,7 +133,7 @@ func TestOwnersOfManyShards(t *testing.T) {
 
 // TestSameContentFromTheNextOwner is no push.
 func TestSameContentFromTheNextOwner(t *testing.T) {
-	opts := xdsupdate.PusherOptions{DebounceEndpoints: true}
+	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{Endpoints: true}}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		writers, shard := xdsupdate.NewWriters(p), shardOf("c1")
 		list := eps(ep("1.1.1.1", account("a")), ep("2.2.2.2"))
@@ -174,7 +174,7 @@ func TestFirstDeltaIsTheCompleteList(t *testing.T) {
 
 // TestPrune removes what the new owner did not write, and nothing of others.
 func TestPrune(t *testing.T) {
-	opts := xdsupdate.PusherOptions{DebounceEndpoints: true}
+	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{Endpoints: true}}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		index, shard, other := p.Index(), shardOf("c1"), shardOf("c2")
 		writers := xdsupdate.NewWriters(p)
@@ -276,12 +276,8 @@ func TestOwnersRace(t *testing.T) {
 
 // TestOwnerPassesTheRest: what is not about endpoints, until it is closed.
 func TestOwnerPassesTheRest(t *testing.T) {
-	var proxies, removed int
-	opts := xdsupdate.PusherOptions{
-		DebounceEndpoints: true,
-		ProxyUpdate:       func(registry.ClusterID, string) { proxies++ },
-		ShardRemoved:      func(xdsupdate.ShardKey) { removed++ },
-	}
+	var proxies int
+	opts := xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{Endpoints: true}, ProxyUpdate: func(registry.ClusterID, string) { proxies++ }}
 	inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
 		u := xdsupdate.NewWriters(p).New()
 		for range 2 {
@@ -291,8 +287,8 @@ func TestOwnerPassesTheRest(t *testing.T) {
 			u.Close()
 		}
 		got.expect(time.Second, "100ms full push of VirtualService/default/v (config 1)")
-		if proxies != 1 || removed != 1 {
-			got.t.Errorf("%d proxies and %d removed shards, want 1 and 1", proxies, removed)
+		if proxies != 1 {
+			got.t.Errorf("%d proxies, want 1", proxies)
 		}
 	})
 }

@@ -118,7 +118,7 @@
 //
 // No response is sent before the cache has synced. The changes of one commit come in one push: one
 // response for each kind, one after the other, because xDS has no responses of several types.
-// Changes are debounced (ads.Options.Pusher).
+// Changes are debounced (ads.Options.Debounce).
 //
 // Equal objects have the same versions in every replica, if they have the same CreationTimestamp. A
 // client that moves from another replica therefore gets no resources in delta, and the same version

@@ -53,7 +53,7 @@ func export(tb testing.TB, o ServerOptions, objects ...configstore.Config) *expo
 	for _, c := range objects {
 		e.create(c)
 	}
-	o.ADS.Pusher.DebounceAfter = -1
+	o.ADS.Debounce.After = -1
 	e.server = NewServer(e.cache, o)
 	e.cache.Drain() // it has synced, so that the server serves at once
 	e.run()

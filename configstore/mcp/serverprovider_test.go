@@ -39,7 +39,7 @@ func TestProviderBesideProxies(t *testing.T) {
 		server := ads.New(nil, ads.Options{
 			Providers: []ads.Provider{NewProvider(e.cache, ProviderOptions{Revision: "stable", ControlPlanes: []string{"istiod"}})},
 			Limits:    ads.Limits{Types: 100},
-			Pusher:    xdsupdate.PusherOptions{DebounceAfter: -1},
+			Debounce:  xdsupdate.Debounce{After: -1},
 			Proxy: func(_ context.Context, node *core.Node) (*registry.Proxy, error) { // as if by certificates
 				out := &registry.Proxy{ID: node.GetId()}
 				switch {
@@ -152,7 +152,7 @@ func TestServerOfIdleObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		p := countingProvider{NewProvider(e.cache, ProviderOptions{ControlPlanes: []string{""}}).(*provider), &atomic.Int64{}}
-		server := ads.New(nil, ads.Options{Providers: []ads.Provider{p}, Limits: ads.Limits{Types: 100}, Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}})
+		server := ads.New(nil, ads.Options{Providers: []ads.Provider{p}, Limits: ads.Limits{Types: 100}, Debounce: xdsupdate.Debounce{After: -1}})
 		serveOn(t, e.listener, server.Register, e.cache.Run, server.Run)
 		synctest.Wait() // the first push is done: clients of different pushes may share less
 		sotw := stockClient(t, e.listener, controlPlane("a", ""), nil, stockTypes()...)

@@ -31,7 +31,7 @@ func readSide(tb testing.TB, schemas configstore.Schemas) storetest.Subject {
 	tb.Helper()
 	written := memory.Make(schemas)
 	served := memory.NewController(written)
-	server := NewServer(served, ServerOptions{ADS: ads.Options{Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}}})
+	server := NewServer(served, ServerOptions{ADS: ads.Options{Debounce: xdsupdate.Debounce{After: -1}}})
 	listener := memnet.Listen()
 	serveOn(tb, listener, server.Register, served.Run, server.Run)
 	store := &locked{Store: memory.Make(schemas)}

@@ -28,7 +28,7 @@ func TestPushReadsARegistryBetweenChanges(t *testing.T) {
 			t.Errorf("the registry has the service %v (exact: %t) with %d endpoints", services.Get(host), exact, n)
 		}
 		pushes.Inc()
-	}, xdsupdate.PusherOptions{DebounceAfter: -1, Capture: func(_ *xdsupdate.PushRequest, now *xdsupdate.Root) bool {
+	}, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}, Capture: func(_ *xdsupdate.PushRequest, now *xdsupdate.Root) bool {
 		root = now
 		return true
 	}})

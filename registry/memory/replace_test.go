@@ -149,7 +149,7 @@ func TestNoPushInBetween(t *testing.T) {
 			t.Errorf("a push has %q of the two services", seen)
 		}
 		pushes.Inc()
-	}, xdsupdate.PusherOptions{DebounceAfter: -1, Capture: func(_ *xdsupdate.PushRequest, now *xdsupdate.Root) bool {
+	}, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}, Capture: func(_ *xdsupdate.PushRequest, now *xdsupdate.Root) bool {
 		root = now
 		return true
 	}})

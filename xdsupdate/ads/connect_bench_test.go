@@ -306,7 +306,7 @@ func BenchmarkProxyUpdate(b *testing.B) {
 func BenchmarkOwnResourceChange(b *testing.B) {
 	for _, bench := range []struct{ names, clients int }{{1, 1}, {1, 100}, {1_000, 1}, {10_000, 1}} {
 		b.Run(fmt.Sprintf("delta/names=%d/clients=%d", bench.names, bench.clients), func(b *testing.B) {
-			f := serveServer(b, ads.New(nil, ads.Options{Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}}))
+			f := serveServer(b, ads.New(nil, ads.Options{Debounce: xdsupdate.Debounce{After: -1}}))
 			var names []string
 			svc := service("x", "shop")
 			states := [2][]*registry.Endpoint{benchEndpoints(0), benchEndpoints(1)}

@@ -108,7 +108,7 @@ func serve(tb testing.TB, options ads.Options, list ...*registry.Service) *fixtu
 // serveDiscovery is serve for services from elsewhere.
 func serveDiscovery(tb testing.TB, options ads.Options, discovery registry.ServiceDiscovery) *fixture {
 	tb.Helper()
-	options.Pusher.DebounceAfter = -1
+	options.Debounce.After = -1
 	return serveServer(tb, ads.New(discovery, options))
 }
 

@@ -22,7 +22,7 @@ func TestIdentitiesInAPushOfEndpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		discovery := &services{}
 		discovery.set(service("a", "shop"))
-		f := serveServer(t, ads.New(discovery, ads.Options{Pusher: xdsupdate.PusherOptions{DebounceAfter: time.Second}}))
+		f := serveServer(t, ads.New(discovery, ads.Options{Debounce: xdsupdate.Debounce{After: time.Second}}))
 		first, other := endpoint("10.0.0.1", 80), endpoint("10.0.0.2", 80)
 		f.eds("a", "shop", first)
 		f.flush()

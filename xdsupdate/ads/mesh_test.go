@@ -66,7 +66,7 @@ func newMesh(tb testing.TB, n, registries int) *mesh {
 	services := aggregate.NewController()
 	server := ads.New(services, ads.Options{
 		Observer: pushTimes{ads.NoObserver{}, m.everything},
-		Pusher:   xdsupdate.PusherOptions{DebounceAfter: meshDebounce, EndpointInterval: 10 * time.Millisecond},
+		Debounce: xdsupdate.Debounce{After: meshDebounce, EndpointInterval: 10 * time.Millisecond},
 	})
 	for i := range registries {
 		services.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {

@@ -22,9 +22,8 @@ type Options struct {
 	Logger *slog.Logger
 	// Observer receives the events of the server; it may be nil.
 	Observer Observer
-	// Pusher configures how changes are debounced: see there for the defaults. Its Capture and
-	// ProxyUpdate are replaced by the server's own.
-	Pusher xdsupdate.PusherOptions
+	// Debounce decides how long changes wait for others, to be pushed with them.
+	Debounce xdsupdate.Debounce
 	// Providers make resources on demand, in addition to those of services and in place of them:
 	// the first one that has an answer for a name counts. Their names must be different, or New
 	// panics. A client can subscribe to Limits.Types types on a stream, including the types of

@@ -25,7 +25,7 @@ import (
 // The message is encoded at once and not kept. If it is invalid (ValidateAll) or cannot be encoded,
 // the former state stays, and the error is returned.
 //
-// Changes are sent like changes of endpoints (xdsupdate.PusherOptions). Changes that belong
+// Changes are sent like changes of endpoints (xdsupdate.Debounce). Changes that belong
 // together, such as a cluster and a route to it, are made in UpdateResources.
 func (s *Server) SetResource(name string, message proto.Message) (err error) {
 	s.UpdateResources(func(w ResourceWriter) { err = w.SetResource(name, message) })

@@ -96,12 +96,9 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
 	s.logger = slog.New(safeHandler{s.logger.Handler()})
-	pusher := o.Pusher
-	if pusher.Logger == nil {
-		pusher.Logger = s.logger
-	}
-	pusher.ProxyUpdate, pusher.Capture = s.proxyUpdate, s.capture
-	s.pusher = xdsupdate.NewPusher(s.push, pusher)
+	s.pusher = xdsupdate.NewPusher(s.push, xdsupdate.PusherOptions{
+		Logger: s.logger, Debounce: o.Debounce, Capture: s.capture, ProxyUpdate: s.proxyUpdate,
+	})
 	s.services = newServicesProvider(services, s.cache.failures, s.pusher.Index(), s.logger)
 	s.providers = newProviders(&s.own, s.grouping, s.services)
 	if registries, ok := registry.As[attacher](s.services.discovery); ok {

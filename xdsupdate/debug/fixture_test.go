@@ -96,7 +96,7 @@ func newPlane(tb testing.TB, edit func(*debug.Options)) *plane {
 	p.failures = failures{refused: make(chan struct{}, 1), quarantined: make(chan struct{}, 1)}
 	p.policies = traffic.New(p.store)
 	p.server = ads.New(p.registries, ads.Options{
-		Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}, Providers: []ads.Provider{p.policies},
+		Debounce: xdsupdate.Debounce{After: -1}, Providers: []ads.Provider{p.policies},
 		Observer: p.failures,
 	})
 	p.registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {

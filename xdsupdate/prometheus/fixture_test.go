@@ -58,7 +58,7 @@ func serve(tb testing.TB, options ads.Options, hosts ...string) *fixture {
 // serveWith is serve with what else is on the port.
 func serveWith(tb testing.TB, options ads.Options, mount func(*ads.Server, grpc.ServiceRegistrar), hosts ...string) *fixture {
 	tb.Helper()
-	options.Pusher.DebounceAfter = -1
+	options.Debounce.After = -1
 	registries := aggregate.NewController()
 	f := &fixture{Server: ads.New(registries, options), t: tb, listener: memnet.Listen()}
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {

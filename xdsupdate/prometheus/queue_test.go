@@ -59,7 +59,7 @@ func TestRunningPush(t *testing.T) {
 // TestQueue: the metrics of pending pushes, their age, and the duration of a running push.
 func TestQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		server := ads.New(aggregate.NewController(), ads.Options{Pusher: xdsupdate.PusherOptions{DebounceAfter: time.Hour, DebounceMax: 2 * time.Hour}})
+		server := ads.New(aggregate.NewController(), ads.Options{Debounce: xdsupdate.Debounce{After: time.Hour, Max: 2 * time.Hour}})
 		all := registered(t, prometheus.NewServerCollector(server))
 		const requests, wait = `pilotkit_push_queue_requests{kind="full"}`, `pilotkit_push_queue_wait_seconds{kind="full"}`
 		nothing := map[string]float64{

@@ -104,7 +104,7 @@ func serve(tb testing.TB, opts secrets.Options) *plane {
 	p.store = storememory.NewController(storememory.Make(istio.Schemas()))
 	p.provider = secrets.New(p.store, opts)
 	options := ads.Options{Logger: opts.Logger, Providers: []ads.Provider{p.provider}}
-	options.Pusher.DebounceAfter = -1
+	options.Debounce.After = -1
 	p.server = ads.New(memory.New(), options)
 	server := grpc.NewServer()
 	p.server.Register(server)

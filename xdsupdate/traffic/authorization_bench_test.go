@@ -84,7 +84,7 @@ func newAuthorizationBench(b *testing.B, policies, namespaces int, observer ads.
 	}
 	registries := aggregate.NewController()
 	x.server = ads.New(registries, ads.Options{
-		Providers: []ads.Provider{traffic.New(x.store)}, Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}, Observer: observer,
+		Providers: []ads.Provider{traffic.New(x.store)}, Debounce: xdsupdate.Debounce{After: -1}, Observer: observer,
 	})
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(x.store, updater, serviceentry.Options{ClusterID: "c1"})
@@ -192,7 +192,7 @@ func BenchmarkAuthorizationRules(b *testing.B) {
 				}
 			}
 			x.server = ads.New(aggregate.NewController(), ads.Options{
-				Providers: []ads.Provider{traffic.New(x.store)}, Pusher: xdsupdate.PusherOptions{DebounceAfter: -1},
+				Providers: []ads.Provider{traffic.New(x.store)}, Debounce: xdsupdate.Debounce{After: -1},
 			})
 			x.store.Drain()
 			x.serve()

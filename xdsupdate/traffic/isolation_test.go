@@ -131,7 +131,7 @@ func startPickyTown(tb testing.TB, configs []configstore.Config, options ads.Opt
 	w := &town{t: tb, answer: answer, store: storememory.NewController(storememory.Make(lenientSchemas())), clients: make(map[string]*xdstest.Client)}
 	registries := aggregate.NewController()
 	w.policies = traffic.New(w.store)
-	options.Providers, options.Pusher = []ads.Provider{w.policies}, xdsupdate.PusherOptions{DebounceAfter: -1}
+	options.Providers, options.Debounce.After = []ads.Provider{w.policies}, -1
 	w.server = ads.New(registries, options)
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(w.store, updater) })
 	w.set(configs...)

@@ -68,7 +68,7 @@ func startMesh(tb testing.TB, options traffic.Options) *mesh {
 	m := &mesh{t: tb, ctx: ctx, store: storememory.NewController(storememory.Make(istio.Schemas()))}
 	registries := aggregate.NewController()
 	m.server = ads.New(registries, ads.Options{
-		Providers: []ads.Provider{traffic.New(m.store, options)}, Pusher: xdsupdate.PusherOptions{DebounceAfter: -1},
+		Providers: []ads.Provider{traffic.New(m.store, options)}, Debounce: xdsupdate.Debounce{After: -1},
 	})
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		m.registry = registrymemory.New(registrymemory.Options{Updater: updater})

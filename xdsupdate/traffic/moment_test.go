@@ -32,7 +32,7 @@ import (
 // has the route of the commit with its service, and the former one goes after that.
 func TestPolicyComesWithItsService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: -1}, 20*time.Millisecond)
+		m := newMove(t, xdsupdate.Debounce{After: -1}, 20*time.Millisecond)
 		m.connect()
 		m.commit()
 		go m.store.Drain()
@@ -47,7 +47,7 @@ func TestPolicyComesWithItsService(t *testing.T) {
 // pushes are made.
 func TestPolicyComesWithItsServiceAfterAnyTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: -1}, time.Minute)
+		m := newMove(t, xdsupdate.Debounce{After: -1}, time.Minute)
 		m.connect()
 		m.commit()
 		go m.store.Drain()
@@ -66,7 +66,7 @@ func TestPolicyComesWithItsServiceAfterAnyTime(t *testing.T) {
 // only the route of it.
 func TestPolicyWaitsForItsService(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: 100 * time.Millisecond}, 0)
+		m := newMove(t, xdsupdate.Debounce{After: 100 * time.Millisecond}, 0)
 		m.connect()
 		for _, address := range []string{"10.0.0.2", "10.0.0.3"} { // the second waits for the interval of endpoints
 			m.apply(m.set(m.entry("old", address)))
@@ -83,7 +83,7 @@ func TestPolicyWaitsForItsService(t *testing.T) {
 // TestPolicyComesWithItsServiceUnderChurn: the cache hands out commits without an end.
 func TestPolicyComesWithItsServiceUnderChurn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: -1}, time.Millisecond)
+		m := newMove(t, xdsupdate.Debounce{After: -1}, time.Millisecond)
 		m.connect()
 		var n atomic.Int64
 		var stopped atomic.Bool
@@ -111,7 +111,7 @@ func TestPolicyComesWithItsServiceUnderChurn(t *testing.T) {
 // delivered, and the next one has both.
 func TestFirstPushHasWhatWasDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := newMove(t, xdsupdate.PusherOptions{DebounceAfter: -1}, 0)
+		m := newMove(t, xdsupdate.Debounce{After: -1}, 0)
 		m.commit()
 		m.connect()
 		first := m.c.Responses()
@@ -132,13 +132,13 @@ type move struct {
 
 // newMove has a handler of the program between the policies and the registry that takes some
 // time for each commit.
-func newMove(t *testing.T, o xdsupdate.PusherOptions, slow time.Duration) *move {
+func newMove(t *testing.T, o xdsupdate.Debounce, slow time.Duration) *move {
 	t.Helper()
 	m := &move{scene: &scene{t: t, store: storememory.NewController(storememory.Make(istio.Schemas())), clusterID: "c1"}}
 	m.policies = traffic.New(m.store, traffic.Options{})
 	registries := aggregate.NewController()
 	m.kubernetes = registrymemory.New()
-	m.server = ads.New(registries, ads.Options{Providers: []ads.Provider{m.policies}, Pusher: o})
+	m.server = ads.New(registries, ads.Options{Providers: []ads.Provider{m.policies}, Debounce: o})
 	m.store.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func([]configstore.Change) { time.Sleep(slow) })
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(m.store, updater, serviceentry.Options{ClusterID: m.clusterID})

@@ -60,12 +60,10 @@ type versionedSource struct {
 func newPrefixes(t *testing.T) *prefixes {
 	t.Helper()
 	p := &prefixes{t: t, services: aggregate.NewController(), blocked: make(chan struct{}), blocks: make(chan struct{})}
-	p.pusher = xdsupdate.NewPusher(p.check, xdsupdate.PusherOptions{
-		DebounceAfter: -1, Capture: func(_ *xdsupdate.PushRequest, root *xdsupdate.Root) bool {
-			p.root = root
-			return true
-		},
-	})
+	p.pusher = xdsupdate.NewPusher(p.check, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: -1}, Capture: func(_ *xdsupdate.PushRequest, root *xdsupdate.Root) bool {
+		p.root = root
+		return true
+	}})
 	p.services.AttachUpdater(p.pusher)
 	for i := range 3 {
 		p.addStore(i)

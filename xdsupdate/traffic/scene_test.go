@@ -114,7 +114,7 @@ func (s *scene) create(objects configList) {
 // wire makes the server and its registries.
 func (s *scene) wire(options ads.Options) {
 	registries := aggregate.NewController()
-	options.Pusher = xdsupdate.PusherOptions{DebounceAfter: -1}
+	options.Debounce.After = -1
 	s.services, s.server = registries, ads.New(registries, options)
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		s.kubernetes = registrymemory.New(registrymemory.Options{Updater: updater, Provider: registry.Kubernetes})

@@ -91,7 +91,7 @@ func inOneFile(s *stage) writer {
 // eachChangePushed are options of a control plane that waits for no further changes before
 // it pushes.
 func eachChangePushed(*stage) planeOptions {
-	return planeOptions{ads: ads.Options{Pusher: xdsupdate.PusherOptions{DebounceAfter: -1}}}
+	return planeOptions{ads: ads.Options{Debounce: xdsupdate.Debounce{After: -1}}}
 }
 
 // shopHost is the host that clients call.
