@@ -14,6 +14,8 @@ type state struct {
 	*computed
 	world     world
 	workloads *workloads
+	// made records what a resource is made of. It is nil unless somebody asks.
+	made *made
 }
 
 // computed contains the policies of one snapshot, and cached computations from policies and
