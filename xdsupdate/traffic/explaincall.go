@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -94,7 +96,7 @@ func (x *explaining) meshRoutes(e *egress, svc *service, host registry.Hostname)
 	case e.named():
 		name = e.routeName()
 	}
-	table, record := x.table(x.proxy, name)
+	table, record := x.table(name)
 	d := table.Route(x.call.request())
 	if d.VirtualHost == catchAllOpen || d.VirtualHost == catchAllClosed {
 		if x.out.Outcome = "the host is unknown and answered with 502"; d.Destination != nil {
@@ -174,10 +176,57 @@ func (x *explaining) routed(d route.Decision) {
 
 func percent(millionths uint32) string { return fmt.Sprintf("%v %%", float64(millionths)/10_000) }
 
-// table returns a route configuration of a proxy, and its record.
-func (x *explaining) table(p *proxy, name string) (*route.Table, *made) {
-	m, record := x.recorded(p, envoy.RouteType, name)
-	return route.NewTable(m), record
+// explainedKey identifies a resource of a proxy.
+type explainedKey struct {
+	proxy         *proxy
+	typeURL, name string
+}
+
+// explained is a compiled resource: a table with its record, or a listener with the problems of its
+// parts.
+type explained struct {
+	table    *route.Table
+	record   *made
+	listener *route.Listener
+	problems []error
+}
+
+// cached returns a compiled resource. It is kept for the next explanation, unless objects are left
+// out of it for a client, or it depends on endpoints, as the listeners of gRPC servers do.
+func (x *explaining) cached(p *proxy, typeURL, name string, build func() explained) explained {
+	if p.leaving != nil || p.role == grpcClient && typeURL == envoy.ListenerType {
+		return build()
+	}
+	key := explainedKey{p, typeURL, name}
+	if found, ok := x.explanations.Load(key); ok {
+		return found.(explained) //nolint:forcetypeassert // the map has no others
+	}
+	out := build()
+	x.explanations.Store(key, out)
+	return out
+}
+
+// table returns a route configuration of the proxy, and its record.
+func (x *explaining) table(name string) (*route.Table, *made) {
+	out := x.cached(x.proxy, envoy.RouteType, name, func() explained {
+		m, record := x.recorded(x.proxy, envoy.RouteType, name)
+		return explained{table: route.NewTable(m), record: record}
+	})
+	return out.table, out.record
+}
+
+// listener returns a listener of a proxy, or nil, and the problems of its parts.
+func (x *explaining) listener(p *proxy, name string) (*route.Listener, []error) {
+	out := x.cached(p, envoy.ListenerType, name, func() (out explained) {
+		m, _ := x.recording(func(st *state) proto.Message {
+			l, problems := st.listener(p, name)
+			out.problems = problems
+			return l
+		})
+		out.listener = route.NewListener(m)
+		return out
+	})
+	return out.listener, out.problems
 }
 
 // addDestination records a cluster with its DestinationRules and endpoints.

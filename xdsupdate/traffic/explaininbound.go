@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
@@ -36,13 +34,7 @@ func (x *explaining) inboundCall() {
 			asked, _, ok := envoy.ParseInboundName(listener)
 			return ok && asked.Port() == uint16(x.call.Port) //nolint:gosec // it is not greater
 		})
-		var problems []error
-		m, _ := x.recording(func(st *state) proto.Message {
-			l, found := st.serverListener(of, name)
-			problems = found
-			return l
-		})
-		if l := route.NewListener(m); l != nil {
+		if l, problems := x.listener(of, name); l != nil {
 			x.call.Destination = at
 			x.call.Remote = x.call.Source // gRPC servers ignore forwarding proxies (gRFC A41)
 			x.served(l, append(left, problems...))

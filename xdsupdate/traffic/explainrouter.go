@@ -8,8 +8,6 @@ import (
 	"net/netip"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 
@@ -24,13 +22,7 @@ func (x *explaining) routerCall() {
 			continue
 		}
 		of, problems := x.without(func(listener string) bool { return listener == name })
-		var closed []error
-		m, _ := x.recording(func(st *state) proto.Message {
-			l, found := st.gatewayListener(of, name)
-			closed = found
-			return l
-		})
-		compiled := route.NewListener(m)
+		compiled, closed := x.listener(of, name)
 		if compiled == nil {
 			continue
 		}
@@ -39,7 +31,7 @@ func (x *explaining) routerCall() {
 		r.TLS = compiled.TLS
 		var record *made
 		d := compiled.Route(r, func(name string) (table *route.Table) {
-			table, record = x.table(x.proxy, name)
+			table, record = x.table(name)
 			return table
 		})
 		if d.Reason == route.NoFilterChain {

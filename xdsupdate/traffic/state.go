@@ -33,6 +33,8 @@ type computed struct {
 	kept          keptRoutes
 	// reaches caches the reaches of wildcard rules.
 	reaches map[*rule]*ruleReach
+	// explanations caches compiled resources by explainedKey.
+	explanations sync.Map
 	// protections are cached by proxy.
 	protections map[*proxy]*protection
 	// serverProtections caches the protections of gRPC servers, by namespace and labels.
