@@ -107,8 +107,9 @@ var allowed = map[string][]string{
 		"registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads/internal/failure", "xdsupdate/ads/internal/resource",
 	},
 	"xdsupdate/traffic": {
-		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads",
+		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads", "xdsupdate/traffic/route",
 	},
+	"xdsupdate/traffic/route": {"configstore/istio", "registry", "xdsupdate/envoy"},
 	"xdsupdate/authn": {"registry", "xdsupdate/ads"},
 	"xdsupdate/csds":  {"xdsupdate/envoy", "xdsupdate/ads"},
 	"xdsupdate/debug": {

@@ -32,22 +32,15 @@ func ParsePolicyName(name string) (namespace, policy string, rule int, ok bool) 
 func IsDryRun(prefix string) bool { return prefix == dryRunAllow || prefix == dryRunDeny }
 
 // AskedProvider returns the provider that decides about a call, by the name of the policy that the
-// filter in shadow mode has matched (NoteShadow).
+// filter in shadow mode has matched (MatchedKey).
 func AskedProvider(policy string) string {
 	name, _, _ := strings.Cut(strings.TrimPrefix(policy, providerPrefix), "-ns[")
 	return name
 }
 
-// NoteShadow records for the filters of providers the policy of shadow rules that a call matches.
-// For "" it keeps the previous one.
-func (c *Call) NoteShadow(filter, prefix, policy string) {
-	if policy != "" {
-		c.Note(filter, prefix+matchedKey, policy)
-	}
-}
+// MatchedKey returns the key of the metadata in which a filter in shadow mode records the policy that
+// matches, by the prefix of its statistics.
+func MatchedKey(prefix string) string { return prefix + matchedKey }
 
-// Shadow returns the last policy that NoteShadow has recorded, or "".
-func (c *Call) Shadow(filter string) string {
-	policy, _ := c.Metadata[filter][matchedPrefix+matchedKey].(string)
-	return policy
-}
+// ProviderKey returns the MatchedKey of the policies that ask providers.
+func ProviderKey() string { return MatchedKey(matchedPrefix) }

@@ -4,6 +4,7 @@ package rbac
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -22,6 +23,16 @@ const (
 // uri_template_matcher): paths without "[" or "]", and, if paths are not normalized, without other
 // characters that should be encoded.
 const ordinaryPath = "[-a-zA-Z0-9._~%!$&'()*+,;:@=/]*"
+
+// oneOrdinarySegment matches the texts that the operator "*" of Envoy's templates accepts.
+const oneOrdinarySegment = "[-a-zA-Z0-9._~%!$&'()*+,;:@=]+"
+
+// TemplateExpression returns an RE2 expression that matches the same whole paths as an Envoy
+// template.
+func TemplateExpression(template string) string {
+	operators := strings.NewReplacer(`\*\*`, ordinaryPath, `\*`, oneOrdinarySegment)
+	return operators.Replace(regexp.QuoteMeta(template))
+}
 
 func isTemplate(path string) bool {
 	return strings.Contains(path, oneSegment) || strings.Contains(path, allSegments)

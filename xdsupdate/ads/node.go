@@ -86,9 +86,14 @@ func (s *Server) knownProxy(_ context.Context, node *core.Node) (*registry.Proxy
 	return p, nil
 }
 
+// PlainView returns the view of a proxy without Group and Policy.
+func PlainView(proxy *registry.Proxy, client envoy.Client) View {
+	return View{Namespace: proxy.Namespace, Cluster: proxy.ClusterID, Addresses: addressesOf(proxy), Client: client}
+}
+
 // viewOf returns the view of a proxy.
 func (s *Server) viewOf(node *core.Node, proxy *registry.Proxy) View {
-	v := View{Namespace: proxy.Namespace, Cluster: proxy.ClusterID, Addresses: addressesOf(proxy), Client: ClientOf(node)}
+	v := PlainView(proxy, ClientOf(node))
 	if s.group != nil {
 		v.Group = s.group(node, proxy)
 	}

@@ -44,6 +44,9 @@ func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
 			found := s.routesOf(rule, m)
 			some = some || found.some
 			out = append(out, found.routes...)
+			if s.Made != nil {
+				s.Made(rule, len(out))
+			}
 			if size += sizeOf(found.routes); s.MaxBytes > 0 && size > s.MaxBytes {
 				if s.LeftOut != nil {
 					s.LeftOut(rule, fmt.Errorf("with this rule all routes together have more than %d bytes, and none is served", s.MaxBytes))

@@ -5,23 +5,21 @@ package traffic
 import (
 	"cmp"
 	"fmt"
-	"maps"
+	"net/http"
 	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
-	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 
-// explain evaluates one call of a proxy. Routes are evaluated from the configs, and policies from
-// the listener as the proxy receives it.
+// explain evaluates one call of a proxy by the resources that it receives.
 func (st *state) explain(p *proxy, call Call, leftOut []listenerLeftOut) Explanation {
-	call = call.complete()
-	x := &explaining{state: st, proxy: p, call: call, leftOut: leftOut, authority: cmp.Or(call.Headers["host"], string(call.Host))}
-	x.call.Host = lower(call.Host)
+	x := &explaining{state: st, proxy: p, call: call.complete(), leftOut: leftOut}
 	switch {
 	case p.role == router:
 		x.routerCall()
@@ -33,24 +31,34 @@ func (st *state) explain(p *proxy, call Call, leftOut []listenerLeftOut) Explana
 	return x.out
 }
 
-// explaining is the evaluation of one call.
+// explaining is the explanation of one call.
 type explaining struct {
 	*state
 	proxy *proxy
 	call  Call
-	// authority is the authority of the request in the caller's spelling.
-	authority string
 	// leftOut lists objects that are left out of the proxy's listeners.
 	leftOut []listenerLeftOut
-	// claims are the claims of the verified token, for route matches. They are nil without such a
-	// token.
-	claims map[string]any
-	out    Explanation
+	out     Explanation
+}
+
+// request returns the call as a request on a connection.
+func (c Call) request() route.Request {
+	r := route.Request{
+		Port: c.Port, TLS: true, ServerName: c.ServerName, Method: c.Method, Scheme: c.Scheme,
+		Authority: cmp.Or(c.Headers["host"], string(c.Host)), Path: c.Path, Headers: make(http.Header), Principal: c.Principal,
+		Source: c.Source, Remote: c.Remote, Destination: c.Destination, Claims: c.Claims, InvalidToken: c.InvalidToken,
+	}
+	for name, value := range c.Headers {
+		if name != "host" {
+			r.Headers.Set(name, value)
+		}
+	}
+	return r
 }
 
 // meshCall explains a call of a sidecar or a gRPC client.
 func (x *explaining) meshCall() {
-	scope := x.scopeOf(x.proxy)
+	scope, host := x.scopeOf(x.proxy), lower(x.call.Host)
 	if scope.sidecar != nil {
 		x.out.Sidecar = scope.sidecar.String()
 	}
@@ -59,12 +67,11 @@ func (x *explaining) meshCall() {
 		x.out.Outcome = fmt.Sprintf("the Sidecar has no egress listener for port %d", x.call.Port)
 		return
 	}
-	svc := e.service(x.call.Host)
+	svc := e.service(host)
 	if _, ok := svc.port(x.call.Port); svc != nil && !ok {
 		x.out.Outcome = fmt.Sprintf("service %s/%s has no port %d that the client sees", svc.namespace, svc.host, x.call.Port)
 		return
 	}
-	at := place{gateway: meshGateway, port: x.call.Port, service: svc}
 	switch {
 	case svc != nil:
 		x.out.Service = svc.namespace + "/" + string(svc.host)
@@ -77,172 +84,163 @@ func (x *explaining) meshCall() {
 		x.out.Outcome = "the client sees no service of this name, so it gets no listener"
 		return
 	}
-	if x.byVirtualServices(e, at) {
-		return
+	x.meshRoutes(e, svc, host)
+}
+
+// meshRoutes explains the routing of a call by an egress listener.
+func (x *explaining) meshRoutes(e *egress, svc *service, host registry.Hostname) {
+	name := envoy.HTTPRouteName(x.call.Port)
+	switch {
+	case x.proxy.role == grpcClient:
+		name = envoy.ClusterName(x.call.Port, svc.host)
+	case e.named():
+		name = e.routeName()
 	}
-	if svc == nil {
-		cluster, allowed := x.unknownTraffic(x.proxy)
-		if x.out.Outcome = "the host is unknown and answered with 502"; allowed {
-			x.out.Outcome = "the host is unknown and passed on to " + cluster
+	table, record := x.table(name)
+	d := table.Route(x.call.request())
+	if d.VirtualHost == catchAllOpen || d.VirtualHost == catchAllClosed {
+		if x.out.Outcome = "the host is unknown and answered with 502"; d.Destination != nil {
+			x.out.Outcome = "the host is unknown and passed on to " + d.Destination.Cluster
 		}
 		return
 	}
-	x.out.Outcome = "the default route"
-	x.addDestination(envoy.ClusterName(x.call.Port, svc.host), 0)
+	by := record.virtualServices(d.VirtualHost)
+	x.considerInMesh(e.virtualServicesOf(host), by)
+	switch {
+	case d.Reason == route.NoRule && len(by) > 0:
+		x.out.VirtualService, x.out.Outcome = by[0].String(), "none of its rules matches: 404"
+	case d.Destination != nil && d.Rule.Object() == "":
+		x.out.Outcome = "the default route"
+		x.addDestination(d.Destination.Cluster, 0)
+	default:
+		x.routed(d)
+	}
 }
 
-// byVirtualServices evaluates the VirtualServices of the most specific host. It reports whether one
-// of them has routes for this port and client, even if no rule matches.
-func (x *explaining) byVirtualServices(e *egress, at place) bool {
-	found := e.virtualServicesOf(x.call.Host)
+// considerInMesh lists the VirtualServices of a host. The VirtualServices before the one whose
+// routes are used have no routes for the call.
+func (x *explaining) considerInMesh(found, by []*virtualService) {
+	at := len(found)
+	if len(by) > 0 {
+		at = slices.Index(found, by[0])
+	}
 	for i, v := range found {
-		if routes, _ := x.ruleRoutes(x.proxy, v, at); len(routes) == 0 {
+		switch {
+		case i == at:
+			x.consider(v, "")
+		case at >= 0 && i > at:
+			x.consider(v, "VirtualService "+by[0].String()+" comes before it")
+		default:
 			x.consider(v, "it has no HTTP rule for this port and client")
-			continue
-		}
-		x.consider(v, "")
-		for _, younger := range found[i+1:] {
-			x.consider(younger, "VirtualService "+v.String()+" comes before it")
-		}
-		if !x.byRules(v, at, everyRule) {
-			x.out.VirtualService, x.out.Outcome = v.String(), "none of its rules matches: 404"
-		}
-		return true
-	}
-	return false
-}
-
-// gatewayCall explains the routing of a call to a router.
-func (x *explaining) gatewayCall() {
-	type bound struct {
-		v  *virtualService
-		at place
-	}
-	byHost := make(map[registry.Hostname][]bound)
-	listening := false
-	router := x.routerOf(x.proxy)
-	routes := router.routes
-	for _, name := range slices.Sorted(maps.Keys(routes)) {
-		for _, s := range routes[name] {
-			if s.port() != x.call.Port {
-				continue
-			}
-			listening = true
-			for _, v := range x.virtualServicesFor(s.gateway.String(), x.proxy.namespace) {
-				for _, host := range router.chainNamesOf(name).allowed(s, s.hostsOf(v)) {
-					byHost[host] = append(byHost[host], bound{v, place{gateway: s.gateway.String(), port: s.port(), tls: s.tls()}})
-				}
-			}
 		}
 	}
-	if !listening {
-		x.out.Outcome = fmt.Sprintf("no Gateway that selects the proxy has an HTTP server on port %d", x.call.Port)
-		return
-	}
-	host, ok := mostSpecific(byHost, x.call.Host)
-	if !ok {
-		x.out.Outcome = "no VirtualService of a Gateway has the host: 404"
-		return
-	}
-	// Catch-all rules come after the other rules of all VirtualServices.
-	for _, which := range []func(*networking.HTTPMatchRequest) bool{specificRule, generalRule} {
-		for _, b := range byHost[host] {
-			if x.byRules(b.v, b.at, which) {
-				x.consider(b.v, "")
-				return
-			}
-		}
-	}
-	for _, b := range byHost[host] {
-		x.consider(b.v, "none of its rules matches")
-	}
-	x.out.Outcome = "no rule matches: 404"
 }
 
 func (x *explaining) consider(v *virtualService, reason string) {
 	x.out.VirtualServices = append(x.out.VirtualServices, ConsideredVirtualService{v.String(), reason})
 }
 
-func everyRule(*networking.HTTPMatchRequest) bool { return true }
-
-// generalRule reports whether a match accepts every request.
-func generalRule(m *networking.HTTPMatchRequest) bool {
-	uri := m.GetUri()
-	return (uri == nil || uri.GetPrefix() == "/" || uri.GetRegex() == ".*") && m.GetMethod() == nil && m.GetScheme() == nil &&
-		m.GetAuthority() == nil && len(m.GetHeaders())+len(m.GetWithoutHeaders())+len(m.GetQueryParams()) == 0
-}
-
-func specificRule(m *networking.HTTPMatchRequest) bool { return !generalRule(m) }
-
-// byRules applies the first rule of a VirtualService that the call matches, among rules with a
-// match that which accepts. It reports whether there is one.
-func (x *explaining) byRules(v *virtualService, at place, which func(*networking.HTTPMatchRequest) bool) bool {
-	scope := x.rulesScope(x.proxy, v, at)
-	for i, rule := range x.rulesOf(v) {
-		matches := rule.GetMatch()
-		if len(matches) == 0 {
-			matches = []*networking.HTTPMatchRequest{nil}
-		}
-		for _, m := range matches {
-			if !which(m) || !x.passes(m, scope.WholeElements) {
-				continue
-			}
-			alone := proto.CloneOf(rule)
-			if alone.Match = nil; m != nil {
-				alone.Match = []*networking.HTTPMatchRequest{m}
-			}
-			if len(scope.Routes([]*networking.HTTPRoute{alone})) == 0 {
-				continue // not for this port, gateway or client
-			}
-			x.decide(v, at, i, rule)
-			return true
-		}
+// routed records the rule that decides, and its action.
+func (x *explaining) routed(d route.Decision) {
+	if d.Rule == nil {
+		x.out.Outcome = fmt.Sprintf("%s: %d", d.Reason, d.Status)
+		return
 	}
-	return false
-}
-
-// decide records the rule that applies.
-func (x *explaining) decide(v *virtualService, at place, i int, rule *networking.HTTPRoute) {
-	x.out.VirtualService, x.out.Rule = v.String(), fmt.Sprintf("http[%d]", i)
-	if rule.GetName() != "" {
-		x.out.Rule += fmt.Sprintf(" %q", rule.GetName())
+	if d.Rule.Kind == istio.VirtualService.Kind {
+		x.out.VirtualService = d.Rule.Object()
+		x.out.Rule = strings.TrimPrefix(d.Rule.Field, "spec.")
+		if d.Rule.Rule != "" {
+			x.out.Rule += fmt.Sprintf(" %q", d.Rule.Rule)
+		}
 	}
 	var parts []string
 	switch {
-	case rule.GetRedirect() != nil:
+	case d.Location != "":
 		parts = append(parts, "redirected")
-	case rule.GetDirectResponse() != nil:
-		parts = append(parts, fmt.Sprintf("answered with %d", rule.GetDirectResponse().GetStatus()))
+	case d.Outcome == route.Answered && d.Destination == nil:
+		parts = append(parts, fmt.Sprintf("answered with %d", d.Status))
 	default:
 		parts = append(parts, "sent on")
 	}
-	if d := rule.GetFault().GetDelay(); d != nil {
-		parts = append(parts, fmt.Sprintf("%v %% delayed", d.GetPercentage().GetValue()))
+	if f := d.Rule.Fault; f != nil && f.Delay > 0 {
+		parts = append(parts, percent(f.DelayShare)+" delayed")
 	}
-	if a := rule.GetFault().GetAbort(); a != nil {
-		parts = append(parts, fmt.Sprintf("%v %% aborted", a.GetPercentage().GetValue()))
+	if f := d.Rule.Fault; f != nil && (f.AbortStatus != 0 || f.AbortGRPC != 0) {
+		parts = append(parts, percent(f.AbortShare)+" aborted")
 	}
 	x.out.Outcome = strings.Join(parts, ", ")
-	for _, d := range rule.GetRoute() {
-		weight := uint32(max(d.GetWeight(), 0))
-		if len(rule.GetRoute()) > 1 && weight == 0 {
-			continue
-		}
-		if len(rule.GetRoute()) == 1 {
-			weight = 0
-		}
-		x.addDestination(x.destinationCluster(x.proxy, d.GetDestination(), v.namespace, at.port), weight)
+	for _, to := range d.Rule.Destinations {
+		x.addDestination(to.Cluster, to.Weight)
 	}
+}
+
+func percent(millionths uint32) string { return fmt.Sprintf("%v %%", float64(millionths)/10_000) }
+
+// explainedKey identifies a resource of a proxy.
+type explainedKey struct {
+	proxy         *proxy
+	typeURL, name string
+}
+
+// explained is a compiled resource: a table with its record, or a listener with the problems of its
+// parts.
+type explained struct {
+	table    *route.Table
+	record   *made
+	listener *route.Listener
+	problems []error
+}
+
+// cached returns a compiled resource. It is kept for the next explanation, unless objects are left
+// out of it for a client, or it depends on endpoints, as the listeners of gRPC servers do.
+func (x *explaining) cached(p *proxy, typeURL, name string, build func() explained) explained {
+	if p.leaving != nil || p.role == grpcClient && typeURL == envoy.ListenerType {
+		return build()
+	}
+	key := explainedKey{p, typeURL, name}
+	if found, ok := x.explanations.Load(key); ok {
+		return found.(explained) //nolint:forcetypeassert // the map has no others
+	}
+	out := build()
+	x.explanations.Store(key, out)
+	return out
+}
+
+// table returns a route configuration of the proxy, and its record.
+func (x *explaining) table(name string) (*route.Table, *made) {
+	out := x.cached(x.proxy, envoy.RouteType, name, func() explained {
+		m, record := x.recorded(x.proxy, envoy.RouteType, name)
+		return explained{table: route.NewTable(m), record: record}
+	})
+	return out.table, out.record
+}
+
+// listener returns a listener of a proxy, or nil, and the problems of its parts.
+func (x *explaining) listener(p *proxy, name string) (*route.Listener, []error) {
+	out := x.cached(p, envoy.ListenerType, name, func() (out explained) {
+		m, _ := x.recording(func(st *state) proto.Message {
+			l, problems := st.listener(p, name)
+			out.problems = problems
+			return l
+		})
+		out.listener = route.NewListener(m)
+		return out
+	})
+	return out.listener, out.problems
 }
 
 // addDestination records a cluster with its DestinationRules and endpoints.
 func (x *explaining) addDestination(name string, weight uint32) {
 	d := ExplainedDestination{Cluster: name, Weight: weight}
-	port, subset, host, _ := envoy.ParseSubsetClusterName(name)
+	defer func() { x.out.Destinations = append(x.out.Destinations, d) }()
+	port, subset, host, ok := envoy.ParseSubsetClusterName(name)
+	if !ok { // an SNI cluster, which sidecars of other networks ask for by name
+		d.Endpoints = x.endpoints(name)
+		return
+	}
 	svc := x.destinationService(x.proxy, host, x.proxy.namespace)
 	if svc == nil {
 		d.Missing = "the client sees no service of this name"
-		x.out.Destinations = append(x.out.Destinations, d)
 		return
 	}
 	m, step := x.ruleOf(x.proxy, svc.host, svc.namespace)
@@ -257,18 +255,28 @@ func (x *explaining) addDestination(name string, weight uint32) {
 		d.FoundIn = cmp.Or(d.FoundIn, at.String())
 		d.DestinationRules = append(d.DestinationRules, r.String())
 	}
-	u, endpoints := x.upstream(x.proxy, name)
 	_, hasPort := svc.port(port)
 	switch {
 	case !hasPort:
 		d.Missing = fmt.Sprintf("the service has no port %d", port)
 	case subset != "" && !slices.Contains(m.subsetNames(), subset):
 		d.Missing = fmt.Sprintf("no DestinationRule that counts for the client has a subset %q", subset)
-	case u == nil:
+	case !x.coversCluster(x.proxy, name):
 		d.Missing = "the client has no cluster of this name"
 	default:
-		u.Endpoints = slices.Collect(endpoints.All())
-		d.Endpoints = endpointsOf(u)
+		d.Endpoints = x.endpoints(name)
 	}
-	x.out.Destinations = append(x.out.Destinations, d)
+}
+
+// endpoints returns the endpoints of a cluster, by priority.
+func (x *explaining) endpoints(cluster string) (out []ExplainedEndpoint) {
+	found := route.NewEndpoints(cluster, x.cluster(x.proxy, cluster), x.assignment(x.proxy, cluster))
+	if found == nil {
+		return nil
+	}
+	for _, e := range found.List {
+		out = append(out, ExplainedEndpoint{Address: e.Address, Locality: e.Locality, Priority: e.Priority, Weight: e.Weight})
+	}
+	slices.SortStableFunc(out, func(a, b ExplainedEndpoint) int { return cmp.Compare(a.Priority, b.Priority) })
+	return out
 }

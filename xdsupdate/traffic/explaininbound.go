@@ -8,10 +8,9 @@ import (
 	"net/netip"
 	"slices"
 
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 
 // inboundCall explains a call to a gRPC server.
@@ -35,7 +34,7 @@ func (x *explaining) inboundCall() {
 			asked, _, ok := envoy.ParseInboundName(listener)
 			return ok && asked.Port() == uint16(x.call.Port) //nolint:gosec // it is not greater
 		})
-		if l, problems := x.serverListener(of, name); l != nil {
+		if l, problems := x.listener(of, name); l != nil {
 			x.call.Destination = at
 			x.call.Remote = x.call.Source // gRPC servers ignore forwarding proxies (gRFC A41)
 			x.served(l, append(left, problems...))
@@ -46,19 +45,17 @@ func (x *explaining) inboundCall() {
 }
 
 // served explains a call to a gRPC server by its listener.
-func (x *explaining) served(l *listenerv3.Listener, problems []error) {
+func (x *explaining) served(l *route.Listener, problems []error) {
 	all := x.workloads.at(x.proxy.namespace, x.proxy.server)
 	i := slices.IndexFunc(all, func(w workload) bool { return w.servesOn(x.call.Port) })
 	x.out.Service = all[i].service.Attributes.Namespace + "/" + string(all[i].service.Hostname)
-	d := x.newDeciding(x.call.Port)
 	by, _ := x.mutualTLSBy(x.proxy.namespace, labelsOf(all), x.call.Port)
-	d.mutual, d.mutualWords = by.rule(), "the server takes mutual TLS alone, and the caller has no certificate"
+	words := "the server takes mutual TLS alone, and the caller has no certificate"
 	if by.mode == permissive {
-		d.mutualWords = "the workload has the label " + tlsModeLabel + ": " + tlsModeIstio + ", so that " + d.mutualWords
+		words = "the workload has the label " + tlsModeLabel + ": " + tlsModeIstio + ", so that " + words
 	}
-	d.decide(l.GetFilterChains()[0])
-	x.decided(d, problems)
-	if d.out.Allowed {
+	x.decided(l.Route(x.call.request(), nil), decider{by.rule(), words}, problems)
+	if x.out.Decision.Allowed {
 		x.out.Outcome = outcomeServed
 	}
 }
@@ -72,16 +69,5 @@ func (m peerMode) rule() PolicyRule {
 		return PolicyRule{istio.PeerAuthentication.Kind, m.of.String(), "spec.portLevelMtls"}
 	default:
 		return PolicyRule{istio.PeerAuthentication.Kind, m.of.String(), "spec.mtls"}
-	}
-}
-
-// decided records a decision, and the outcome if the call is denied.
-func (x *explaining) decided(d *deciding, problems []error) {
-	for _, err := range problems {
-		d.out.Problems = append(d.out.Problems, err.Error())
-	}
-	x.out.Decision, x.claims = &d.out, d.claims
-	if !d.out.Allowed {
-		x.out.Outcome = fmt.Sprintf("refused (%s): %s", d.out.Answer, d.out.Reason)
 	}
 }

@@ -8,10 +8,10 @@ import (
 	"net/netip"
 	"slices"
 
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 
-// routerCall explains a call to a router: first its policies, then its routes.
+// routerCall explains a call to a router by its listeners.
 func (x *explaining) routerCall() {
 	x.out.AuthorizationPolicies = x.askedFirst(x.proxy)
 	port := x.proxy.listeningPort(x.call.Port)
@@ -21,62 +21,60 @@ func (x *explaining) routerCall() {
 		if bind, err := netip.ParseAddr(l.Bind); l.Port != port || err == nil && !bind.IsUnspecified() && x.call.Destination.IsValid() && bind != x.call.Destination {
 			continue
 		}
-		of, left := x.without(func(listener string) bool { return listener == name })
-		m, problems := x.gatewayListener(of, name)
-		listening = listening || m != nil
-		d := x.newDeciding(port)
-		if l.TLS {
-			d.see.ServerName = x.call.ServerName
-		}
-		chain := chainFor(m, &d.see)
-		if chain == nil {
+		of, problems := x.without(func(listener string) bool { return listener == name })
+		compiled, closed := x.listener(of, name)
+		if compiled == nil {
 			continue
 		}
-		d.mutualWords = "the server of the Gateway takes connections of callers with a certificate alone, and the caller has none"
-		d.decide(chain)
-		if d.to.GetCluster() != envoy.BlackHole {
-			problems = x.protectionOf(of).problems // ignore other problems of the listener
+		listening = true
+		r := x.call.request()
+		r.TLS = compiled.TLS
+		var record *made
+		d := compiled.Route(r, func(name string) (table *route.Table) {
+			table, record = x.table(name)
+			return table
+		})
+		if d.Reason == route.NoFilterChain {
+			continue
 		}
-		x.decided(d, append(left, problems...))
-		x.call.Path = d.call.Path // routes see the same normalized path as policies
-		if d.to != nil {
-			x.passedOn(d)
-		} else if d.out.Allowed {
-			x.gatewayCall()
+		if d.Reason != route.LeftOut {
+			closed = x.protectionOf(of).problems // ignore other problems of the listener
 		}
-		return
-	}
-	if !listening {
-		x.gatewayCall()
+		x.decided(d, decider{mutual: "the server of the Gateway takes connections of callers with a certificate alone, and the caller has none"},
+			append(problems, closed...))
+		x.passed(d, record)
 		return
 	}
 	x.out.Outcome = fmt.Sprintf("no server of a Gateway takes such connections on port %d: they are closed", x.call.Port)
-}
-
-// passedOn records the destinations of a connection that is forwarded without HTTP.
-func (x *explaining) passedOn(d *deciding) {
-	if !d.out.Allowed {
-		return
-	}
-	x.out.Outcome = outcomePassedOn
-	if cluster := d.to.GetCluster(); cluster != "" {
-		x.addConnection(cluster, 0)
-	}
-	for _, w := range d.to.GetWeightedClusters().GetClusters() {
-		x.addConnection(w.GetName(), w.GetWeight())
+	if !listening {
+		x.out.Outcome = fmt.Sprintf("no Gateway that selects the proxy has an HTTP server on port %d", x.call.Port)
 	}
 }
 
-// addConnection records a cluster that connections are forwarded to.
-func (x *explaining) addConnection(cluster string, weight uint32) {
-	if _, _, _, ok := envoy.ParseSubsetClusterName(cluster); ok {
-		x.addDestination(cluster, weight)
-		return
+// passed explains the routing of a call that the policies of a router allow.
+func (x *explaining) passed(d route.Decision, record *made) {
+	switch {
+	case !x.out.Decision.Allowed:
+	case record == nil: // a connection without HTTP
+		x.out.Outcome = outcomePassedOn
+		for _, to := range d.Rule.Destinations {
+			x.addDestination(to.Cluster, to.Weight)
+		}
+	case d.Reason == route.NoVirtualHost:
+		x.out.Outcome = "no VirtualService of a Gateway has the host: 404"
+	case d.Reason == route.NoRule:
+		for _, v := range record.virtualServices(d.VirtualHost) {
+			x.consider(v, "none of its rules matches")
+		}
+		x.out.Outcome = "no rule matches: 404"
+	case d.Reason == route.RedirectedToTLS:
+		x.out.Outcome = "redirected to HTTPS, which the Gateway demands"
+	default:
+		x.routed(d)
+		for _, v := range record.virtualServices(d.VirtualHost) {
+			if v.String() == x.out.VirtualService {
+				x.consider(v, "")
+			}
+		}
 	}
-	out := ExplainedDestination{Cluster: cluster, Weight: weight} // an SNI cluster, which sidecars of other networks ask for by name
-	if u, endpoints := x.upstream(x.proxy, cluster); u != nil {
-		u.Endpoints = slices.Collect(endpoints.All())
-		out.Endpoints = endpointsOf(u)
-	}
-	x.out.Destinations = append(x.out.Destinations, out)
 }

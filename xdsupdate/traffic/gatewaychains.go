@@ -46,6 +46,7 @@ func (st *state) filterChains(p *proxy, l *gatewayListener, guard *protection) (
 	out := make([]*listenerv3.FilterChain, len(chains))
 	for i, c := range chains {
 		out[i] = c.FilterChain
+		st.made.noteChain(c)
 	}
 	return out, slices.Concat(leftOut, errs, closed)
 }

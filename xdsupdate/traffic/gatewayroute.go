@@ -34,6 +34,7 @@ func (st *state) tlsChains(p *proxy, s *gatewayServer, over map[passedRoutes]err
 			for i, r := range v.spec.GetTls() {
 				for _, m := range r.GetMatch() {
 					c, err := st.checkedTLSChain(p, s, v, r, m, guard)
+					c.rule = i
 					if err != nil {
 						err = leftOut(v.config, element("spec.tls", i), closedConnections(err))
 					}

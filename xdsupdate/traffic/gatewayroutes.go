@@ -29,6 +29,7 @@ func (st *state) gatewayRoutes(p *proxy, name string) (*routev3.RouteConfigurati
 	leftOut := st.admitServers(p, servers, parts)
 	hosts := newGatewayHosts(servers, parts)
 	hosts.addMisdirected(p, name, servers, chains)
+	st.made.noteHosts(hosts)
 	var out []*routev3.VirtualHost
 	for _, h := range hosts.build(port, st.settings.countsAttempts(p)) {
 		if err := checkVirtualHost(h); err != nil {
@@ -95,6 +96,8 @@ type gatewayRules struct {
 	routes  []*routev3.Route
 	size    int // encoded size of the routes
 	leftOut []error
+	// positions are those of allRuleRoutes.
+	positions []int32
 }
 
 // gatewayHost is a host that a router serves by HTTP.

@@ -138,7 +138,7 @@ func (st *state) allGatewayRules(p *proxy, v *virtualService, at place) *gateway
 
 func (st *state) builtGatewayRules(p *proxy, v *virtualService, at place) *gatewayRules {
 	rules := &gatewayRules{of: v}
-	rules.routes, rules.leftOut = st.allRuleRoutes(p, v, at)
+	rules.routes, rules.positions, rules.leftOut = st.allRuleRoutes(p, v, at)
 	rules.size = sizeOf(rules.routes)
 	return rules
 }

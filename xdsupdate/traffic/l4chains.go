@@ -32,6 +32,8 @@ type gatewayChain struct {
 	// Nil stands for a server without such routes.
 	of    *virtualService
 	field string
+	// rule is the position of the route in its field.
+	rule int
 	// server is the Gateway server that the chain belongs to.
 	server *gatewayServer
 }

@@ -156,6 +156,7 @@ func (st *state) serviceRoutes(p *proxy, e *egress, svc *service, at place) ([]*
 			}
 			if limit := st.settings.limits.RepeatedBytes; exceeds(svc.position(at.port)*sizeOf(routes), limit) {
 				routes = st.routeScope(p, v.namespace, at).FailingRoutes()
+				st.made.note(v, routes, nil)
 				missing = append(missing, leftOut(v.config, "spec.http", failedRequests(tooManyRepetitions(limit))))
 			}
 			return routes, missing

@@ -104,6 +104,7 @@ func (b *virtualHosts) admit(parts []*portRoutes) {
 func (b *virtualHosts) withoutRoom(part *portRoutes, reason error) {
 	if reason != nil {
 		part.over, part.routes = true, (&envoy.RouteScope{}).FailingRoutes()
+		b.st.made.note(part.of, part.routes, nil)
 		b.leftOut = append(b.leftOut, leftOut(part.of.config, "spec.http", failedRequests(reason)))
 	}
 }

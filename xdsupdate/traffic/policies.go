@@ -45,6 +45,8 @@ type Policies struct {
 	mu      sync.Mutex
 	updater xdsupdate.XDSUpdater // set by Attach
 
+	watches watches
+
 	// last is the result of the last Provide, which alone sets it.
 	last atomic.Pointer[provided]
 }

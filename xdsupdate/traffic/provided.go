@@ -83,6 +83,7 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 		regroup := p.regroup(next.state.index)
 		regroup = p.targets.advance(w, push) || regroup
 		p.last.Store(next)
+		p.watches.publish(p, next, ads.Changes{}) // the first state
 		return next, ads.Changes{Regroup: p.servers.appeared(nil) || regroup}
 	}
 	w := newPushWorld(last.world, push)
@@ -100,6 +101,7 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	changes.Regroup = p.targets.advance(w, push) || changes.Regroup
 	p.last.Store(next)
 	changes.Regroup = p.servers.appeared(d) || changes.Regroup
+	p.watches.publish(p, next, changes)
 	return next, changes
 }
 

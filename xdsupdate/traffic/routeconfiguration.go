@@ -82,15 +82,21 @@ func routeConfiguration(name string, hosts []*routev3.VirtualHost) *routev3.Rout
 // passthroughCluster forwards connections to their original destination.
 const passthroughCluster = "PassthroughCluster"
 
+// The names of the virtual host for unknown hosts.
+const (
+	catchAllOpen   = "allow_any"
+	catchAllClosed = "block_all"
+)
+
 // catchAll returns the virtual host for requests to unknown hosts. They are forwarded to their
 // original destination or to the Sidecar's egress proxy, or answered with 502.
 func (st *state) catchAll(p *proxy) *routev3.VirtualHost {
-	name, route := "allow_any", &routev3.Route{}
+	name, route := catchAllOpen, &routev3.Route{}
 	cluster, allowed := st.unknownTraffic(p)
 	if allowed {
 		route = (&envoy.RouteScope{Retries: &networking.HTTPRetry{}}).DefaultRoute(cluster, nil)
 	} else {
-		name = "block_all"
+		name = catchAllClosed
 		route.Match = &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}
 		route.Action = &routev3.Route_DirectResponse{DirectResponse: &routev3.DirectResponseAction{Status: 502}}
 	}

@@ -25,18 +25,30 @@ type place struct {
 // ruleRoutes returns the HTTP routes of a VirtualService in a place, and the errors for routes that
 // are left out. There are none if its rules do not apply there.
 func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.Route, []error) {
-	routes, leftOut := st.allRuleRoutes(p, v, at)
-	return st.routesOrFailing(p, v, at, routes), leftOut
+	routes, rules, leftOut := st.allRuleRoutes(p, v, at)
+	routes = st.routesOrFailing(p, v, at, routes)
+	st.made.note(v, routes, rules)
+	return routes, leftOut
 }
 
-// allRuleRoutes returns the routes for clients that have rejected none.
-func (st *state) allRuleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.Route, []error) {
+// allRuleRoutes returns the routes for clients that have rejected none, and the positions of their
+// rules among all rules of the VirtualService, which are unknown for routes that fail all requests.
+func (st *state) allRuleRoutes(p *proxy, v *virtualService, at place) (routes []*routev3.Route, positions []int32, missed []error) {
 	limits := st.settings.limits
 	scope := st.rulesScope(p, v, at)
 	missing := &leftOutRules{of: v, places: make(map[*networking.HTTPRoute]rulePlace)}
 	scope.LeftOut, scope.MaxBytes = missing.add, limits.RouteBytes
 	routes, err := checkedRoutes(scope, v, func() []*routev3.Route {
 		rules, places := st.placedRules(v)
+		at := 0
+		scope.Made = func(rule *networking.HTTPRoute, routes int) {
+			for rules[at] != rule {
+				at++
+			}
+			for len(positions) < routes {
+				positions = append(positions, int32(at)) //nolint:gosec // the number of rules is limited
+			}
+		}
 		for i, r := range rules {
 			if missing.places[r] = places[i]; places[i].failing {
 				missing.addAt(places[i], tooManyMatches(limits.Matches))
@@ -50,7 +62,10 @@ func (st *state) allRuleRoutes(p *proxy, v *virtualService, at place) ([]*routev
 	if err != nil {
 		missing.found = append(missing.found, err)
 	}
-	return routes, missing.found
+	if len(positions) != len(routes) {
+		positions = nil
+	}
+	return routes, positions, missing.found
 }
 
 // defaultRoute returns the route for a service without a VirtualService.

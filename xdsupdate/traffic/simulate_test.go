@@ -4,6 +4,7 @@ package traffic_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -14,6 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 
 // TestSimulatedSidecars: what Envoys do with requests by our routes is what the
@@ -28,7 +30,7 @@ func TestSimulatedSidecars(t *testing.T) {
 		for _, who := range []routesim.Proxy{
 			{Namespace: "shop", Labels: registry.Labels{"app": "web"}}, {Namespace: "billing", Labels: registry.Labels{"app": "job"}}, {Namespace: "shop"},
 		} {
-			configs := plane.routeConfigs(clientOf("sidecar", who), portNames("")...)
+			configs, router := plane.routeConfigs(clientOf("sidecar", who), portNames("")...), plane.router(route.Workload, who)
 			for range 60 {
 				r := s.request()
 				c := configs[fmt.Sprint(r.Port)]
@@ -43,6 +45,7 @@ func TestSimulatedSidecars(t *testing.T) {
 				if got.String() != want.String() {
 					t.Fatalf("mesh %d, proxy %+v, request %+v:\n got %s\nwant %s\nservices %s\n%s", seed, who, r, got, want, s.describe(), protojson.Format(c))
 				}
+				checkRouter(t, router, r, want, s.describe)
 				kind := fmt.Sprintf("status %d", want.Status)
 				if want.Targets["PassthroughCluster"] > 0 {
 					kind = "unknown host"
@@ -68,7 +71,7 @@ func TestSimulatedGateways(t *testing.T) {
 		s.gateways(mesh)
 		plane := s.stage(t)
 		who := routesim.Proxy{Namespace: pick(s.Rand, simNamespaces), Labels: registry.Labels{"app": "edge"}}
-		configs := plane.routeConfigs(clientOf("router", who), portNames("http.")...)
+		configs, router := plane.routeConfigs(clientOf("router", who), portNames("http.")...), plane.router(route.Gateway, who)
 		for range 100 {
 			r := s.request()
 			if s.chance(70) {
@@ -85,6 +88,10 @@ func TestSimulatedGateways(t *testing.T) {
 			if got := routesim.Envoy(c, r); got.String() != want.String() {
 				t.Fatalf("mesh %d, proxy %+v, request %+v:\n got %s\nwant %s\n%s\n%s", seed, who, r, got, want, s.describe(), protojson.Format(c))
 			}
+			dotless := r
+			dotless.Authority = strings.Replace(r.Authority, ".local.", ".local", 1)
+			undotted, _ := mesh.Router(who, dotless)
+			checkRouter(t, router, r, undotted, s.describe)
 			outcomes[fmt.Sprintf("status %d", want.Status)]++
 		}
 		plane.close()

@@ -14,6 +14,8 @@ type state struct {
 	*computed
 	world     world
 	workloads *workloads
+	// made records what a resource is made of. It is nil unless somebody asks.
+	made *made
 }
 
 // computed contains the policies of one snapshot, and cached computations from policies and
@@ -31,6 +33,8 @@ type computed struct {
 	kept          keptRoutes
 	// reaches caches the reaches of wildcard rules.
 	reaches map[*rule]*ruleReach
+	// explanations caches compiled resources by explainedKey.
+	explanations sync.Map
 	// protections are cached by proxy.
 	protections map[*proxy]*protection
 	// serverProtections caches the protections of gRPC servers, by namespace and labels.

@@ -18,6 +18,7 @@ type tcpRoute struct {
 	of    *virtualService
 	spec  *networking.TCPRoute
 	field string
+	at    int // its position
 	// ranges are the address ranges of the matches that apply. Without any, the route takes all
 	// remaining connections.
 	ranges []l4Ranges
@@ -32,7 +33,7 @@ func (st *state) tcpRoutes(p *proxy, s *gatewayServer) iter.Seq2[tcpRoute, error
 				continue
 			}
 			for i, r := range v.spec.GetTcp() {
-				route := tcpRoute{of: v, spec: r, field: element("spec.tcp", i)}
+				route := tcpRoute{of: v, spec: r, field: element("spec.tcp", i), at: i}
 				fits, err := route.setRanges(p, s)
 				if err != nil && !yield(tcpRoute{}, leftOut(v.config, route.field, closedConnections(err))) {
 					return
@@ -122,11 +123,11 @@ func (st *state) yieldTCPChains(
 		return true
 	}
 	for _, ranges := range r.ranges {
-		if !yield(gatewayChain{FilterChain: c, l4Ranges: ranges, of: r.of, field: "spec.tcp"}, nil) {
+		if !yield(gatewayChain{FilterChain: c, l4Ranges: ranges, of: r.of, field: "spec.tcp", rule: r.at}, nil) {
 			return false
 		}
 	}
-	return len(r.ranges) > 0 || yield(gatewayChain{FilterChain: c, of: r.of, field: "spec.tcp"}, nil)
+	return len(r.ranges) > 0 || yield(gatewayChain{FilterChain: c, of: r.of, field: "spec.tcp", rule: r.at}, nil)
 }
 
 // tcpBytes returns an upper bound for the size of a route in its filter chains.

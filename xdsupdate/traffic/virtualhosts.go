@@ -121,6 +121,7 @@ func (b *virtualHosts) add(host registry.Hostname, port uint32, domains []string
 		return
 	}
 	b.hosts = append(b.hosts, out)
+	b.st.made.noteHost(out)
 }
 
 // checkVirtualHost returns an error if clients would reject a virtual host. It ignores routes,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package traffic
+package route
 
 import (
 	"fmt"
@@ -10,25 +10,65 @@ import (
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 )
 
-// normalizePath replaces the path of the call by the normalized path that filters and routes see.
-// It reports whether the gateway accepts the request target.
-func (d *deciding) normalizePath(m *hcm.HttpConnectionManager) (taken bool) {
-	if strings.ContainsFunc(d.call.Path, func(r rune) bool { return r >= utf8.RuneSelf }) {
-		d.unknown = append(d.unknown, "the version of HTTP, by which a path that is not ASCII is escaped or refused")
-	}
-	before := d.call.Path
-	d.call.Path, taken = pathFor(m, before, true)
-	if older, too := pathFor(m, before, false); older != d.call.Path || too != taken {
-		d.unknown = append(d.unknown, "the version of Envoy, by which dots with parameters (..;x) are resolved, or are a name")
-	}
-	return taken
+// Notes on requests whose path depends on attributes that a Request lacks.
+const (
+	unknownHTTP  = "the version of HTTP, by which a path that is not ASCII is escaped or refused"
+	unknownEnvoy = "the version of Envoy, by which dots with parameters (..;x) are resolved, or are a name"
+)
+
+// paths is the path normalization of a connection manager.
+type paths struct {
+	// checked is not set for gRPC servers, which have no such settings and take every path.
+	checked                    bool
+	normalize, merge, unescape bool
 }
 
-// pathFor returns the path that filters and routes see for a request target, according to the
-// settings of a connection manager. False means that Envoy answers with 400. The query is
-// unchanged. With parameters, path segments of dots may have parameters, as in newer releases of
-// Envoy.
-func pathFor(m *hcm.HttpConnectionManager, target string, parameters bool) (string, bool) {
+func newPaths(m *hcm.HttpConnectionManager) paths {
+	return paths{
+		m.GetNormalizePath() != nil, m.GetNormalizePath().GetValue(), m.GetMergeSlashes(),
+		m.GetPathWithEscapedSlashesAction() == hcm.HttpConnectionManager_UNESCAPE_AND_FORWARD,
+	}
+}
+
+// of returns the path that filters and routes see for a request target, as the newest supported
+// Envoy normalizes it, and notes on the versions that it depends on. False means that Envoy answers with 400.
+// The query is unchanged.
+func (p paths) of(target string) (path string, notes []string, ok bool) {
+	if !p.checked || isPlain(target) {
+		return target, nil, true
+	}
+	if strings.ContainsFunc(target, func(r rune) bool { return r >= utf8.RuneSelf }) {
+		notes = append(notes, unknownHTTP)
+	}
+	path, ok = p.read(target, true)
+	if older, too := p.read(target, false); older != path || too != ok {
+		notes = append(notes, unknownEnvoy)
+	}
+	return path, notes, ok
+}
+
+// isPlain reports whether no normalization changes a target.
+func isPlain(target string) bool {
+	if target == "" || target[0] != '/' {
+		return false
+	}
+	for i := range len(target) {
+		switch c := target[i]; {
+		case c == '?':
+			return !strings.ContainsFunc(target[i:], func(r rune) bool { return unsent(r) || r >= utf8.RuneSelf })
+		case c == '/' && i+1 < len(target) && (target[i+1] == '/' || target[i+1] == '.'):
+			return false
+		case c == '/' || unreserved(c) || strings.IndexByte("!$&'()*+,;:@=", c) >= 0:
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// read is of for one reading: with parameters, path segments of dots may have parameters, as in
+// newer releases of Envoy.
+func (p paths) read(target string, parameters bool) (string, bool) {
 	if !strings.HasPrefix(target, "/") || strings.ContainsFunc(target, unsent) {
 		return "", false
 	}
@@ -36,15 +76,15 @@ func pathFor(m *hcm.HttpConnectionManager, target string, parameters bool) (stri
 	if ok {
 		query = "?" + query
 	}
-	if m.GetPathWithEscapedSlashesAction() == hcm.HttpConnectionManager_UNESCAPE_AND_FORWARD {
+	if p.unescape {
 		path = strings.NewReplacer("%2f", "/", "%2F", "/", "%5c", `\`, "%5C", `\`).Replace(path)
 	}
-	if m.GetNormalizePath().GetValue() {
+	if p.normalize {
 		if path, ok = canonicalPath(path, parameters); !ok {
 			return "", false
 		}
 	}
-	if m.GetMergeSlashes() {
+	if p.merge {
 		path = withoutEmptySegments(path)
 	}
 	return path + query, true

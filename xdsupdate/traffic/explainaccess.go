@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	jwt "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
+	"google.golang.org/protobuf/proto"
+	security "istio.io/api/security/v1beta1"
+
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/jwtauthn"
+	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
+)
+
+// decider describes the demand for mutual TLS, because a filter chain does not name its reason: the
+// rule that demands it, and words for it.
+type decider struct {
+	by     PolicyRule
+	mutual string
+}
+
+// decided records the decision of the policies, and the outcome if the call is denied.
+func (x *explaining) decided(d route.Decision, mutual decider, problems []error) {
+	a := d.Access
+	out := &Decision{
+		Allowed: d.Access.Allowed && d.Reason != route.BadRequest && d.Reason != route.Unsupported,
+		Reason:  noPolicy, Identity: a.Identity, Token: a.Token, Unknown: a.Unknown,
+	}
+	switch {
+	case d.Reason == route.LeftOut:
+		out.Reason = "all connections are closed, because what serves them cannot be sent"
+	case d.Reason == route.BadRequest:
+		out.Reason = "the gateway takes no such path"
+	case d.Reason == route.Unsupported:
+		out.Reason = d.Detail
+	case a.Cause == route.NoCertificate:
+		out.By, out.Reason = mutual.by, mutual.mutual
+	case a.Cause == route.BadToken:
+		out.By, out.Reason = x.tokenRuleOf(a.Provider), a.Text
+	case a.Cause == route.NoAllowRule:
+		out.Reason = fmt.Sprintf("there are ALLOW policies (%s), and none of their rules matches", x.policyNames(a.Policies))
+	case a.Cause == route.ByRule && a.Allowed:
+		out.By, out.Reason = x.policyRule(a.Policy), "a rule allows it"
+	case a.Cause == route.ByRule:
+		out.By, out.Reason = x.whyDenied(a.Policy)
+	}
+	for _, p := range a.Asked {
+		out.Providers = append(out.Providers, AskedProvider{p.Provider, x.policyRule(p.Policy)})
+	}
+	for _, policy := range a.Audited {
+		out.Audited = append(out.Audited, x.policyRule(policy))
+	}
+	for _, dry := range a.DryRun {
+		out.DryRun = append(out.DryRun, DryRunDecision{dry.Allows, x.policyRule(dry.Policy)})
+	}
+	for _, err := range problems {
+		out.Problems = append(out.Problems, err.Error())
+	}
+	x.out.Decision = out
+	if !out.Allowed {
+		out.Answer = x.answer(d)
+		x.out.Outcome = fmt.Sprintf("refused (%s): %s", out.Answer, out.Reason)
+	}
+}
+
+// answer returns the answer to a denied call.
+func (x *explaining) answer(d route.Decision) string {
+	switch {
+	case d.Outcome == route.Closed:
+		return AnswerClosed
+	case x.proxy.role == grpcClient:
+		return AnswerPermissionDenied
+	default:
+		return strconv.Itoa(d.Status)
+	}
+}
+
+// authorizationNamed returns the named AuthorizationPolicy, or nil.
+func (x *index) authorizationNamed(name objectName) *authorizationPolicy {
+	of := x.authorizations.in(name.namespace)
+	if i := slices.IndexFunc(of, func(a *authorizationPolicy) bool { return a.objectName == name }); i >= 0 {
+		return of[i]
+	}
+	return nil
+}
+
+// policyRule returns the policy rule behind an RBAC policy name. The result is zero for other names.
+func (x *explaining) policyRule(name string) PolicyRule {
+	namespace, policy, rule, ok := rbac.ParsePolicyName(name)
+	if !ok {
+		return PolicyRule{}
+	}
+	of := objectName{namespace, policy}
+	out := PolicyRule{Kind: istio.AuthorizationPolicy.Kind, Name: of.String()}
+	switch a := x.authorizationNamed(of); {
+	case a == nil:
+	case len(a.unread) > 0:
+		out.Rule = a.unread[0].Field
+	case rule < len(a.spec.GetRules()):
+		out.Rule = element("spec.rules", rule)
+	}
+	return out
+}
+
+// policyNames returns the names of the AuthorizationPolicies behind RBAC policies.
+func (x *explaining) policyNames(policies []string) string {
+	var out []string
+	for _, name := range policies {
+		if of := x.policyRule(name).Name; of != "" {
+			out = append(out, of)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), ", ")
+}
+
+// whyDenied returns the policy rule behind the RBAC policy that denies a call, and the reason in
+// words.
+func (x *explaining) whyDenied(name string) (by PolicyRule, reason string) {
+	for _, prefix := range []string{leftOutTokens, refusedTokens} {
+		if of, ok := strings.CutPrefix(name, prefix); ok {
+			return PolicyRule{Kind: istio.RequestAuthentication.Kind, Name: of}, "all requests are denied, because a rule cannot be read or sent"
+		}
+	}
+	namespace, policy, _, ok := rbac.ParsePolicyName(name)
+	if !ok {
+		return PolicyRule{}, "all calls are denied, because the policies cannot be sent"
+	}
+	by, reason = x.policyRule(name), "a rule denies it"
+	switch a := x.authorizationNamed(objectName{namespace, policy}); {
+	case a == nil:
+	case len(a.unread) > 0:
+		reason = "the policy denies everything: " + a.unread[0].String()
+	case a.spec.GetAction() == security.AuthorizationPolicy_CUSTOM && x.proxy.role == router:
+		reason = fmt.Sprintf("a rule matches, and the provider %q cannot be asked", a.spec.GetProvider().GetName())
+	case a.spec.GetAction() == security.AuthorizationPolicy_CUSTOM:
+		reason = fmt.Sprintf("a rule matches, and a gRPC server cannot ask the provider %q", a.spec.GetProvider().GetName())
+	}
+	return by, reason
+}
+
+// tokenRuleOf returns the JWT rule behind a provider. The result is zero for nil.
+func (x *explaining) tokenRuleOf(provider *jwt.JwtProvider) PolicyRule {
+	if provider == nil {
+		return PolicyRule{}
+	}
+	for _, a := range x.requestAuthenticationsOf(x.proxy) {
+		for i, r := range a.rules {
+			if proto.Equal(jwtauthn.Provider(r.Rule), provider) {
+				return PolicyRule{istio.RequestAuthentication.Kind, a.String(), element("spec.jwtRules", i)}
+			}
+		}
+	}
+	return PolicyRule{}
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package route_test
+
+import (
+	"net/http"
+	"testing"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	buffer "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/buffer/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
+)
+
+// tableOf returns a table of one virtual host for all hosts.
+func tableOf(routes ...*routev3.Route) *route.Table {
+	return route.NewTable(route.Made{Message: &routev3.RouteConfiguration{
+		VirtualHosts: []*routev3.VirtualHost{{Name: "all", Domains: []string{"*"}, Routes: routes}},
+	}})
+}
+
+// TestUnsupported: content that cannot be evaluated denies, and says so.
+func TestUnsupported(t *testing.T) {
+	to := (&envoy.RouteScope{}).DefaultRoute("outbound|80||a", nil)
+	manager := envoy.GatewayConnectionManager("http", registry.ProtocolHTTP, nil, envoy.HTTPOptions{
+		Filters: []*hcm.HttpFilter{envoy.HTTPFilter("other", &buffer.Buffer{MaxRequestBytes: wrapperspb.UInt32(1)})},
+	})
+	l := route.NewListener(route.Made{Message: &listenerv3.Listener{FilterChains: []*listenerv3.FilterChain{envoy.FilterChain(nil, nil, manager)}}})
+	if d := l.Route(route.Request{}, func(string) *route.Table { return tableOf(to) }); d.Outcome != route.Closed || d.Reason != route.Unsupported || d.Access.Allowed {
+		t.Errorf("a filter of the host: %+v", d)
+	}
+	fraction := &routev3.Route{Match: &routev3.RouteMatch{
+		PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}, RuntimeFraction: &core.RuntimeFractionalPercent{},
+	}, Action: to.GetAction()}
+	header := &routev3.Route{Match: to.GetMatch(), Action: &routev3.Route_Route{Route: &routev3.RouteAction{
+		ClusterSpecifier: &routev3.RouteAction_ClusterHeader{ClusterHeader: "x-to"},
+	}}}
+	for name, r := range map[string]*routev3.Route{"a match": fraction, "a destination": header} {
+		if d := tableOf(r, to).Route(route.Request{}); d.Outcome != route.Answered || d.Status != 500 || d.Reason != route.Unsupported {
+			t.Errorf("%s: %+v", name, d)
+		}
+	}
+}
+
+// TestTCP: connections go by server names, and those that need a certificate are closed without.
+func TestTCP(t *testing.T) {
+	forward := func(cluster string) *listenerv3.Filter { return envoy.TCPProxy{Cluster: cluster}.Filter() }
+	l := route.NewListener(route.Made{
+		Message: envoy.GatewayListener{Bind: "0.0.0.0", Port: 443, TLS: true}.Build([]*listenerv3.FilterChain{
+			envoy.FilterChain([]string{"a.com"}, nil, forward("outbound|443||a")),
+			envoy.FilterChain([]string{"*.a.com"}, nil, forward("outbound|443||all")),
+			envoy.FilterChain([]string{"*.b.a.com"}, nil, forward("outbound|443||b")),
+			envoy.FilterChain([]string{"closed.com"}, nil, forward(envoy.BlackHole)),
+		}),
+		Chains: []route.Origin{{Kind: "VirtualService", Namespace: "shop", Name: "a", Field: "spec.tls[0]"}},
+	})
+	for name, want := range map[string]string{
+		"a.com": "a", "A.com": "a", "x.a.com": "all", "x.b.a.com": "b", "b.a.com": "all", "other.com": "", "": "", "closed.com": "",
+	} {
+		d := l.Route(route.Request{Protocol: route.TCP, TLS: true, ServerName: name}, nil)
+		got := ""
+		if d.Destination != nil {
+			got = string(d.Destination.Host)
+		}
+		if got != want || (want == "") != (d.Outcome == route.Closed) {
+			t.Errorf("server name %q: to %q (%s), want %q", name, got, d.Reason, want)
+		}
+		if want == "a" && d.Rule.String() != "VirtualService shop/a, tls[0]" {
+			t.Errorf("the rule is %s", d.Rule)
+		}
+	}
+}
+
+// TestRequests: several Host headers are refused, and several values of a header are one.
+func TestRequests(t *testing.T) {
+	value := &routev3.HeaderMatcher{Name: "x-a", HeaderMatchSpecifier: &routev3.HeaderMatcher_ExactMatch{ExactMatch: "1,2"}} //nolint:staticcheck // the form of gRPC clients
+	r := &routev3.Route{
+		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}, Headers: []*routev3.HeaderMatcher{value}},
+		Action: (&envoy.RouteScope{}).DefaultRoute("a", nil).GetAction(),
+	}
+	if d := tableOf(r).Route(route.Request{Headers: http.Header{"X-A": {"1", "2"}}}); d.Outcome != route.Forwarded {
+		t.Errorf("%+v", d)
+	}
+	if d := tableOf(r).Route(route.Request{Headers: http.Header{"X-A": {"1"}}}); d.Reason != route.NoRule || d.Status != 404 {
+		t.Errorf("%+v", d)
+	}
+	if d := tableOf(r).Route(route.Request{Headers: http.Header{"X-A": {"1", "2"}, "Host": {"a", "b"}}}); d.Reason != route.BadRequest || d.Status != 400 {
+		t.Errorf("%+v", d)
+	}
+}
