@@ -4,7 +4,7 @@
 // stream that also carries their listeners and clusters.
 //
 //	secrets := secrets.New(configs, secrets.Options{Function: lookUp})
-//	server := ads.New(registries, ads.Options{Providers: []ads.Provider{secrets, traffic.New(configs)}})
+//	server := ads.New(registries, ads.Options{Providers: []ads.Provider{traffic.New(configs), secrets}})
 //	go secrets.Run(stop)
 //
 // # Names
