@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -61,7 +62,7 @@ func (x *explaining) meshCall() {
 	}
 	svc := e.service(x.call.Host)
 	if _, ok := svc.port(x.call.Port); svc != nil && !ok {
-		x.out.Outcome = fmt.Sprintf("service %s/%s has no port %d that the client sees", svc.namespace, svc.host, x.call.Port)
+		x.out.Outcome = fmt.Sprintf("%s has no port %d that the client sees", excerpt.Object("service", svc.namespace, string(svc.host)), x.call.Port)
 		return
 	}
 	at := place{gateway: meshGateway, port: x.call.Port, service: svc}
