@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -27,7 +28,7 @@ func (c Conflict) String() string {
 	var places []string
 	for _, s := range c.Services {
 		a := s.Attributes
-		places = append(places, fmt.Sprintf("%s %s/%s", a.Provider, a.Namespace, cmp.Or(a.ObjectName, a.Name)))
+		places = append(places, excerpt.Object(string(a.Provider), a.Namespace, cmp.Or(a.ObjectName, a.Name)))
 	}
 	return fmt.Sprintf("%s: defined by %s", c.Hostname, strings.Join(places, " and "))
 }

@@ -35,7 +35,7 @@ func TestConflicts(t *testing.T) {
 		{registry.External, "a", []*registry.Service{
 			service("both.example.com", registry.External, "shop", "10.0.0.3"),
 			service("spaces.example.com", registry.External, "shop", "10.0.0.4"),
-			service("spaces.example.com", registry.External, "other", "10.0.0.5"),
+			service("spaces.example.com", registry.External, "", "10.0.0.5"),
 			service("addresses.example.com", registry.External, "shop", "10.0.0.6"),
 			service("addresses.example.com", registry.External, "shop", "10.0.0.7"),
 		}},
@@ -57,7 +57,7 @@ func TestConflicts(t *testing.T) {
 	}
 	want := []string{
 		"both.example.com: defined by Kubernetes shop/it and External shop/it",
-		"spaces.example.com: defined by External other/it and External shop/it",
+		"spaces.example.com: defined by External it and External shop/it",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("conflicts (-want +got):\n%s", diff)

@@ -22,19 +22,16 @@
 //   - A resource version comes from the cache of the object. Versions of two caches may be equal by
 //     coincidence, so events, not versions, tell an object and its replacement apart. For the same
 //     reason, the changes of a batch carry no revision.
-//   - The changes of one cache keep their order. Changes of two caches are in the order in which
-//     the
-//     aggregate receives them.
+//   - The changes of one cache keep their order. Changes of two caches come in the order in which
+//     the aggregate receives them.
 //
 // The freshness of reads depends on the caches:
 //
-//   - The aggregate reads through a [configstore.Watcher]: a read compares the revision of the
-//     cache
-//     with the revision of the view and applies the changes in between. After a write has returned,
-//     Get of the aggregate sees it, even if Run has not been called. If the history of the cache is
-//     too short for these changes, a read lists the whole cache again. Handlers then get the
-//     difference, in the order of the keys, instead of each change. Without such a read they get
-//     each change.
+//   - The aggregate reads through a [configstore.Watcher]: a read applies the changes between the
+//     revision of the view and the revision of the cache. After a write has returned, Get of the
+//     aggregate sees it, even if Run has not been called. If the history of the cache is too short
+//     for these changes, the read lists the whole cache again. Handlers then get the difference, in
+//     the order of the keys, instead of each change. Without such a read they get each change.
 //   - For any other cache, the aggregate knows the objects that existed when it was created and the
 //     events since. Reads are exactly as fresh as the events. A wrapper counts as the cache that it
 //     wraps if it follows the rule of package configstore. An aggregate is not a Watcher.

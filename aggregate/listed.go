@@ -40,9 +40,9 @@ func identical(a, b []*registry.Service) bool {
 	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
 }
 
-// hosts yields the hosts in which two sorted lists differ, with their services in the second list
-// in the order of precedence. The yielded slices alias the second list only if the first one is
-// empty, because otherwise a set would keep the whole list in memory for one host.
+// hosts compares two sorted lists of services. It yields each host whose services differ, with its
+// services in the second list, in the order of precedence. The services are a copy unless the first
+// list is empty, because a slice of the second list would keep all of it in memory for one host.
 func (r *registration) hosts(a, b []*registry.Service) iter.Seq2[registry.Hostname, []*registry.Service] {
 	own := slices.Clone[[]*registry.Service]
 	if len(a) == 0 {
@@ -69,7 +69,7 @@ func alone(list []*registry.Service) bool {
 	return len(list) == 1 || list[0].Hostname != list[1].Hostname
 }
 
-// first returns the first host of two lists, one of which may be empty.
+// first returns the host that comes first in two sorted lists. One of them may be empty.
 func first(a, b []*registry.Service) registry.Hostname {
 	if len(b) == 0 || len(a) > 0 && strings.Compare(string(a[0].Hostname), string(b[0].Hostname)) < 0 {
 		return a[0].Hostname

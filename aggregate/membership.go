@@ -32,8 +32,8 @@ func (c *Controller) AddRegistryAndRun(
 
 // UpdateRegistry atomically replaces the registry with the same cluster and provider and returns
 // the new one. If there is none, it adds the registry. create works as in AddRegistry. The registry
-// should have all its services when create returns, because a service that comes later is absent
-// until then. Run runs the registry if it is called later; otherwise the host must run it. Service and
+// should have all its services when create returns, because the services of its predecessor end
+// then. If Run is called later, it runs the registry; otherwise the host must run it. Service and
 // workload handlers receive the difference. The endpoints of the predecessor are removed once the
 // registry has synced, except for services that the registry has written.
 func (c *Controller) UpdateRegistry(create func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
@@ -181,8 +181,8 @@ func (c *Controller) hasShard(shard xdsupdate.ShardKey) bool {
 	}) != nil
 }
 
-// pushDifference requests a push of the services in which two sets differ, because updaters that
-// read the services get no other request for them when a registry is added, replaced or deleted.
+// pushDifference requests a push of the services in which two sets differ. When a registry is added,
+// replaced or deleted, updaters that read the services get no other request for them.
 func (c *Controller) pushDifference(before, after *registry.ServiceSet) {
 	readers := c.updaters.attached()
 	if readers == nil {

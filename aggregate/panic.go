@@ -21,7 +21,7 @@ func (c *Controller) handlerPanicked(p *guard.PanicError, e event, _ int) {
 	p.Log(c.logger, "event handler", attrs...)
 }
 
-// receiverPanicked logs the panic of a registry from which a workload was retracted.
+// receiverPanicked logs that a registry panicked when it was told that a workload is gone.
 func (c *Controller) receiverPanicked(p *guard.PanicError, r retraction, _ int) {
 	p.Log(c.logger, "receiver of workloads", slog.String("workload", r.workload.Key().String()))
 }

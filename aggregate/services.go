@@ -12,14 +12,13 @@ import (
 
 // merged is the list of registries with their merged services. It is immutable.
 //
-// A read brings it up to date in three steps:
+// A read that finds newer services replaces it, in three steps:
 //
-//  1. It gets the services of each registry. If all sets are identical to the sets from which
-//     merged
-//     was built, there is no change.
-//  2. It collects the host names in which the sets differ, and merges their services.
-//  3. It publishes the result. If another goroutine has published another state meanwhile, of
-//     services or of registries, it starts again, so that it never replaces a newer state.
+//  1. The read gets the set of services of each registry. Nothing has changed if these are the sets
+//     from which merged was built.
+//  2. It merges the services of those hosts whose services differ between the sets.
+//  3. It publishes the result. If another goroutine has published services or registries meanwhile,
+//     the read starts again, so that it never replaces a newer state.
 type merged struct {
 	registrations []*registration
 	// serving maps a cluster that has registries to the registries for queries about its proxies.

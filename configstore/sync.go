@@ -32,12 +32,12 @@ const (
 	lastSyncPoll  = 50 * time.Millisecond
 )
 
-// WaitForSync returns nil when all syncers have synced. List stores first, then registries, then
-// the servers that use them, which is the order in which a host starts them. They must be running,
-// or driven by another goroutine. It waits for the signal of a SyncSignaler, and polls all others.
-// A cache that does not know its source (see SourceRegistrar) has synced at once: pass such a
-// source too, before the cache. The error is the cause of ctx's end, wrapped with each Syncer that
-// has not synced, as Pending describes it.
+// WaitForSync returns nil when all syncers have synced. It waits for them one after the other, so
+// list them in the order in which a host starts them: stores, registries, servers. The syncers must
+// be running, or driven by another goroutine. WaitForSync waits for the signal of a SyncSignaler,
+// and polls all others. A cache that does not know its source (see SourceRegistrar) has synced at
+// once: pass the source too, before the cache. The error wraps the cause of ctx's end, and names
+// each Syncer that has not synced, as Pending does.
 func WaitForSync(ctx context.Context, syncers ...Syncer) error {
 	for _, s := range syncers {
 		if err := waitForSync(ctx, s); err != nil {

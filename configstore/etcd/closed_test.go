@@ -3,6 +3,10 @@
 package etcd_test
 
 import (
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -11,7 +15,8 @@ import (
 )
 
 // TestClosedPolicies: a policy that others have written and that cannot be read, or not all of it,
-// is closed in a replica that starts then. No replica stores one of which something would be lost.
+// is closed in a replica that starts then, and the log says so. No replica stores one of which
+// something would be lost.
 func TestClosedPolicies(t *testing.T) {
 	srv, prefix := shared.get(t)
 	client := newClient(t, srv.addr)
@@ -23,7 +28,11 @@ func TestClosedPolicies(t *testing.T) {
 	for name, value := range values {
 		put(t, client, prefix+"/security.istio.io/AuthorizationPolicy/ns/"+name, value)
 	}
-	r := start(t, srv.addr, etcd.Options{Prefix: prefix})
+	const sidecars = "/networking.istio.io/Sidecar/ns/"
+	put(t, client, prefix+sidecars+"lost", "{")
+	put(t, client, prefix+sidecars+"kept", "apiVersion: networking.istio.io/v1\nkind: Sidecar\nmetadata: {namespace: ns, name: kept}\nspec: {egress: [{hosts: ['./*']}]}")
+	var log logged
+	r := start(t, srv.addr, etcd.Options{Prefix: prefix, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	r.Drain()
 	for name := range values {
 		c := r.Get(istio.AuthorizationPolicy, name, "ns")
@@ -37,7 +46,38 @@ func TestClosedPolicies(t *testing.T) {
 			t.Errorf("%s is stored without what could not be read", name)
 		}
 	}
-	if got := len(r.Errors()); got != len(values) {
+	if got := len(r.Errors()); got != len(values)+1 {
 		t.Errorf("%d errors: %v", got, r.Errors())
 	}
+	put(t, client, prefix+sidecars+"kept", "{")
+	for name, instead := range map[string]string{
+		"AuthorizationPolicy/ns/text": "a policy that is closed", "Sidecar/ns/lost": "nothing", "Sidecar/ns/kept": "its last good state",
+	} {
+		eventually(t, "the log of "+name, func() bool { return log.says(name+" ", "in_effect="+instead, `in_effect="`+instead+`"`) })
+	}
+}
+
+// logged is a log that can be read while it is written.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (l *logged) Write(line []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(line)
+}
+
+// says reports whether a line has the first text and one of the others.
+func (l *logged) says(text string, oneOf ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if strings.Contains(line, text) && slices.ContainsFunc(oneOf, func(s string) bool { return strings.Contains(line, s) }) {
+			return true
+		}
+	}
+	return false
 }

@@ -119,8 +119,9 @@ func (c *Cache) noteErrors(errs map[string]*Error) {
 	}
 	c.mu.Unlock()
 	for _, e := range fresh {
-		c.opts.Logger.Warn("value keeps the object in its last good state",
-			slog.String("key", e.Key), slog.Int64("revision", e.Revision), slog.Any("error", e.Err))
+		now := c.known[e.Key]
+		commit.LogInvalid(c.opts.Logger.With(slog.String("key", e.Key), slog.Int64("revision", e.Revision), slog.Any("error", e.Err)),
+			now.shown && !now.placeholder, now.placeholder)
 	}
 }
 

@@ -197,8 +197,8 @@ func (w *write) fail(err error) error {
 	return fmt.Errorf("apply %d mutations: %w", len(w.mutations), err)
 }
 
-// commit executes the batch. It returns the revision of the last object, and the revision at which
-// the batch is visible.
+// commit writes the batch in one transaction. It returns the revision of the last object of the
+// batch, and the revision that the cache must have reached to show the batch.
 func (w *write) commit(ctx context.Context) (mod, shows int64, err error) {
 	lookup := w.cache.shownAs
 	fresh := w.lease != nil // Only etcd knows the leases of objects.

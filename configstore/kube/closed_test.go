@@ -3,6 +3,7 @@
 package kube_test
 
 import (
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -36,8 +37,12 @@ func TestClosedPolicies(t *testing.T) {
 	for name, p := range policies {
 		putSpec(t, resource, schema.GroupVersionKind, name, p.spec)
 	}
-	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
+	var log strings.Builder
+	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	runSynced(t, c)
+	if n := strings.Count(log.String(), `"object is invalid"`); n != 3 || strings.Count(log.String(), `in_effect="a policy that is closed"`) != n {
+		t.Errorf("the log is\n%s", log.String())
+	}
 	for name, p := range policies {
 		got := c.Get(schema.GroupVersionKind, name, ns)
 		if got == nil || len(configstore.Unread(got.Spec)) == 0 || configstore.IsPlaceholder(got) != p.placeholder {

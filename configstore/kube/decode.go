@@ -18,6 +18,8 @@ type findings struct {
 	// err is the reason why the object is not in the cache. It matches manifest.ErrMalformed or
 	// configstore.ErrInvalid.
 	err error
+	// kept is set if the last good state of the object stays, and closed if a placeholder replaces it.
+	kept, closed bool
 	// warnings are the warnings of its schema.
 	warnings []configstore.Violation
 	// status is the error of a status that cannot be decoded. The spec is published nevertheless.

@@ -101,20 +101,18 @@ func (p *publisher) put(o *object) {
 		return // The verdict has not changed either.
 	}
 	config, found := k.decodeGuarded(o)
-	k.judge(key, o, found)
 	again := old != nil && old.UID != string(o.UID) // deleted and created again
+	if found.err != nil {
+		if found.kept = old != nil && !again && !configstore.IsPlaceholder(old); !found.kept {
+			config, found.closed = k.schema.Placeholder(config, found.err)
+		}
+	}
+	k.judge(key, o, found)
 	if again {
 		p.drop(key)
 	}
-	if found.err != nil {
-		if old != nil && !again && !configstore.IsPlaceholder(old) {
-			return // keep the last good state of the same object
-		}
-		placeholder, ok := k.schema.Placeholder(config, found.err)
-		if !ok {
-			return
-		}
-		config = placeholder
+	if found.err != nil && !found.closed {
+		return
 	}
 	switch {
 	case old == nil || again:

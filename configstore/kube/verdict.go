@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 )
 
 // verdict contains the problems of the latest version of an object: the error that keeps it out of
@@ -88,7 +89,7 @@ func (k *kind) judge(key objectKey, o *object, found findings) {
 	if v != nil {
 		for _, e := range v.all() {
 			if !slices.Contains(before, e.Err.Error()) {
-				c.logObject(e, e == v.err)
+				c.logObject(e, e == v.err, found)
 			}
 		}
 	}
@@ -180,11 +181,11 @@ func (c *Cache) accepted(key configstore.ConfigKey) (subject, Condition) {
 }
 
 // logObject logs an error or a warning of an object.
-func (c *Cache) logObject(e *Error, refused bool) {
+func (c *Cache) logObject(e *Error, refused bool, found findings) {
 	log := c.opts.Logger.With(slog.String("object", e.Object.Object()),
 		slog.String("resource_version", e.ResourceVersion), slog.Any("error", e.Err))
 	if refused {
-		log.Warn("object keeps its last good state")
+		commit.LogInvalid(log, found.kept, found.closed)
 		return
 	}
 	log.Warn("object has a warning")

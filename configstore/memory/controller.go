@@ -18,9 +18,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// Controller is a store with event handlers. It has all the methods of its Store; its only own
-// state is the handlers and their queue. Create it with NewController and drive it with Run, Drain
-// or Flush.
+// Controller is a Store with event handlers. It embeds the Store, and adds the handlers and the
+// queue of their events. NewController creates it. Run, Drain or Flush call the handlers.
 type Controller struct {
 	*Store
 	// logger may be nil.

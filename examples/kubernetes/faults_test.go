@@ -191,8 +191,9 @@ func TestRightsThatComeLate(t *testing.T) {
 	}()
 	probes := "http://" + <-probing
 	eventually(t, "all kinds are forbidden", func() bool { return len(p.configs.Errors()) > len(p.configs.Schemas().All()) })
-	if alive, ready := probe(t, probes+"/healthz"), probe(t, probes+"/readyz"); alive != http.StatusOK || ready != http.StatusServiceUnavailable {
-		t.Errorf("without rights: alive %d, ready %d", alive, ready)
+	alive, _ := probe(t, probes+"/healthz")
+	if ready, text := probe(t, probes+"/readyz"); alive != http.StatusOK || ready != http.StatusServiceUnavailable {
+		t.Errorf("without rights: alive %d, ready %d: %s", alive, ready, text)
 	}
 	c.install()
 	<-started

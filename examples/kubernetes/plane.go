@@ -119,7 +119,7 @@ const drainTime = time.Second
 
 // run runs the plane until ctx ends or a part fails.
 func (p *plane) run(ctx context.Context) error {
-	probes, err := startProbes(ctx, p.settings.probes)
+	probes, err := startProbes(ctx, p.settings.probes, p.policies.Closed)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -159,9 +160,10 @@ func (c *cluster) expectCondition(name, condition, status, message string) {
 }
 
 // TestReadiness: the plane lives without the API server, and is ready when it has
-// read all of it.
+// read all of it. Then the text of its readiness has the policies that cannot be read.
 func TestReadiness(t *testing.T) {
 	c := newCluster(t)
+	c.apply("apiVersion: security.istio.io/v1\nkind: AuthorizationPolicy\nmetadata: {name: p, namespace: default}\nspec: {rules: [{when: [{key: later, values: [a]}]}]}\n")
 	front := c.server.Front(t)
 	front.Refuse(true)
 	p, err := newPlane(clientConfig(front.Config()), settings{listen: "127.0.0.1:0", probes: "127.0.0.1:0", domain: "cluster.local", log: slog.New(slog.DiscardHandler)})
@@ -176,13 +178,14 @@ func TestReadiness(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.run(ctx) }()
 	probes := "http://" + <-probing
-	if alive, ready := probe(t, probes+"/healthz"), probe(t, probes+"/readyz"); alive != http.StatusOK || ready != http.StatusServiceUnavailable {
-		t.Errorf("without the API server: alive %d, ready %d", alive, ready)
+	alive, _ := probe(t, probes+"/healthz")
+	if ready, text := probe(t, probes+"/readyz"); alive != http.StatusOK || ready != http.StatusServiceUnavailable {
+		t.Errorf("without the API server: alive %d, ready %d: %s", alive, ready, text)
 	}
 	front.Refuse(false)
 	<-started
-	if ready := probe(t, probes+"/readyz"); ready != http.StatusOK {
-		t.Errorf("with everything read: ready %d", ready)
+	if ready, text := probe(t, probes+"/readyz"); ready != http.StatusOK || !strings.Contains(text, "AuthorizationPolicy default/p: ") {
+		t.Errorf("with everything read: ready %d: %s", ready, text)
 	}
 	cancel()
 	if err := <-ended; err != nil {
@@ -190,7 +193,7 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-func probe(t *testing.T, url string) int {
+func probe(t *testing.T, url string) (status int, text string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, http.NoBody)
 	if err != nil {
@@ -202,5 +205,9 @@ func probe(t *testing.T, url string) int {
 		t.Fatal(err)
 	}
 	defer response.Body.Close()
-	return response.StatusCode
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
 }

@@ -33,12 +33,14 @@
 //	registry/serviceentry.maxSpare               256  TestLoweredSizes TestAfterLargeBatch
 //	xdsupdate.maxSpare                            64  TestLoweredSizes TestCallsWithoutEnd
 //	xdsupdate/ads.largeSize                     1024  TestLoweredSizes
+//	xdsupdate/ads.manyChanges                   1000  TestLoweredSizes
 //	xdsupdate/ads.maxRecalled                     16  TestLoweredSizes
 //	xdsupdate/ads.maxStarts                        8  TestLoweredSizes
 //	xdsupdate/ads.partSize                       256  TestLoweredSizes TestDivided
 //	xdsupdate/ads/internal/acks.maxUnanswered  32  xdsupdate/ads.TestLoweredSizes TestFull
 //	xdsupdate/ads/internal/pace.sweepAtLeast      64  xdsupdate/ads.TestLoweredSizes
 //	xdsupdate/ads/internal/shared.sweepAtLeast  1024  xdsupdate/ads.TestLoweredSizes TestSwept
+//	xdsupdate/ads/internal/trial.maxAlone         16  TestLoweredSizes
 //	xdsupdate/traffic.fewChanges                  64  TestLoweredSizes TestServicesAfterManyObjects
 //	xdsupdate/traffic.fewHosts                    16  TestLoweredSizes TestEgressHostsIndexed
 //	xdsupdate/traffic.fewPorts                    16  TestLoweredSizes TestManyPorts

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
@@ -342,7 +343,7 @@ type recentChange struct {
 
 // manyChanges is the number of objects above which a push is no hint at any of them, because the
 // search would leave out valid objects, for as long as a trial lasts.
-const manyChanges = 1000
+const manyChanges limit.Size = 1000
 
 func (r *recentChanges) add(epoch uint64, keys []configstore.ConfigKey) {
 	r.list[epoch%uint64(len(r.list))] = recentChange{epoch, keys}
@@ -354,7 +355,7 @@ func hintsOf(keys map[configstore.ConfigKey]struct{}) (out []configstore.ConfigK
 		if xdsupdate.IsServiceKey(key) {
 			continue
 		}
-		if len(out) == manyChanges {
+		if len(out) == manyChanges.Get() {
 			return nil
 		}
 		out = append(out, key)

@@ -128,6 +128,17 @@ func (s *quarantineScene) leftOut(name string) []string {
 	return out
 }
 
+// step changes objects of the resource r, and checks what the client "picky" has then and what is
+// left out for it.
+func (s *quarantineScene) step(picky *judge, what string, values, want map[string]string, leftOut ...string) {
+	s.t.Helper()
+	s.provider.set("r", values)
+	s.flush()
+	synctest.Wait()
+	check(s.t, what, picky.state("r"), want)
+	check(s.t, what+": left out", s.leftOut("picky"), append([]string{}, leftOut...))
+}
+
 func startsBad(value string) bool { return strings.HasPrefix(value, "bad") }
 func nothingIsBad(string) bool    { return false }
 
@@ -156,11 +167,7 @@ func TestQuarantine(t *testing.T) {
 		begun := time.Now()
 		step := func(what string, values, want map[string]string, leftOut ...string) {
 			t.Helper()
-			s.provider.set("r", values)
-			s.flush()
-			synctest.Wait()
-			check(t, what, picky.state("r"), want)
-			check(t, what+": left out", s.leftOut("picky"), append([]string{}, leftOut...))
+			s.step(picky, what, values, want, leftOut...)
 			check(t, what+": left out for the other", s.leftOut("other"), []string{})
 			for object, value := range values {
 				check(t, what+": the other", other.state("r")[object], value)
@@ -268,19 +275,11 @@ func TestQuarantineOfHosts(t *testing.T) {
 		s.provider.set("r", map[string]string{"a": "1", "b": "1", "c": "1", "d": "1"})
 		s.flush()
 		picky := s.judge("picky", delta, startsBad, "r")
-		step := func(what string, values, want map[string]string, leftOut ...string) {
-			t.Helper()
-			s.provider.set("r", values)
-			s.flush()
-			synctest.Wait()
-			check(t, what, picky.state("r"), want)
-			check(t, what+": left out", s.leftOut("picky"), append([]string{}, leftOut...))
-		}
 		synctest.Wait()
-		step("match", map[string]string{"b": "bad-match"}, map[string]string{"a": "1", "b": "failing", "c": "1", "d": "1"}, "r b")
-		step("host", map[string]string{"c": "bad-host"}, map[string]string{"a": "1", "b": "failing", "d": "1"}, "r b", "r c")
-		step("neighbour", map[string]string{"d": "2"}, map[string]string{"a": "1", "b": "failing", "d": "2"}, "r b", "r c")
-		step("mended", map[string]string{"b": "2", "c": "2"}, map[string]string{"a": "1", "b": "2", "c": "2", "d": "2"})
+		s.step(picky, "match", map[string]string{"b": "bad-match"}, map[string]string{"a": "1", "b": "failing", "c": "1", "d": "1"}, "r b")
+		s.step(picky, "host", map[string]string{"c": "bad-host"}, map[string]string{"a": "1", "b": "failing", "d": "1"}, "r b", "r c")
+		s.step(picky, "neighbour", map[string]string{"d": "2"}, map[string]string{"a": "1", "b": "failing", "d": "2"}, "r b", "r c")
+		s.step(picky, "mended", map[string]string{"b": "2", "c": "2"}, map[string]string{"a": "1", "b": "2", "c": "2", "d": "2"})
 
 		late := s.judge("late", delta, startsBad, "r") // it has accepted nothing before
 		s.provider.set("r", map[string]string{"a": "bad-host"})

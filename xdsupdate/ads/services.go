@@ -10,6 +10,7 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
@@ -117,7 +118,7 @@ func (s *Server) CheckRegistries() error {
 	services := now[len(now)-1].Provided.(servicesLayer).table // the last provider is that of services
 	var out []error
 	for _, svc := range services.Silent(s.EndpointIndex()) {
-		out = append(out, fmt.Errorf("provider %s, service %s/%s: %w", svc.Attributes.Provider, svc.Attributes.Namespace, svc.Hostname, ErrSilentRegistry))
+		out = append(out, fmt.Errorf("provider %s, %s: %w", svc.Attributes.Provider, excerpt.Object("service", svc.Attributes.Namespace, string(svc.Hostname)), ErrSilentRegistry))
 	}
 	return errors.Join(out...)
 }

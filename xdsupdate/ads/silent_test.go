@@ -99,7 +99,11 @@ func TestSilentRegistryThatReports(t *testing.T) {
 		discovery := &services{}
 		f := &fixture{Server: ads.New(discovery), services: discovery, t: t}
 		checkSilent(t, f, 0) // before the first push
-		f.define(nil, service("a", "shop", func(s *registry.Service) { s.Attributes.Provider = "silent" }))
+		provided := func(s *registry.Service) { s.Attributes.Provider = "silent" }
+		f.define(nil, service("a", "", provided))
+		f.flush()
+		check(t, "without a namespace", f.CheckRegistries().Error(), "provider silent, service a: "+ads.ErrSilentRegistry.Error())
+		f.define(nil, service("a", "shop", provided))
 		f.flush()
 		checkSilent(t, f, 1)
 		checkSilent(t, f, 1)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -208,16 +209,14 @@ func (h *handler) whyUnseen(view ads.View, host registry.Hostname, sidecar strin
 		return []string{fmt.Sprintf("No registry has a service %s. Names are compared as a whole: is the domain part of it?", host)}
 	}
 	for _, s := range found[:min(len(found), maxDefinitions)] {
+		service := excerpt.Object("Service", s.Attributes.Namespace, string(s.Hostname))
 		switch {
 		case !s.VisibleIn(view.Namespace):
-			out = append(out, fmt.Sprintf("Service %s/%s exists, but the namespace %q does not see it: %s.",
-				s.Attributes.Namespace, s.Hostname, view.Namespace, exported(s)))
+			out = append(out, fmt.Sprintf("%s exists, but the namespace %q does not see it: %s.", service, view.Namespace, exported(s)))
 		case sidecar != "":
-			out = append(out, fmt.Sprintf("Service %s/%s exists and is exported to the namespace %q: Sidecar %s does not import it.",
-				s.Attributes.Namespace, s.Hostname, view.Namespace, sidecar))
+			out = append(out, fmt.Sprintf("%s exists and is exported to the namespace %q: Sidecar %s does not import it.", service, view.Namespace, sidecar))
 		default:
-			out = append(out, fmt.Sprintf("Service %s/%s exists and is visible in the namespace %q. Has it been pushed yet?",
-				s.Attributes.Namespace, s.Hostname, view.Namespace))
+			out = append(out, fmt.Sprintf("%s exists and is visible in the namespace %q. Has it been pushed yet?", service, view.Namespace))
 		}
 	}
 	return out

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -28,7 +29,7 @@ type Ineffective struct {
 
 // String returns "Kind namespace/name: field: reason".
 func (e Ineffective) String() string {
-	out := fmt.Sprintf("%s %s/%s: ", e.Kind.Kind, e.Namespace, e.Name)
+	out := excerpt.Object(e.Kind.Kind, e.Namespace, e.Name) + ": "
 	if e.Field != "" {
 		out += e.Field + ": "
 	}

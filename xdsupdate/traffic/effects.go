@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -111,7 +112,7 @@ func (f *findings) effectsOfRule(r *destinationRule) []Effect {
 		if r.selective() {
 			clients += " with the labels " + r.selector.String()
 		}
-		on := Effect{clients, fmt.Sprintf("clusters of service %s/%s", s.Attributes.Namespace, s.Hostname)}
+		on := Effect{clients, "clusters of " + excerpt.Object("service", s.Attributes.Namespace, string(s.Hostname))}
 		if !slices.Contains(out, on) {
 			out = append(out, on)
 		}

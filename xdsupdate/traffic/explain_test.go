@@ -160,3 +160,12 @@ VirtualService shop/first, http[0]: answered with 200
 		})
 	}
 }
+
+// TestExplainWithoutNamespace: texts about a service without a namespace have its name alone.
+func TestExplainWithoutNamespace(t *testing.T) {
+	s := stage(t, traffic.Options{}, nil, populate(testService("", "bare.example.com", 80)))
+	got := s.explain(in("sidecar", "shop"), traffic.Call{Host: "bare.example.com", Port: 81}).Outcome
+	if want := "service bare.example.com has no port 81 that the client sees"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

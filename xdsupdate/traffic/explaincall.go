@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
@@ -69,7 +70,7 @@ func (x *explaining) meshCall() {
 	}
 	svc := e.service(host)
 	if _, ok := svc.port(x.call.Port); svc != nil && !ok {
-		x.out.Outcome = fmt.Sprintf("service %s/%s has no port %d that the client sees", svc.namespace, svc.host, x.call.Port)
+		x.out.Outcome = fmt.Sprintf("%s has no port %d that the client sees", excerpt.Object("service", svc.namespace, string(svc.host)), x.call.Port)
 		return
 	}
 	switch {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
@@ -61,7 +62,7 @@ type serverRoutes struct {
 	// names are the hosts that both have in common. There is at least one.
 	names []registry.Hostname
 	// rules are nil until the budget admits building them.
-	rules *gatewayRules
+	rules *builtRules
 	// cost is their share of the route configuration's limits.
 	cost routeCost
 	// left says why the routes are left out. It is nil if they are not.
@@ -90,14 +91,18 @@ func (r *serverRoutes) at() place {
 	return place{gateway: r.server.gateway.String(), port: r.server.port(), tls: r.server.tls()}
 }
 
-// gatewayRules are the routes of a VirtualService at one server.
-type gatewayRules struct {
+// builtRules are the routes of a VirtualService in a place.
+type builtRules struct {
 	of      *virtualService
 	routes  []*routev3.Route
 	size    int // encoded size of the routes
 	leftOut []error
 	// positions are those of allRuleRoutes.
 	positions []int32
+
+	mu sync.Mutex
+	// hosts are the virtual hosts of sidecars with the routes.
+	hosts map[hostKey]*routev3.VirtualHost
 }
 
 // gatewayHost is a host that a router serves by HTTP.
@@ -105,12 +110,12 @@ type gatewayHost struct {
 	name registry.Hostname
 	// rules are in the order of the servers, and for one server in the order of the
 	// VirtualServices.
-	rules []*gatewayRules
+	rules []*builtRules
 	// redirects is set if plain HTTP requests are redirected to HTTPS.
 	redirects bool
 }
 
-func (h *gatewayHost) add(rules *gatewayRules, redirects bool) {
+func (h *gatewayHost) add(rules *builtRules, redirects bool) {
 	h.rules = append(h.rules, rules)
 	h.redirects = h.redirects || redirects
 }
@@ -119,7 +124,7 @@ func (h *gatewayHost) add(rules *gatewayRules, redirects bool) {
 // copy is kept.
 func (h *gatewayHost) routes() []*routev3.Route {
 	lists := make([][]*routev3.Route, 0, len(h.rules))
-	by := make(map[*virtualService][]*gatewayRules)
+	by := make(map[*virtualService][]*builtRules)
 	for _, rules := range h.rules {
 		lists = append(lists, rules.without(by[rules.of]))
 		by[rules.of] = append(by[rules.of], rules)
@@ -128,7 +133,7 @@ func (h *gatewayHost) routes() []*routev3.Route {
 }
 
 // without returns the routes that do not occur in others.
-func (r *gatewayRules) without(others []*gatewayRules) []*routev3.Route {
+func (r *builtRules) without(others []*builtRules) []*routev3.Route {
 	if len(others) == 0 {
 		return r.routes
 	}
@@ -155,7 +160,7 @@ func encoding(r *routev3.Route) string {
 
 // alikeKey is equal for hosts that can share a virtual host. It consists of the numbers of the
 // host's rules in the route configuration.
-func (h *gatewayHost) alikeKey(numbers map[*gatewayRules]int) string {
+func (h *gatewayHost) alikeKey(numbers map[*builtRules]int) string {
 	key := strconv.AppendBool(nil, h.redirects)
 	for _, rules := range h.rules {
 		n, known := numbers[rules]
@@ -200,7 +205,7 @@ func newGatewayHosts(servers []*gatewayServer, parts []*serverRoutes) *gatewayHo
 			}
 		}
 	}
-	failing := &gatewayRules{routes: (&envoy.RouteScope{}).FailingRoutes()}
+	failing := &builtRules{routes: (&envoy.RouteScope{}).FailingRoutes()}
 	for _, part := range over {
 		for _, h := range part.names {
 			if g.byName[h] == nil {
@@ -222,7 +227,7 @@ func (g *gatewayHosts) addMisdirected(p *proxy, routes string, servers []*gatewa
 	for _, h := range unrouted {
 		g.get(h)
 	}
-	rules := &gatewayRules{routes: envoy.MisdirectedRoutes()}
+	rules := &builtRules{routes: envoy.MisdirectedRoutes()}
 	for _, h := range misdirected {
 		if !chains.absent(p, h) {
 			g.get(h).add(rules, false)
@@ -243,7 +248,7 @@ func (g *gatewayHosts) get(name registry.Hostname) *gatewayHost {
 // build returns the virtual hosts. Each is named after its first host.
 func (g *gatewayHosts) build(port uint32, countsAttempts bool) []*routev3.VirtualHost {
 	var out []*routev3.VirtualHost
-	shared, numbers := make(map[string]*routev3.VirtualHost), make(map[*gatewayRules]int)
+	shared, numbers := make(map[string]*routev3.VirtualHost), make(map[*builtRules]int)
 	for _, h := range g.sorted {
 		key := h.alikeKey(numbers)
 		if host := shared[key]; host != nil {

@@ -27,7 +27,7 @@ func (st *state) grpcRoutes(p *proxy, name string) (*routev3.RouteConfiguration,
 	}
 	routes, leftOut := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port, service: svc})
 	b := st.newVirtualHosts(p, e, []*service{svc})
-	b.addService(svc, port, bothDomains, routes)
+	b.addService(svc, port, bothDomains, &builtRules{routes: routes})
 	return &routev3.RouteConfiguration{Name: name, VirtualHosts: b.hosts}, leftOut
 }
 

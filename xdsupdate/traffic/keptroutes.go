@@ -24,7 +24,7 @@ type keptRoutes struct {
 // keptRules are the routes of a VirtualService in a place.
 type keptRules struct {
 	at    keptPlace
-	rules *gatewayRules
+	rules *builtRules
 }
 
 // keptPlace identifies the variants of a VirtualService's routes.
@@ -38,7 +38,7 @@ type keptPlace struct {
 // disconnected routers stay.
 const maxKeptPlaces limit.Size = 64
 
-func (k keptRoutes) get(v *virtualService, at keptPlace) *gatewayRules {
+func (k keptRoutes) get(v *virtualService, at keptPlace) *builtRules {
 	list, _ := k.of.Get(v)
 	for _, kept := range list {
 		if kept.at == at {
@@ -48,7 +48,7 @@ func (k keptRoutes) get(v *virtualService, at keptPlace) *gatewayRules {
 	return nil
 }
 
-func (k keptRoutes) with(at keptPlace, rules *gatewayRules) keptRoutes {
+func (k keptRoutes) with(at keptPlace, rules *builtRules) keptRoutes {
 	list, _ := k.of.Get(rules.of)
 	if len(list) >= maxKeptPlaces.Get() {
 		list = nil
@@ -101,23 +101,23 @@ func (k keptRoutes) after(d *difference, w world, indexes ...*index) keptRoutes 
 }
 
 // gatewayRules returns the routes of a VirtualService in a place on a router.
-func (st *state) gatewayRules(p *proxy, v *virtualService, at place) *gatewayRules {
+func (st *state) gatewayRules(p *proxy, v *virtualService, at place) *builtRules {
 	rules := st.allGatewayRules(p, v, at)
 	if p.leaving == nil || len(rules.routes) == 0 {
 		return rules
 	}
 	if rules.hashes() { // some of them may belong to a DestinationRule that is left out
-		rules = st.builtGatewayRules(p, v, at)
+		rules = st.builtRules(p, v, at)
 	}
 	routes := st.routesOrFailing(p, v, at, rules.routes)
 	if len(routes) == len(rules.routes) && &routes[0] == &rules.routes[0] {
 		return rules
 	}
-	return &gatewayRules{of: v, routes: routes, size: sizeOf(routes), leftOut: rules.leftOut}
+	return &builtRules{of: v, routes: routes, size: sizeOf(routes), leftOut: rules.leftOut}
 }
 
 // allGatewayRules returns the routes for clients that have rejected none.
-func (st *state) allGatewayRules(p *proxy, v *virtualService, at place) *gatewayRules {
+func (st *state) allGatewayRules(p *proxy, v *virtualService, at place) *builtRules {
 	key := keptPlace{at, p.namespace, joinLabels(p.labels)}
 	st.mu.Lock()
 	rules := st.kept.get(v, key)
@@ -129,22 +129,22 @@ func (st *state) allGatewayRules(p *proxy, v *virtualService, at place) *gateway
 		of := *p
 		of.leaving, p = nil, &of
 	}
-	rules = st.builtGatewayRules(p, v, at)
+	rules = st.builtRules(p, v, at)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	st.kept = st.kept.with(key, rules)
 	return rules
 }
 
-func (st *state) builtGatewayRules(p *proxy, v *virtualService, at place) *gatewayRules {
-	rules := &gatewayRules{of: v}
+func (st *state) builtRules(p *proxy, v *virtualService, at place) *builtRules {
+	rules := &builtRules{of: v}
 	rules.routes, rules.positions, rules.leftOut = st.allRuleRoutes(p, v, at)
 	rules.size = sizeOf(rules.routes)
 	return rules
 }
 
 // hashes reports whether some route has the key of a consistent hash.
-func (r *gatewayRules) hashes() bool {
+func (r *builtRules) hashes() bool {
 	return slices.ContainsFunc(r.routes, func(route *routev3.Route) bool { return len(route.GetRoute().GetHashPolicy()) > 0 })
 }
 

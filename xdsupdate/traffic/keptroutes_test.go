@@ -8,7 +8,7 @@ import "testing"
 // last ones are kept.
 func TestKeptPlacesAreBounded(t *testing.T) {
 	var kept keptRoutes
-	rules := &gatewayRules{of: &virtualService{}}
+	rules := &builtRules{of: &virtualService{}}
 	for port := range uint32(3 * maxKeptPlaces.Get()) {
 		at := keptPlace{place: place{port: port}}
 		kept = kept.with(at, rules)

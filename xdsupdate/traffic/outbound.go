@@ -134,7 +134,7 @@ func (st *state) detectedRoutes(
 	}
 	routes, leftOut := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port})
 	b := st.newVirtualHosts(p, nil, nil)
-	b.add(lower(svc.host), port, []string{"*"}, routes)
+	b.add(lower(svc.host), port, []string{"*"}, &builtRules{routes: routes})
 	return routeConfiguration(name, b.hosts), leftOut
 }
 

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -21,9 +19,9 @@ type portForm struct {
 
 // portRoutes are the routes of a VirtualService on a port.
 type portRoutes struct {
-	of     *virtualService
-	port   portForm
-	routes []*routev3.Route
+	of    *virtualService
+	port  portForm
+	rules *builtRules
 	// own are services, and others are hosts without a service. At least one of the lists is not
 	// empty.
 	own    []*service
@@ -47,8 +45,7 @@ func (b *virtualHosts) addPorts(e *egress, ports []portForm) {
 		}
 		for _, svc := range servicesOn(e, port.number) {
 			if !b.has(svc.host, port.number) {
-				route := b.st.defaultRoute(b.proxy, svc, place{gateway: meshGateway, port: port.number})
-				b.addService(svc, port.number, port.form, []*routev3.Route{route})
+				b.addService(svc, port.number, port.form, b.st.defaultRules(b.proxy, svc, place{gateway: meshGateway, port: port.number}))
 			}
 		}
 	}
@@ -83,12 +80,10 @@ func (b *virtualHosts) admit(parts []*portRoutes) {
 		least, times := leastBytes*b.st.matchesOf(part.of), part.repetition()
 		err := budget.check(part.of, least, least*times)
 		if err == nil {
-			var missing []error
-			part.routes, missing = b.st.ruleRoutes(b.proxy, part.of, place{gateway: meshGateway, port: part.port.number})
-			b.leftOut = append(b.leftOut, missing...)
-			size := sizeOf(part.routes)
-			cost := routeCost{part.of, part.bytes(size), len(part.others)}
-			if err = budget.take(part.of, cost.bytes, size*times); err == nil {
+			part.rules = b.st.sidecarRules(b.proxy, part.of, place{gateway: meshGateway, port: part.port.number})
+			b.leftOut = append(b.leftOut, part.rules.leftOut...)
+			cost := routeCost{part.of, part.bytes(part.rules.size), len(part.others)}
+			if err = budget.take(part.of, cost.bytes, part.rules.size*times); err == nil {
 				built, costs = append(built, part), append(costs, cost)
 			}
 		}
@@ -103,8 +98,8 @@ func (b *virtualHosts) admit(parts []*portRoutes) {
 // has no effect.
 func (b *virtualHosts) withoutRoom(part *portRoutes, reason error) {
 	if reason != nil {
-		part.over, part.routes = true, (&envoy.RouteScope{}).FailingRoutes()
-		b.st.made.note(part.of, part.routes, nil)
+		part.over, part.rules = true, &builtRules{routes: (&envoy.RouteScope{}).FailingRoutes()}
+		b.st.made.note(part.of, part.rules.routes, nil)
 		b.leftOut = append(b.leftOut, leftOut(part.of.config, "spec.http", failedRequests(reason)))
 	}
 }
@@ -132,21 +127,21 @@ func (r *portRoutes) repetition() int {
 // addRoutes adds the virtual hosts of a VirtualService. If its routes exceed a limit, all requests
 // to these hosts fail, and hosts without a service share one virtual host.
 func (b *virtualHosts) addRoutes(r *portRoutes) {
-	if len(r.routes) == 0 {
+	if len(r.rules.routes) == 0 {
 		return // As without the VirtualService.
 	}
 	if b.st.leavesRules(b.proxy, r.of) == ads.Absent {
 		r.others = nil
 	}
 	for _, svc := range r.own {
-		b.addService(svc, r.port.number, r.port.form, r.routes)
+		b.addService(svc, r.port.number, r.port.form, r.rules)
 	}
 	if r.over {
-		b.addHosts(r.others, r.port, r.routes)
+		b.addHosts(r.others, r.port, r.rules)
 		return
 	}
 	for _, host := range r.others {
-		b.addHosts([]registry.Hostname{host}, r.port, r.routes)
+		b.addHosts([]registry.Hostname{host}, r.port, r.rules)
 	}
 }
 

@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"sync"
+	"weak"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -31,6 +32,7 @@ type computed struct {
 	// clusterScopes are cached by proxy.
 	clusterScopes map[*proxy]clusterScope
 	kept          keptRoutes
+	shared        sharedRules
 	// reaches caches the reaches of wildcard rules.
 	reaches map[*rule]*ruleReach
 	// explanations caches compiled resources by explainedKey.
@@ -51,6 +53,7 @@ func newState(x *index, w world) *state {
 		index: x, scopes: make(map[scopeKey]*scope), routers: make(map[*proxy]*routerConfig),
 		clusterScopes: make(map[*proxy]clusterScope), reaches: make(map[*rule]*ruleReach),
 		protections: make(map[*proxy]*protection), serverProtections: make(map[string]*protection),
+		shared: sharedRules{of: make(map[sharedKey]weak.Pointer[builtRules])},
 	}}
 }
 

@@ -56,7 +56,7 @@ func (b *virtualHosts) has(host registry.Hostname, port uint32) bool {
 }
 
 // addService adds a virtual host for a port of a service, unless the service is left out.
-func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, routes []*routev3.Route) {
+func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, rules *builtRules) {
 	if b.proxy.leavesService(svc) == ads.Absent {
 		return
 	}
@@ -79,12 +79,12 @@ func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, ro
 			names = append(names, a)
 		}
 	}
-	b.add(host, port, form.domainsOf(names, port), routes)
+	b.add(host, port, form.domainsOf(names, port), rules)
 }
 
 // addHosts adds a virtual host for hosts without a service. Hosts that clients would reject are
 // left out.
-func (b *virtualHosts) addHosts(hosts []registry.Hostname, port portForm, routes []*routev3.Route) {
+func (b *virtualHosts) addHosts(hosts []registry.Hostname, port portForm, rules *builtRules) {
 	var first registry.Hostname
 	var names []string
 	for _, h := range hosts {
@@ -96,27 +96,28 @@ func (b *virtualHosts) addHosts(hosts []registry.Hostname, port portForm, routes
 		first, names = cmp.Or(first, h), append(names, name)
 	}
 	if len(names) > 0 {
-		b.add(first, port.number, port.form.domainsOf(names, port.number), routes)
+		b.add(first, port.number, port.form.domainsOf(names, port.number), rules)
 	}
 }
 
-func (b *virtualHosts) add(host registry.Hostname, port uint32, domains []string, routes []*routev3.Route) {
+func (b *virtualHosts) add(host registry.Hostname, port uint32, domains []string, rules *builtRules) {
 	name := envoy.ListenerName(port, host)
 	if _, taken := b.names[name]; taken {
 		return
 	}
-	out := &routev3.VirtualHost{Name: name, Routes: routes, IncludeRequestAttemptCount: b.st.settings.countsAttempts(b.proxy)}
+	free := make([]string, 0, len(domains))
 	for _, d := range domains {
 		if _, taken := b.domains[d]; !taken {
 			b.domains[d] = struct{}{}
-			out.Domains = append(out.Domains, d)
+			free = append(free, d)
 		}
 	}
-	if len(out.Domains) == 0 {
+	if len(free) == 0 {
 		return
 	}
 	b.names[name] = struct{}{}
-	if err := checkVirtualHost(out); err != nil {
+	out, err := rules.virtualHost(name, free, b.st.settings.countsAttempts(b.proxy))
+	if err != nil {
 		b.leftOut = append(b.leftOut, err)
 		return
 	}

@@ -38,19 +38,19 @@ func Hostile(seed uint64) []*configstore.Config {
 			created = time.Unix(int64(2000+i), 0)
 		}
 		if onceIn(r, 3) {
-			text, created = garbled(r, text), time.Unix(int64(2000+i), 0) // perhaps it names one of them now
+			text, created = garbled(r, text), time.Unix(int64(2000+i), 0) // it may reference a good tenant now
 		}
 		c := &configstore.Config{Meta: configstore.Meta{GroupVersionKind: kind, Namespace: "evil", Name: fmt.Sprint(name, i), CreationTimestamp: created}}
 		schema, _ := istio.Schemas().Find(kind)
 		if c.Spec = schema.NewSpec(); protojson.Unmarshal([]byte(text), c.Spec) != nil {
-			c.Spec = object // what is garbled is not even a spec
+			c.Spec = object // the garbled text cannot be decoded as a spec
 		}
 		out = append(out, c)
 	}
 	return out
 }
 
-// garbled returns an object of which one text is another.
+// garbled replaces one of the quoted texts in a JSON object.
 func garbled(r *rand.Rand, text string) string {
 	parts := strings.Split(text, `"`)
 	if values := len(parts) / 2; values > 0 {

@@ -222,9 +222,18 @@ func (c *Controller) Pending() string {
 		return err.Error()
 	}
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ctx == nil {
+	running := c.ctx != nil
+	c.mu.Unlock()
+	if !running {
 		return "Run has not been called"
+	}
+	for _, cluster := range c.Clusters() {
+		if cluster.State == Connecting && cluster.Registry == nil {
+			if cluster.Err == nil {
+				return fmt.Sprintf("cluster %s has not been read", cluster.ID)
+			}
+			return fmt.Sprintf("cluster %s has not been read: %v", cluster.ID, cluster.Err)
+		}
 	}
 	return ""
 }

@@ -129,8 +129,8 @@ func TestSecretsThatCannotBeRead(t *testing.T) {
 			} else if s.clusters.HasSynced() {
 				t.Error("it has synced, and knows nothing")
 			}
-			if !strings.HasPrefix(s.clusters.Err().Error(), "list secrets of istio-system: ") {
-				t.Errorf("error %v", s.clusters.Err())
+			if err := s.clusters.Err().Error(); !strings.HasPrefix(err, "list secrets of istio-system: ") || s.clusters.Pending() != err {
+				t.Errorf("error %v, pending %s", err, s.clusters.Pending())
 			}
 		})
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/atomic"
 	corev1 "k8s.io/api/core/v1"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/kube"
 	"github.com/pilotkit/pilotkit/registry/kube/internal/standin"
@@ -135,6 +137,28 @@ func TestPanicsOfTheHost(t *testing.T) {
 			}
 			c.mu.Unlock()
 		})
+	}
+}
+
+// TestPending: WaitForSync says that Run has not been called, and else which cluster it waits for.
+func TestPending(t *testing.T) {
+	pending := func(c *Controller) string { return configstore.Pending(c) }
+	forgotten := New(nil, aggregate.NewController(), Options{Updater: xdsupdate.Discard{}})
+	if got, want := pending(forgotten), "*multicluster.Controller (Run has not been called)"; got != want {
+		t.Errorf("without Run: %s, want %s", got, want)
+	}
+	ended := make(chan struct{})
+	silent := standin.Serve(t, func(string, *http.Request) standin.Answer {
+		<-ended
+		return standin.Answer{Revision: "1"}
+	})
+	t.Cleanup(func() { close(ended) })
+	c := newUnread(t, Options{SyncTimeout: time.Hour})
+	if err := (*store)(c).Add(secret("s", "far", kubeconfigAt(silent))); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := pending(c), "*multicluster.Controller (cluster far has not been read)"; got != want {
+		t.Errorf("with a cluster that does not answer: %s, want %s", got, want)
 	}
 }
 

@@ -6,6 +6,8 @@ package trial
 
 import (
 	"slices"
+
+	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
 // Search finds the parts that a client rejects, by trials: in each, the client is sent a resource
@@ -45,7 +47,7 @@ const (
 
 // maxAlone bounds the number of likely parts that are left out alone. With more, halves are left
 // out, together with the valid parts in them, for as long as a trial lasts.
-const maxAlone = 16
+const maxAlone limit.Size = 16
 
 // maxTrials bounds the cost of a client that rejects everything: after that, all parts that it has
 // not accepted count as rejected.
@@ -67,7 +69,7 @@ func NewSearch[T comparable](parts, likely []T, deepest int) *Search[T] {
 
 // guess chooses the first trial with hinted suspects: without one of them, or without all.
 func (s *Search[T]) guess() {
-	if s.trial = ofNothing; len(s.suspects) > 1 && len(s.suspects) <= maxAlone {
+	if s.trial = ofNothing; len(s.suspects) > 1 && len(s.suspects) <= maxAlone.Get() {
 		s.trial, s.alone = ofOthers, 0
 	}
 }

@@ -9,7 +9,11 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/internal/test/histories"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
+
+// TestLoweredSizes: a search finds the same with fewer parts that are left out alone.
+func TestLoweredSizes(t *testing.T) { testmain.Lowered(t, "^(TestSearch|TestHopelessSearch)$") }
 
 // TestSearch: exactly the rejected parts are found, with few trials, also while parts change, and if they have to be
 // left out deeply.

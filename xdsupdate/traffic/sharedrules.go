@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package traffic
+
+import (
+	"strings"
+	"sync"
+	"weak"
+
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+	networking "istio.io/api/networking/v1alpha3"
+)
+
+// sharedRules are the routes of a state that sidecars with different views have in common, so that
+// a change costs the building of a route once, and not once for each namespace. References are
+// weak, because the routes are needed only until the route configurations are encoded.
+type sharedRules struct {
+	mu sync.Mutex
+	of map[sharedKey]weak.Pointer[builtRules]
+}
+
+// sharedKey identifies the routes of a VirtualService, or of a service without one.
+type sharedKey struct {
+	of      *virtualService
+	at      place
+	service string
+	// read is everything of the sidecar and its view that the routes depend on.
+	read string
+}
+
+// get returns the routes of a key, built if no one has them.
+func (s *sharedRules) get(key sharedKey, build func() *builtRules) *builtRules {
+	s.mu.Lock()
+	rules := s.of[key].Value()
+	s.mu.Unlock()
+	if rules != nil {
+		return rules
+	}
+	rules = build()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.of[key] = weak.Make(rules)
+	return rules
+}
+
+// sidecarRules returns the routes of a VirtualService in a place on a sidecar.
+func (st *state) sidecarRules(p *proxy, v *virtualService, at place) *builtRules {
+	var rules *builtRules
+	if p.leaving != nil {
+		rules = st.builtRules(p, v, at)
+		rules.routes = st.routesOrFailing(p, v, at, rules.routes)
+		rules.size = sizeOf(rules.routes)
+	} else {
+		key := sharedKey{of: v, at: at, read: st.readBy(p, v, at)}
+		rules = st.shared.get(key, func() *builtRules { return st.builtRules(p, v, at) })
+	}
+	st.made.note(v, rules.routes, rules.positions)
+	return rules
+}
+
+// defaultRules returns the route of a sidecar for a service without a VirtualService.
+func (st *state) defaultRules(p *proxy, svc *service, at place) *builtRules {
+	build := func() *builtRules { return &builtRules{routes: []*routev3.Route{st.defaultRoute(p, svc, at)}} }
+	if p.leaving != nil {
+		return build()
+	}
+	var read reading
+	read.hash(st.hashOf(p, svc.host, svc, at.port, ""))
+	return st.shared.get(sharedKey{at: at, service: string(svc.host), read: string(read)}, build)
+}
+
+// reading collects what routes depend on.
+type reading []byte
+
+func (r *reading) text(s string) { *r = protowire.AppendString(*r, s) }
+
+func (r *reading) hash(h *networking.LoadBalancerSettings_ConsistentHashLB) {
+	encoded, _ := proto.MarshalOptions{Deterministic: true}.Marshal(h) // a valid object has no error
+	*r = protowire.AppendBytes(*r, encoded)
+}
+
+// readBy returns what the routes of a VirtualService, including its delegates, depend on at a
+// sidecar: the results of the functions of its scope, and the source that its matches ask for.
+func (st *state) readBy(p *proxy, v *virtualService, at place) string {
+	scope := st.rulesScope(p, v, at)
+	var out reading
+	namespace, labels := false, false
+	read := func(r *networking.HTTPRoute) {
+		for d := range destinationsIn(r) {
+			out.text(scope.Cluster(d))
+			out.hash(scope.ConsistentHash(d))
+		}
+		for _, m := range r.GetMatch() {
+			namespace = namespace || m.GetSourceNamespace() != ""
+			labels = labels || len(m.GetSourceLabels()) > 0
+		}
+	}
+	for _, r := range v.rules() {
+		read(r)
+		if d := st.delegateOf(v, r); d != nil {
+			for _, r := range d.rules() {
+				read(r)
+			}
+		}
+	}
+	if namespace {
+		out.text(p.namespace)
+	}
+	if labels {
+		out.text(joinLabels(p.labels))
+	}
+	return string(out)
+}
+
+// hostKey identifies a virtual host with some routes.
+type hostKey struct {
+	name, domains string
+	attempts      bool
+}
+
+// virtualHost returns a virtual host with the routes, or an error if clients would reject it.
+func (r *builtRules) virtualHost(name string, domains []string, attempts bool) (*routev3.VirtualHost, error) {
+	key := hostKey{name, strings.Join(domains, "\x00"), attempts}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if host := r.hosts[key]; host != nil {
+		return host, nil
+	}
+	host := &routev3.VirtualHost{Name: name, Domains: domains, Routes: r.routes, IncludeRequestAttemptCount: attempts}
+	if err := checkVirtualHost(host); err != nil {
+		return nil, err
+	}
+	if r.hosts == nil {
+		r.hosts = make(map[hostKey]*routev3.VirtualHost)
+	}
+	r.hosts[key] = host
+	return host, nil
+}
