@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -48,16 +49,22 @@ func (n *names) Lookup(view ads.View, typeURL, name string) ads.Answer {
 		return ads.Answer{Next: true}
 	}
 	return ads.Answer{Share: view.Namespace, Build: func() (proto.Message, error) {
-		r, ok := newRequest(view.Namespace, name)
-		if !ok || !r.allowed(view.Namespace, n.store.allowed) {
-			return nil, nil
-		}
-		m, err := r.message(name, n.store)
+		m, err := n.store.message(view.Namespace, name)
 		if m == nil {
 			return nil, err
 		}
 		return m, nil
 	}}
+}
+
+// message returns the resource for a name that a proxy of a namespace subscribes to, nil if there is
+// none.
+func (s *store) message(namespace, resource string) (*tlsv3.Secret, error) {
+	r, ok := newRequest(namespace, resource)
+	if !ok || !r.allowed(namespace, s.allowed) {
+		return nil, nil
+	}
+	return r.message(resource, s)
 }
 
 // renamed returns the names that only one of two sets has.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -78,6 +79,13 @@ func (p *Provider) Attach(updater xdsupdate.XDSUpdater) {
 	p.configs = xdsupdate.FollowConfigs(updater, p.cache, kinds, func(old, curr *configstore.Config) bool {
 		return slices.Equal(namesIn(old), namesIn(curr))
 	})
+}
+
+// Secret returns a secret as proxies of a namespace receive it, or nil if they receive none. It is
+// for a data plane in this process. The first call for a name waits for the lookup, up to a limit;
+// later calls return the last good secret. It may be called from any goroutine.
+func (p *Provider) Secret(proxyNamespace, resource string) (*tlsv3.Secret, error) {
+	return p.store.message(proxyNamespace, resource)
 }
 
 // Group implements ads.Provider. The other fields of a view are enough.

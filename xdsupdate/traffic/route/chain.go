@@ -22,6 +22,7 @@ type chain struct {
 	// tls says that it terminates TLS: with certificate, clients need one; with verifies, their
 	// identity is known to policies.
 	tls, certificate, verifies bool
+	server                     *ServerTLS // nil without TLS
 	// filters evaluate connections. After them a manager serves requests, or a rule forwards the
 	// connections.
 	filters []filter
@@ -59,6 +60,7 @@ func (x *chain) setTLS(socket *core.TransportSocket) error {
 		return err
 	}
 	common := context.GetCommonTlsContext()
+	x.server = newServerTLS(context)
 	x.tls, x.certificate = true, context.GetRequireClientCertificate().GetValue()
 	trust := common.GetCombinedValidationContext().GetDefaultValidationContext().GetTrustChainVerification()
 	x.verifies = trust != tls.CertificateValidationContext_ACCEPT_UNTRUSTED && (x.certificate || common.GetValidationContextType() != nil)

@@ -182,6 +182,14 @@ type Retries struct {
 	OtherHosts bool
 }
 
+// Number returns the number of further attempts. It is 0 for nil.
+func (r *Retries) Number() int {
+	if r == nil {
+		return 0
+	}
+	return int(r.Attempts)
+}
+
 // Fault is an injected fault. Shares are in millionths of the requests.
 type Fault struct {
 	Delay      time.Duration

@@ -140,3 +140,35 @@ func speaksHTTP2(c *clusterv3.Cluster) bool {
 }
 
 const protocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
+
+// Choose returns a healthy endpoint of the best priority that has one, by weight and a random
+// number, or nil if there is none. It is a simple balancer: it ignores the weights of localities,
+// hashes and outstanding requests. The receiver may be nil.
+func (e *Endpoints) Choose(random uint64) *Endpoint {
+	if e == nil {
+		return nil
+	}
+	best, total := uint32(0), uint64(0)
+	for i := range e.List {
+		switch one := &e.List[i]; {
+		case !one.Healthy || total > 0 && one.Priority > best:
+		case total == 0 || one.Priority < best:
+			best, total = one.Priority, uint64(one.Weight)
+		default:
+			total += uint64(one.Weight)
+		}
+	}
+	if total == 0 {
+		return nil
+	}
+	at := random % total
+	for i := range e.List {
+		if one := &e.List[i]; one.Healthy && one.Priority == best {
+			if at < uint64(one.Weight) {
+				return one
+			}
+			at -= uint64(one.Weight)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/atomic"
+
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
+)
+
+func TestMain(m *testing.M) { testmain.Verify(m) }
+
+const objects = `
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: ingress}
+spec:
+  selector: {app: edge}
+  servers:
+  - {port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}
+  - {port: {number: 443, name: https, protocol: HTTPS}, hosts: [cart.example.com], tls: {mode: SIMPLE, credentialName: cart}}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: cart, namespace: shop}
+spec:
+  hosts: [cart.example.com]
+  gateways: [ingress/edge]
+  http:
+  - {match: [{uri: {exact: /old}}], redirect: {uri: /new}}
+  - match: [{uri: {prefix: /v1/}}]
+    rewrite: {uri: /}
+    headers: {request: {set: {x-by: gateway}}, response: {add: {x-served: "yes"}}}
+    route: [{destination: {host: cart.shop.internal}}]
+---
+apiVersion: security.istio.io/v1
+kind: AuthorizationPolicy
+metadata: {name: admin, namespace: ingress}
+spec: {action: DENY, rules: [{to: [{operation: {paths: ["/v1/admin*"]}}]}]}
+`
+
+const service = `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: cart, namespace: shop}
+spec:
+  hosts: [cart.shop.internal]
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  resolution: STATIC
+  endpoints: [{address: 127.0.0.1, ports: {http: PORT}}]
+`
+
+// running is a gateway of a directory.
+type running struct {
+	tb               testing.TB
+	dir              string
+	plain, encrypted string
+	client           *http.Client
+}
+
+// start starts a gateway with the objects and an endpoint, and waits until it serves them.
+func start(tb testing.TB, endpoint string) *running {
+	tb.Helper()
+	g := &running{tb: tb, dir: tb.TempDir()}
+	g.write("objects.yaml", objects)
+	g.place(endpoint)
+	g.certificate("cart")
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		s := settings{g.dir, g.dir, "ingress", "edge"}
+		if err := s.serve(ctx, "127.0.0.1:0", "127.0.0.1:0", func(plain, encrypted string) {
+			g.plain, g.encrypted = plain, encrypted
+			close(ready)
+		}); err != nil {
+			tb.Error(err)
+		}
+	}()
+	<-ready
+	g.client = &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			MaxIdleConnsPerHost: 64, TLSClientConfig: &tls.Config{ServerName: "cart.example.com", InsecureSkipVerify: true}, //nolint:gosec // the test looks at the certificate
+			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
+				to := g.plain
+				if strings.HasSuffix(address, ":443") {
+					to = g.encrypted
+				}
+				return new(net.Dialer).DialContext(ctx, network, to)
+			},
+		},
+	}
+	tb.Cleanup(func() {
+		g.client.CloseIdleConnections()
+		cancel()
+		<-ended
+	})
+	for g.get("http://cart.example.com/v1/").StatusCode != http.StatusOK {
+		if tb.Failed() {
+			tb.FailNow()
+		}
+	}
+	return g
+}
+
+func (g *running) write(name, text string) {
+	next := filepath.Join(g.dir, "."+name)
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		g.tb.Error(err)
+	}
+	if err := os.Rename(next, filepath.Join(g.dir, name)); err != nil {
+		g.tb.Error(err)
+	}
+}
+
+// place sets the endpoint of the service.
+func (g *running) place(endpoint string) {
+	g.write("service.yaml", strings.ReplaceAll(service, "PORT", endpoint[strings.LastIndexByte(endpoint, ':')+1:]))
+}
+
+// certificate writes a certificate of its own signature.
+func (g *running) certificate(name string) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(7), DNSNames: []string{"cart.example.com"}, NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		g.tb.Fatal(err)
+	}
+	g.write(name+".crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+	g.write(name+".key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+}
+
+// get returns the response to a request, without its body.
+func (g *running) get(address string) *http.Response {
+	g.tb.Helper()
+	response, err := g.client.Get(address) //nolint:noctx // the client is closed with the test
+	if err != nil {
+		g.tb.Error(err)
+		return &http.Response{}
+	}
+	_, _ = io.Copy(io.Discard, response.Body)
+	_ = response.Body.Close()
+	return response
+}
+
+// backend says its name and the request that it got.
+func backend(tb testing.TB, name string) *httptest.Server {
+	tb.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Backend", name+" "+r.Host+" "+r.RequestURI+" "+r.Header.Get("X-By"))
+	}))
+	tb.Cleanup(s.Close)
+	return s
+}
+
+// TestGateway: routes, redirects, policies, headers, and TLS by server name.
+func TestGateway(t *testing.T) {
+	g := start(t, backend(t, "one").URL)
+	r := g.get("http://cart.example.com/v1/a%2Fb?q=1")
+	if got := r.Header.Get("X-Backend"); got != "one cart.example.com /a%2Fb?q=1 gateway" || r.Header.Get("X-Served") != "yes" {
+		t.Errorf("%q, %v", got, r.Header)
+	}
+	if r := g.get("http://cart.example.com/old"); r.StatusCode != http.StatusMovedPermanently || r.Header.Get("Location") != "http://cart.example.com/new" {
+		t.Errorf("%d %v", r.StatusCode, r.Header)
+	}
+	for path, status := range map[string]int{"/v1/admin": 403, "/v1/x/../admin": 403, "/v1//admin": 200, "/other": 404} {
+		if r := g.get("http://cart.example.com" + path); r.StatusCode != status {
+			t.Errorf("%s: %d, want %d", path, r.StatusCode, status)
+		}
+	}
+	if r := g.get("http://foreign.example.com/v1/"); r.StatusCode != http.StatusNotFound {
+		t.Errorf("a foreign host: %d", r.StatusCode)
+	}
+	r = g.get("https://cart.example.com/v1/")
+	if r.StatusCode != http.StatusOK || r.TLS == nil || r.TLS.PeerCertificates[0].SerialNumber.Int64() != 7 {
+		t.Errorf("TLS: %d", r.StatusCode)
+	}
+	if _, err := tls.Dial("tcp", g.encrypted, &tls.Config{ServerName: "foreign.example.com", InsecureSkipVerify: true}); err == nil { //nolint:gosec,noctx // it has to fail
+		t.Error("a foreign server name is served")
+	}
+}
+
+// TestEndpointsMove: no request fails while the endpoint of a service moves under load.
+func TestEndpointsMove(t *testing.T) {
+	backends := []*httptest.Server{backend(t, "one"), backend(t, "two")}
+	g := start(t, backends[0].URL)
+	stop := make(chan struct{})
+	var load sync.WaitGroup
+	var done, failed atomic.Int64
+	for range 4 {
+		load.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if r := g.get("http://cart.example.com/v1/"); r.StatusCode != http.StatusOK {
+					failed.Inc()
+				}
+				done.Inc()
+			}
+		})
+	}
+	for i := range 6 {
+		name := []string{"two", "one"}[i%2]
+		g.place(backends[(i+1)%2].URL)
+		for !strings.HasPrefix(g.get("http://cart.example.com/v1/").Header.Get("X-Backend"), name) && !t.Failed() {
+		}
+	}
+	close(stop)
+	load.Wait()
+	if failed.Load() > 0 {
+		t.Errorf("%d of %d requests failed", failed.Load(), done.Load())
+	}
+}
+
+// BenchmarkGateway sends requests through the gateway, and through the same proxy without routing.
+func BenchmarkGateway(b *testing.B) {
+	to := backend(b, "one").URL
+	g := start(b, to)
+	target, err := url.Parse(to)
+	if err != nil {
+		b.Fatal(err)
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 100}
+	defer transport.CloseIdleConnections()
+	direct := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		proxy := httputil.ReverseProxy{Transport: transport, Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			p.SetXForwarded()
+		}}
+		proxy.ServeHTTP(w, r)
+	}))
+	defer direct.Close()
+	routed := g.plain
+	for _, one := range []struct{ name, address string }{{"routed", routed}, {"without routing", strings.TrimPrefix(direct.URL, "http://")}} {
+		b.Run(one.name, func(b *testing.B) {
+			g.client.CloseIdleConnections()
+			g.plain = one.address
+			b.RunParallel(func(pb *testing.PB) {
+				for pb.Next() {
+					if r := g.get("http://cart.example.com/v1/a"); r.StatusCode != http.StatusOK {
+						b.Error(fmt.Sprint(r.StatusCode))
+					}
+				}
+			})
+		})
+	}
+}

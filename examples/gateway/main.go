@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Command gateway is a gateway in Go: net/http and httputil.ReverseProxy forward requests by the
+// Gateways, VirtualServices, policies and ServiceEntries of a directory, without an Envoy.
+//
+//	go run ./examples/gateway -config DIR -certificates DIR -http :8080 -https :8443
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore/file"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
+)
+
+// settings are the flags.
+type settings struct {
+	config, certificates string
+	// namespace and app are those of the gateway: Gateways select it by the label app.
+	namespace, app string
+}
+
+func main() {
+	var s settings
+	flag.StringVar(&s.config, "config", "config", "directory with YAML of Istio")
+	flag.StringVar(&s.certificates, "certificates", "certificates", "directory with NAME.crt and NAME.key of each credentialName")
+	flag.StringVar(&s.namespace, "namespace", "ingress", "namespace of the gateway")
+	flag.StringVar(&s.app, "app", "edge", "label app of the gateway")
+	plain := flag.String("http", "127.0.0.1:8080", "address for port 80 of the Gateways")
+	encrypted := flag.String("https", "127.0.0.1:8443", "address for port 443 of the Gateways")
+	flag.Parse()
+	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt) //nolint:forbidigo // main has no caller
+	defer cancel()
+	if err := s.serve(ctx, *plain, *encrypted, func(plain, encrypted string) {
+		fmt.Fprintln(os.Stdout, "serves", plain, "and", encrypted)
+	}); err != nil {
+		fmt.Fprintln(os.Stderr, "gateway:", err)
+		os.Exit(1) //nolint:gocritic // nothing is left to clean up
+	}
+}
+
+// serve serves until the context ends. It calls ready with the addresses that it listens on.
+func (s settings) serve(ctx context.Context, plain, encrypted string, ready func(plain, encrypted string)) error {
+	store := memory.Make(istio.Schemas())
+	configs, files := memory.NewController(store), file.New(s.config, store)
+	policies, keys := traffic.New(configs), secrets.New(configs, secrets.Options{Function: s.secret, Interval: time.Second})
+	registries := aggregate.NewController()
+	engine := ads.New(registries, ads.Options{Providers: []ads.Provider{policies, keys}})
+	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(configs, updater) })
+	watch := policies.Watch(route.Gateway, &registry.Proxy{Namespace: s.namespace, Labels: registry.Labels{"app": s.app}})
+	defer watch.Close()
+	if err := files.Reload(); err != nil {
+		return err
+	}
+	configs.Drain()
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	runWatch := func(stop <-chan struct{}) { watch.Run(stop, nil) }
+	for _, run := range []func(<-chan struct{}){configs.Run, registries.Run, engine.Run, files.Run, policies.Run, keys.Run, runWatch} {
+		running.Go(func() { run(ctx.Done()) })
+	}
+	transport := &http.Transport{MaxIdleConnsPerHost: 100}
+	defer transport.CloseIdleConnections()
+	var addresses []string
+	for _, at := range []struct {
+		address string
+		port    uint32
+	}{{plain, 80}, {encrypted, 443}} {
+		g := &gateway{port: at.port, namespace: s.namespace, watch: watch, secrets: keys, transport: transport}
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", at.address)
+		if err != nil {
+			return err
+		}
+		addresses = append(addresses, listener.Addr().String())
+		if at.port == 443 {
+			listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: g.handshake})
+		}
+		server := &http.Server{Handler: g, ReadHeaderTimeout: 15 * time.Second}
+		running.Go(func() { _ = server.Serve(listener) }) // it returns when it is closed
+		defer server.Close()
+	}
+	ready(addresses[0], addresses[1])
+	<-ctx.Done()
+	return nil
+}
+
+// secret reads the certificate and the key of a credential.
+func (s settings) secret(n secrets.Name) (*secrets.Secret, error) {
+	name := strings.TrimPrefix(n.Name, "kubernetes://")
+	if !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
+		return nil, secrets.ErrNotFound
+	}
+	certificate, err := os.ReadFile(filepath.Join(s.certificates, name+".crt"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, secrets.ErrNotFound
+	} else if err != nil {
+		return nil, err
+	}
+	key, err := os.ReadFile(filepath.Join(s.certificates, name+".key"))
+	return &secrets.Secret{Certificate: certificate, Key: key}, err
+}
