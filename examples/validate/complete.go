@@ -20,9 +20,21 @@ import (
 )
 
 // ineffective records the parts of the accepted objects that change nothing for any client,
-// provided that there are no other objects. It asks a control plane without clients, after one
-// push.
+// provided that there are no other objects.
 func (c *checker) ineffective(ctx context.Context) error {
+	policies, err := c.push(ctx)
+	if err != nil {
+		return fmt.Errorf("find out what has no effect: %w", err)
+	}
+	for _, found := range policies.Ineffective() {
+		c.noEffect(found)
+	}
+	return nil
+}
+
+// push returns the policies of a control plane without clients that has the accepted objects, after
+// one push.
+func (c *checker) push(ctx context.Context) (*traffic.Policies, error) {
 	store := memory.Make(c.schemas)
 	configs := memory.NewController(store)
 	registries := aggregate.NewController()
@@ -37,19 +49,13 @@ func (c *checker) ineffective(ctx context.Context) error {
 		return serviceentry.New(configs, updater)
 	})
 	if _, err := store.Apply(c.accepted...); err != nil {
-		return fmt.Errorf("store what is valid: %w", err)
+		return nil, fmt.Errorf("store what is valid: %w", err)
 	}
 	for _, m := range c.kubernetes.derived() {
 		_, _ = store.Apply(m) // No policy is for one with an invalid name.
 	}
 	configs.Drain()
-	if err := server.Flush(ctx); err != nil {
-		return fmt.Errorf("find out what has no effect: %w", err)
-	}
-	for _, found := range policies.Ineffective() {
-		c.noEffect(found)
-	}
-	return nil
+	return policies, server.Flush(ctx)
 }
 
 // subsets returns the labels of all subsets.

@@ -26,10 +26,17 @@
 // the labels of Pods and of templates of pods. A Service whose pods are not in the input may
 // have any subset, and a Gateway of the Gateway API has routers that policies can be for.
 //
+// # Tests
+//
+// With -test FILE it runs the cases of the file against the input, as package xdsupdate/traffic/meshtest
+// describes them: the origin of a request, and its expected handling. The output is like the output
+// of Go tests, or JSON, or JUnit XML (-o junit). With -coverage it lists the rules of VirtualServices and
+// AuthorizationPolicies that no case reaches. Input with errors is not tested; its findings are printed.
+//
 // # Exit codes
 //
-//	0  there is no error, and with -warnings-as-errors no warning
-//	1  there is
+//	0  there is no error, and with -warnings-as-errors no warning; with -test, all cases pass
+//	1  there is; a case fails or decides nothing
 //	2  the arguments are wrong, something cannot be read, or there is nothing to check
 //
 // "go run" turns every code except 0 into 1; build the command if the difference matters.
@@ -97,6 +104,8 @@ type options struct {
 	output           string
 	warningsAsErrors bool
 	complete         bool
+	tests            []string
+	coverage         bool
 	manifest         manifest.Options
 	paths            []string
 }
@@ -110,6 +119,9 @@ func run(ctx context.Context, args []string, std streams) int {
 	case err != nil:
 		fmt.Fprintln(std.err, "validate:", err)
 		return exitUnusable
+	}
+	if len(opts.tests) > 0 {
+		return test(ctx, opts, std)
 	}
 	r, err := validate(ctx, opts, std.in)
 	if err == nil {
@@ -127,9 +139,14 @@ func parse(args []string, help io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("validate", flag.ContinueOnError)
 	flags.SetOutput(io.Discard) // run prints the error
-	flags.StringVar(&o.output, "o", outputText, "`format` of the findings: text or json")
+	flags.StringVar(&o.output, "o", outputText, "`format` of the output: text or json, and with -test also junit")
 	flags.BoolVar(&o.warningsAsErrors, "warnings-as-errors", false, "exit with 1 for warnings, too")
 	flags.BoolVar(&o.complete, "complete", false, "the input is all that there is: also warn of policies that change nothing")
+	flags.Func("test", "run the cases of a `file`, see package meshtest; it may be given several times", func(file string) error {
+		o.tests = append(o.tests, file)
+		return nil
+	})
+	flags.BoolVar(&o.coverage, "coverage", false, "with -test: list the rules that no case reaches")
 	flags.StringVar(&o.manifest.DefaultNamespace, "namespace", "default", "`namespace` of objects that name none")
 	flags.StringVar(&o.manifest.Domain, "domain", "cluster.local", "`suffix` of the names of services")
 	flags.Usage = func() {
@@ -145,7 +162,7 @@ func parse(args []string, help io.Writer) (options, error) {
 		return o, err
 	case err != nil:
 		return o, err
-	case o.output != outputText && o.output != outputJSON:
+	case o.output != outputText && o.output != outputJSON && (o.output != outputJUnit || len(o.tests) == 0):
 		return o, fmt.Errorf("-o is %q, must be %s or %s", o.output, outputText, outputJSON)
 	case len(o.paths) == 0:
 		return o, errors.New("no file or directory is named; -h shows how")

@@ -18,6 +18,8 @@ import (
 const (
 	outputText = "text"
 	outputJSON = "json"
+	// outputJUnit is for tests.
+	outputJUnit = "junit"
 )
 
 // severity determines the effect of a finding on the exit code.

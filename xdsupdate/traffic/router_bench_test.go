@@ -11,6 +11,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/test/cputime"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
@@ -49,6 +50,7 @@ func BenchmarkRoute(b *testing.B) {
 			}
 			b.Run(fmt.Sprintf("services=%d/rules=%d", n, rules), func(b *testing.B) {
 				b.ReportAllocs()
+				defer cputime.Report(b, "op", 1)()
 				for b.Loop() {
 					router.Route(q)
 				}

@@ -27,6 +27,7 @@ import (
 	_ "github.com/pilotkit/pilotkit/xdsupdate/secrets"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/snapshots"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/traffic"
+	_ "github.com/pilotkit/pilotkit/xdsupdate/traffic/meshtest"
 	_ "github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 
