@@ -163,8 +163,8 @@ func (s *Search[T]) narrow() (done bool) {
 }
 
 // Become continues the search with other parts. New parts are tested later. If a suspect has been
-// removed, or any part while the suspects are a guess, the remaining suspects are tested later,
-// too.
+// removed, the remaining suspects are tested later, too, and as long as no trial was accepted if any
+// part has, because a part that is not left out deeply enough is rejected in each trial.
 func (s *Search[T]) Become(parts []T) {
 	if s.trial == ofOthers {
 		s.trial = ofNothing // the suspect may be another part now
@@ -172,9 +172,9 @@ func (s *Search[T]) Become(parts []T) {
 	known := SetOf(s.Good, s.Bad, s.suspects, s.later)
 	fresh := slices.DeleteFunc(slices.Clone(parts), known.Has)
 	still := SetOf(parts)
-	suspects, good := still.of(s.suspects), still.of(s.Good)
-	gone := len(suspects) < len(s.suspects) || s.hinted && len(good) < len(s.Good)
-	s.Good, s.Bad, s.later = good, still.of(s.Bad), append(still.of(s.later), fresh...)
+	suspects, good, later := still.of(s.suspects), still.of(s.Good), still.of(s.later)
+	gone := len(suspects) < len(s.suspects) || !s.accepted && len(good)+len(later) < len(s.Good)+len(s.later)
+	s.Good, s.Bad, s.later = good, still.of(s.Bad), append(later, fresh...)
 	if gone {
 		s.suspects, s.later = nil, append(suspects, s.later...)
 		s.trial, s.hinted = ofLater, false

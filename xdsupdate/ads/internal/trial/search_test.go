@@ -79,6 +79,22 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// TestCauseThatIsGone: a part that has to be left out more deeply is rejected in each trial. If it
+// goes meanwhile, no other part counts as rejected.
+func TestCauseThatIsGone(t *testing.T) {
+	s := NewSearch([]int{0, 1, 2, 3}, nil, 2)
+	if done, _ := s.Answer(false); done || slices.Contains(s.suspects, 3) {
+		t.Fatalf("the first trial: done %t, suspects %d", done, s.suspects)
+	}
+	s.Become([]int{0, 1, 2})
+	for done := false; !done; {
+		done, _ = s.Answer(true)
+	}
+	if len(s.Bad) > 0 {
+		t.Errorf("%d count as rejected", s.Bad)
+	}
+}
+
 // TestHopelessSearch: the search ends soon for a client that rejects everything, and ends for one
 // that rejects at random.
 func TestHopelessSearch(t *testing.T) {
