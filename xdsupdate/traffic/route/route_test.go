@@ -94,3 +94,20 @@ func TestRequests(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 }
+
+// TestDomains: an exact domain, then the longest suffix, then the longest prefix; a wildcard stands for
+// at least one character.
+func TestDomains(t *testing.T) {
+	var hosts []*routev3.VirtualHost
+	for _, d := range []string{"a.com", "*.a.com", "*.b.a.com", "x.*", "x.b.*"} {
+		hosts = append(hosts, &routev3.VirtualHost{Name: d, Domains: []string{d}})
+	}
+	table := route.NewTable(route.Made{Message: &routev3.RouteConfiguration{IgnorePortInHostMatching: true, VirtualHosts: hosts}})
+	for authority, want := range map[string]string{
+		"A.com:80": "a.com", "x.a.com": "*.a.com", "x.b.a.com": "*.b.a.com", ".a.com": "", "x.b.org": "x.b.*", "x.org": "x.*", "x.": "", "b.com": "", "": "",
+	} {
+		if d := table.Route(route.Request{Authority: authority}); d.VirtualHost != want {
+			t.Errorf("%q: %q, want %q", authority, d.VirtualHost, want)
+		}
+	}
+}
