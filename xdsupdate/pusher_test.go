@@ -262,7 +262,8 @@ func TestEverythingIsDebounced(t *testing.T) {
 // it, endpoints too: Istio 1.30 pushes those at the same time.
 func TestOnePushAtATime(t *testing.T) {
 	for _, opts := range []xdsupdate.PusherOptions{
-		{Debounce: xdsupdate.Debounce{After: -1}}, {Debounce: xdsupdate.Debounce{After: -1, LeadingEdge: true}},
+		{Debounce: xdsupdate.Debounce{After: -1}},
+		{Debounce: xdsupdate.Debounce{After: -1, LeadingEdge: true}},
 		{Debounce: xdsupdate.Debounce{After: -1, Endpoints: true}},
 	} {
 		inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
