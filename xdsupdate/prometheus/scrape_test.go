@@ -205,7 +205,7 @@ func (p *failing) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
 }
 
 // unbuildable has the cluster "x", which cannot be built.
-type unbuildable struct{ nothing }
+type unbuildable struct{}
 
 func (unbuildable) Names(_ ads.View, typeURL string) (iter.Seq[string], bool) {
 	if typeURL != envoy.ClusterType {
