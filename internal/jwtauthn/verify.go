@@ -111,9 +111,3 @@ func knownClaims(p *jwt.JwtProvider, claims map[string]any) map[string]any {
 	}
 	return out
 }
-
-// Bypasses reports whether a request bypasses the filter, as CORS preflights do. Header names are
-// in lower case.
-func Bypasses(config *jwt.JwtAuthentication, method string, headers map[string]string) bool {
-	return config.GetBypassCorsPreflight() && method == http.MethodOptions && headers["origin"] != "" && headers["access-control-request-method"] != ""
-}

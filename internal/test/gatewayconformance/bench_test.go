@@ -92,7 +92,7 @@ func newBenchPlane(b *testing.B, objects []configstore.Config) *benchPlane {
 	registries := aggregate.NewController()
 	server := ads.New(registries, ads.Options{
 		Providers: []ads.Provider{traffic.New(configs, traffic.Options{})},
-		Debounce:    xdsupdate.Debounce{After: -1},
+		Debounce:  xdsupdate.Debounce{After: -1},
 	})
 	s := grpc.NewServer(ads.ServerOptions()...)
 	server.Register(s)

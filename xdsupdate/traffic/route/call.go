@@ -21,7 +21,9 @@ type call struct {
 	identity string
 	// metadata is the dynamic metadata by the name of the filter.
 	metadata map[string]map[string]any
-	unknown  []string
+	// changes are the changes of headers by filters.
+	changes []HeaderChange
+	unknown []string
 }
 
 // setPath sets the path, and the part of it that matches compare.

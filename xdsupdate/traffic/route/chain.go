@@ -212,6 +212,9 @@ func (m *manager) decide(c *call, d *Decision, routes func(string) *Table) {
 		table = routes(m.routes)
 	}
 	table.decide(c, m.secure(c), d)
+	if len(c.changes) > 0 && d.Outcome == Forwarded {
+		d.Request = slices.Concat(c.changes, d.Request)
+	}
 }
 
 // secure reports whether the client of a request uses TLS, according to the connection or to

@@ -5,8 +5,6 @@ package route
 import (
 	"errors"
 	"fmt"
-	"net/http"
-	"time"
 
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	cors "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
@@ -22,7 +20,6 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/internal/jwtauthn"
 	"github.com/pilotkit/pilotkit/internal/rbac"
 )
 
@@ -130,35 +127,4 @@ func newAsking(name string, on *matcher.MetadataMatcher) (filter, error) {
 		}
 		return true
 	}, err
-}
-
-// newTokens compiles the filter of RequestAuthentications.
-func newTokens(config *jwt.JwtAuthentication) filter {
-	return func(c *call, a *Access) bool {
-		origin, _ := c.header("Origin")
-		method, _ := c.header("Access-Control-Request-Method")
-		switch {
-		case config.GetBypassCorsPreflight() && c.Method == http.MethodOptions && origin != "" && method != "":
-			return true
-		case c.InvalidToken:
-			a.refuse(nil, http.StatusUnauthorized, "the token is not valid, and there are RequestAuthentications")
-			return false
-		case c.Claims == nil:
-			return true
-		}
-		taken, known, why := jwtauthn.Verify(config, c.Claims, time.Now())
-		if why != nil {
-			a.refuse(why.Provider, why.Status, why.Reason)
-			return false
-		}
-		c.note(jwtauthn.Filter, jwtauthn.Payload, known)
-		subject, _ := c.Claims["sub"].(string)
-		a.Token, a.Claims = taken.GetIssuer()+"/"+subject, known
-		return true
-	}
-}
-
-func (a *Access) refuse(provider *jwt.JwtProvider, status int, why string) {
-	a.Allowed, a.Cause, a.Provider, a.status, a.Text = false, BadToken, provider, status, why
-	a.By, a.Policy = Origin{}, ""
 }

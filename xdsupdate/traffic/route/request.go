@@ -52,7 +52,8 @@ type Request struct {
 	// zero address is unknown, and in no range.
 	Source, Remote, Destination netip.Addr
 	// Claims are the claims of a token whose signature the caller has verified with the keys of the
-	// issuer, in the types of encoding/json. Nil means that the request has no token.
+	// issuer, in the types of encoding/json. Nil means that the caller has verified none: a request
+	// with a token where RequestAuthentications look for one is refused then.
 	Claims map[string]any
 	// InvalidToken says that the request has a token that no key of its issuer has signed.
 	InvalidToken bool

@@ -3,6 +3,7 @@
 package route_test
 
 import (
+	"maps"
 	"net/http"
 	"testing"
 
@@ -10,9 +11,13 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	buffer "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/buffer/v3"
+	jwt "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/jwt_authn/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+	security "istio.io/api/security/v1beta1"
 
+	"github.com/pilotkit/pilotkit/internal/jwtauthn"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
@@ -92,6 +97,70 @@ func TestRequests(t *testing.T) {
 	}
 	if d := tableOf(r).Route(route.Request{Headers: http.Header{"X-A": {"1", "2"}, "Host": {"a", "b"}}}); d.Reason != route.BadRequest || d.Status != 400 {
 		t.Errorf("%+v", d)
+	}
+}
+
+// TestTokens: a token that the caller has not verified is no missing one, wherever it is. Headers
+// with claims are the filter's alone, and a verified token stays here unless it is forwarded.
+func TestTokens(t *testing.T) {
+	filter := func(forward bool) *jwt.JwtAuthentication {
+		return jwtauthn.Config([]jwtauthn.Rule{{Keys: "keys", Spec: &security.JWTRule{
+			Issuer: "https://a", ForwardOriginalToken: forward, OutputPayloadToHeader: "x-payload",
+			OutputClaimToHeaders: []*security.ClaimToHeader{{Header: "x-sub", Claim: "sub"}, {Header: "x-org", Claim: "org.name"}, {Header: "x-no", Claim: "no"}},
+		}}, {Keys: "keys", Spec: &security.JWTRule{
+			Issuer: "https://b", FromHeaders: []*security.JWTHeader{{Name: "x-token", Prefix: "T "}}, FromParams: []string{"t"}, FromCookies: []string{"c"},
+		}}})
+	}
+	decide := func(config *jwt.JwtAuthentication, r route.Request) route.Decision {
+		manager := envoy.GatewayConnectionManager("http", registry.ProtocolHTTP, nil, envoy.HTTPOptions{
+			Filters: []*hcm.HttpFilter{envoy.HTTPFilter(jwtauthn.Filter, config)},
+		})
+		l := route.NewListener(route.Made{Message: &listenerv3.Listener{FilterChains: []*listenerv3.FilterChain{envoy.FilterChain(nil, nil, manager)}}})
+		return l.Route(r, func(string) *route.Table { return tableOf((&envoy.RouteScope{}).DefaultRoute("outbound|80||a", nil)) })
+	}
+	claims := map[string]any{"iss": "https://a", "sub": "eve", "org": map[string]any{"name": []any{"x"}}}
+	for name, r := range map[string]route.Request{
+		"a bearer":          {Headers: http.Header{"Authorization": {"Bearer x"}}},
+		"a second value":    {Headers: http.Header{"Authorization": {"Basic x", "Bearer x"}}},
+		"a default param":   {Path: "/?a=b&access_token=x"},
+		"an escaped param":  {Path: "/?%74=x"},
+		"a header":          {Headers: http.Header{"X-Token": {"T x"}}},
+		"a param":           {Path: "/?t=x"},
+		"a cookie":          {Headers: http.Header{"Cookie": {"a=b; c=x"}}},
+		"an invalid one":    {InvalidToken: true},
+		"of another issuer": {Claims: map[string]any{"iss": "https://c"}},
+	} {
+		if d := decide(filter(false), r); d.Outcome != route.Answered || d.Status != http.StatusUnauthorized || d.Access.Allowed {
+			t.Errorf("%s: %v, %d, %s", name, d.Outcome, d.Status, d.Access.Text)
+		}
+	}
+	given := http.Header{"Authorization": {"Bearer x"}, "X-Sub": {"admin"}, "X-No": {"forged"}, "X-Payload": {"forged"}, "Accept": {"*/*"}}
+	for name, test := range map[string]struct {
+		forward bool
+		claims  map[string]any
+		headers http.Header
+		want    http.Header
+	}{
+		"without a token": {false, nil, http.Header{"X-Sub": {"admin"}, "Authorization": {"Basic x"}}, http.Header{"Authorization": {"Basic x"}}},
+		"with a token": {false, claims, given, http.Header{
+			"X-Sub": {"eve"}, "X-Org": {"WyJ4Il0"}, "Accept": {"*/*"}, "X-Payload": {"eyJpc3MiOiJodHRwczovL2EiLCJvcmciOnsibmFtZSI6WyJ4Il19LCJzdWIiOiJldmUifQ"},
+		}},
+		"with a token that is forwarded": {true, claims, given, http.Header{
+			"Authorization": {"Bearer x"}, "X-Sub": {"eve"}, "X-Org": {"WyJ4Il0"}, "Accept": {"*/*"},
+			"X-Payload": {"eyJpc3MiOiJodHRwczovL2EiLCJvcmciOnsibmFtZSI6WyJ4Il19LCJzdWIiOiJldmUifQ"},
+		}},
+	} {
+		sent, before := maps.Clone(test.headers), maps.Clone(test.headers)
+		d := decide(filter(test.forward), route.Request{Headers: test.headers, Claims: test.claims})
+		if route.Apply(d.Request, sent); d.Outcome != route.Forwarded {
+			t.Errorf("%s: %v, %s", name, d.Outcome, d.Access.Text)
+		}
+		if diff := cmp.Diff(test.want, sent); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+		if diff := cmp.Diff(before, test.headers); diff != "" {
+			t.Errorf("%s changes the request:\n%s", name, diff)
+		}
 	}
 }
 
