@@ -49,4 +49,5 @@
 //	xdsupdate/traffic.maxBaseChanges             256  TestLoweredSizes
 //	xdsupdate/traffic.maxKeptPlaces               64  TestLoweredSizes TestKeptPlacesAreBounded
 //	xdsupdate/traffic.maxShared                  256  TestLoweredSizes
+//	xdsupdate/traffic/route.maxNames            1000  TestMergedChanges
 package limit

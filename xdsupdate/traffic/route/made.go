@@ -7,6 +7,8 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
 // Made is a resource as a proxy receives it, with the record of the objects behind its parts. The
@@ -55,16 +57,28 @@ func Everything() Changed {
 	return Changed{Types: map[string]bool{listenerType: true, routeType: true, clusterType: true, assignmentType: true}}
 }
 
+// maxNames is the number of names of a type from which on all resources of the type may differ, so
+// that the memory of a host that takes no states is bounded.
+const maxNames limit.Size = 1000
+
 // Merge adds the changes of a later state.
 func (c *Changed) Merge(later Changed) {
 	if c.Names == nil {
 		c.Names, c.Types = make(map[string][]string), make(map[string]bool)
 	}
-	for typeURL, names := range later.Names {
-		c.Names[typeURL] = append(c.Names[typeURL], names...)
-	}
 	for typeURL, all := range later.Types {
 		c.Types[typeURL] = c.Types[typeURL] || all
+	}
+	for typeURL, names := range later.Names {
+		c.Names[typeURL] = append(c.Names[typeURL], names...)
+		if len(c.Names[typeURL]) > maxNames.Get() {
+			c.Types[typeURL] = true
+		}
+	}
+	for typeURL, all := range c.Types {
+		if all {
+			delete(c.Names, typeURL)
+		}
 	}
 }
 

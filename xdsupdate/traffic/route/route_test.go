@@ -3,6 +3,7 @@
 package route_test
 
 import (
+	"iter"
 	"maps"
 	"net/http"
 	"testing"
@@ -160,6 +161,57 @@ func TestTokens(t *testing.T) {
 		}
 		if diff := cmp.Diff(before, test.headers); diff != "" {
 			t.Errorf("%s changes the request:\n%s", name, diff)
+		}
+	}
+}
+
+// TestMergedChanges: names are added up to a limit, and beyond it stand for all of their type.
+func TestMergedChanges(t *testing.T) {
+	var all route.Changed
+	for range 1000 {
+		all.Merge(route.Changed{Names: map[string][]string{envoy.ClusterType: {"a"}}})
+	}
+	all.Merge(route.Changed{Names: map[string][]string{envoy.RouteType: {"r"}}, Types: map[string]bool{envoy.ListenerType: true}})
+	if len(all.Names[envoy.ClusterType]) != 1000 || all.Types[envoy.ClusterType] {
+		t.Errorf("1000 names: %d, all %t", len(all.Names[envoy.ClusterType]), all.Types[envoy.ClusterType])
+	}
+	all.Merge(route.Changed{Names: map[string][]string{envoy.ClusterType: {"b"}, envoy.ListenerType: {"l"}}})
+	if len(all.Names) != 1 || len(all.Names[envoy.RouteType]) != 1 || !all.Types[envoy.ClusterType] || !all.Types[envoy.ListenerType] {
+		t.Errorf("one more: %v, %v", all.Names, all.Types)
+	}
+}
+
+// listeners are the resources of a gateway with listeners that forward to the cluster of their port.
+type listeners map[string]string
+
+func (l listeners) Names(typeURL string) iter.Seq[string] {
+	if typeURL != envoy.ListenerType {
+		return func(func(string) bool) {}
+	}
+	return maps.Keys(l)
+}
+
+func (l listeners) Has(typeURL, name string) bool {
+	return typeURL == envoy.ListenerType && l[name] != ""
+}
+
+func (l listeners) Resource(typeURL, name string) route.Made {
+	if !l.Has(typeURL, name) {
+		return route.Made{}
+	}
+	return route.Made{Message: envoy.GatewayListener{Bind: "0.0.0.0", Port: 80}.Build([]*listenerv3.FilterChain{
+		envoy.FilterChain(nil, nil, envoy.TCPProxy{Cluster: l[name]}.Filter()),
+	})}
+}
+
+// TestNamedListenerChanges: a change of one listener by its name is a change of the router.
+func TestNamedListenerChanges(t *testing.T) {
+	before := route.New(route.Gateway, listeners{"l": "one"})
+	changed := route.Changed{Names: map[string][]string{envoy.ListenerType: {"l"}}}
+	after := before.Next(listeners{"l": "two"}, changed)
+	for want, r := range map[string]*route.Router{"one": before, "two": after} {
+		if d := r.Route(route.Request{Port: 80, Protocol: route.TCP}); d.Destination == nil || d.Destination.Cluster != want {
+			t.Errorf("want %s: %+v", want, d)
 		}
 	}
 }
