@@ -103,8 +103,8 @@
 // An istiod takes configs from it with configSources: [{address: xds://HOST:PORT}] in its mesh
 // config. It completes short host names of these objects without a domain ("cart" becomes
 // "cart.shop.svc" and matches no service of a cluster): write full names in objects that a stock
-// istiod reads. It acknowledges objects that it ignores, so that its ACK proves arrival only. For
-// what serves proxies on the same port see [NewProvider].
+// istiod reads. It acknowledges objects that it ignores, so that its ACK proves arrival only. [NewProvider]
+// serves control planes on the port of proxies.
 //
 // A request without names, or for "*", subscribes to all objects of a type. In SotW each response
 // has all of them, and is sent only after a change of the kind; in delta a response has the

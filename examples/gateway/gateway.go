@@ -13,6 +13,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
@@ -27,6 +28,22 @@ type gateway struct {
 	watch     *traffic.Watch
 	secrets   *secrets.Provider
 	transport http.RoundTripper
+}
+
+// run serves the connections of a listener until stop is closed.
+func (g *gateway) run(listener net.Listener, stop <-chan struct{}) error {
+	if g.port == 443 {
+		listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: g.handshake})
+	}
+	server := &http.Server{Handler: g, ReadHeaderTimeout: 15 * time.Second}
+	go func() {
+		<-stop
+		server.Close()
+	}()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
 }
 
 // ServeHTTP implements http.Handler.

@@ -8,7 +8,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"flag"
 	"fmt"
@@ -18,10 +17,10 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/file"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
@@ -37,7 +36,7 @@ import (
 // settings are the flags.
 type settings struct {
 	config, certificates string
-	// namespace and app are those of the gateway: Gateways select it by the label app.
+	// namespace and app identify the gateway: Gateways select it by the label app.
 	namespace, app string
 }
 
@@ -70,22 +69,23 @@ func (s settings) serve(ctx context.Context, plain, encrypted string, ready func
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(configs, updater) })
 	watch := policies.Watch(route.Gateway, &registry.Proxy{Namespace: s.namespace, Labels: registry.Labels{"app": s.app}})
 	defer watch.Close()
-	if err := files.Reload(); err != nil {
-		return err
-	}
-	configs.Drain()
-	var running sync.WaitGroup
-	defer running.Wait()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	runWatch := func(stop <-chan struct{}) { watch.Run(stop, nil) }
-	for _, run := range []func(<-chan struct{}){configs.Run, registries.Run, engine.Run, files.Run, policies.Run, keys.Run, runWatch} {
-		running.Go(func() { run(ctx.Done()) })
-	}
 	transport := &http.Transport{MaxIdleConnsPerHost: 100}
 	defer transport.CloseIdleConnections()
-	var addresses []string
-	for _, at := range []struct {
+	parts := []configstore.Part{
+		configstore.Runs("files", files.Run, files), configstore.Runs("configs", configs.Run, configs),
+		configstore.Runs("registries", registries.Run, registries),
+	}
+	afterSync := func(name string, run func(stop <-chan struct{})) {
+		part := configstore.Runs(name, run, nil)
+		part.AfterSync = true
+		parts = append(parts, part)
+	}
+	afterSync("pushes", engine.Run)
+	afterSync("policies", policies.Run)
+	afterSync("secrets", keys.Run)
+	afterSync("router", func(stop <-chan struct{}) { watch.Run(stop, nil) })
+	var addresses [2]string
+	for i, at := range []struct {
 		address string
 		port    uint32
 	}{{plain, 80}, {encrypted, 443}} {
@@ -94,17 +94,12 @@ func (s settings) serve(ctx context.Context, plain, encrypted string, ready func
 		if err != nil {
 			return err
 		}
-		addresses = append(addresses, listener.Addr().String())
-		if at.port == 443 {
-			listener = tls.NewListener(listener, &tls.Config{MinVersion: tls.VersionTLS12, GetConfigForClient: g.handshake})
-		}
-		server := &http.Server{Handler: g, ReadHeaderTimeout: 15 * time.Second}
-		running.Go(func() { _ = server.Serve(listener) }) // it returns when it is closed
-		defer server.Close()
+		defer listener.Close()
+		addresses[i] = listener.Addr().String()
+		parts = append(parts, configstore.Part{Name: addresses[i], AfterSync: true, Run: func(stop <-chan struct{}) error { return g.run(listener, stop) }})
 	}
 	ready(addresses[0], addresses[1])
-	<-ctx.Done()
-	return nil
+	return (&configstore.Group{Parts: parts}).Run(ctx)
 }
 
 // secret reads the certificate and the key of a credential.
