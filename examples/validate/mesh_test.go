@@ -63,6 +63,10 @@ func TestMeshFails(t *testing.T) {
 			"\n  from: {workload: shop}\n  request: {port: 80, host: cart.shop.internal}\n  expect: {shares: {\"cart.shop.internal:80/v1\": 80, \"cart.shop.internal:80/v2\": 20}}",
 			"shares: map[cart.shop.internal:80/v1:80 cart.shop.internal:80/v2:20] are expected, but they are map[cart.shop.internal:80/v1:90",
 		},
+		"an unknown address": {
+			"\n  from: {gateway: ingress, labels: {app: edge}}\n  request: {port: 80, host: shop.example.com, path: /admin}\n  expect: {status: 403}",
+			"cases.yaml:2: the result depends on what the case does not say: ",
+		},
 		"nothing decides": {
 			from + "  request: {port: 81, host: shop.example.com}\n  expect: {path: /}",
 			"nothing decides about the request: no listener\n--- ERROR: x",

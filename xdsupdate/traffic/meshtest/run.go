@@ -67,6 +67,9 @@ func run(mesh Mesh, c Case) Result {
 		r.problem("nothing decides about the request: " + d.Reason.String())
 		return r
 	}
+	if len(d.Access.Unknown) > 0 {
+		r.problem("the result depends on what the case does not say: " + strings.Join(d.Access.Unknown, ", "))
+	}
 	r.compare(d)
 	return r
 }
@@ -136,17 +139,25 @@ func (r *Result) compareShares(d route.Decision) {
 	got, total := make(map[string]float64), 0.0
 	if d.Rule != nil && d.Outcome == route.Forwarded {
 		for _, to := range d.Rule.Destinations {
-			total += float64(max(1, to.Weight))
+			total += float64(to.Weight)
 		}
 		for _, to := range d.Rule.Destinations {
-			got[destination(&to)] += 100 * float64(max(1, to.Weight)) / total
+			share := 100.0 // a single destination has no weight
+			if len(d.Rule.Destinations) > 1 {
+				share *= float64(to.Weight) / total
+			}
+			got[destination(&to)] += share
 		}
 	}
-	same := len(got) == len(r.Expect.Shares)
-	for to, share := range r.Expect.Shares {
-		same = same && math.Abs(got[to]-share) < 0.01
+	same := func(a, b map[string]float64) bool {
+		for to, share := range a {
+			if math.Abs(b[to]-share) >= 0.01 {
+				return false
+			}
+		}
+		return true
 	}
-	if !same {
+	if !same(got, r.Expect.Shares) || !same(r.Expect.Shares, got) {
 		r.problem(fmt.Sprintf("shares: %v are expected, but they are %v", r.Expect.Shares, got))
 	}
 }
