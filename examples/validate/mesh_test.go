@@ -115,7 +115,7 @@ func TestMeshFormats(t *testing.T) {
 		Cases      []struct{ Name, Result string }
 		NotReached []string
 	}
-	if err := json.Unmarshal([]byte(out), &results); err != nil || len(results.Cases) != 9 || results.Cases[0].Result != "PASS" || len(results.NotReached) != 2 {
+	if err := json.Unmarshal([]byte(out), &results); err != nil || len(results.Cases) != 10 || results.Cases[0].Result != "PASS" || len(results.NotReached) != 2 {
 		t.Errorf("%v, %+v", err, results)
 	}
 	_, out, _ = testCases(t, "cases:\n- {name: a <b>, from: {workload: shop}, request: {port: 80, host: cart.shop.internal}, expect: {status: 1}}\n", "-o", "junit")
