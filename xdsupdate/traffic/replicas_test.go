@@ -12,15 +12,19 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore/checkpoint"
 	"github.com/pilotkit/pilotkit/configstore/file"
+	"github.com/pilotkit/pilotkit/configstore/mcp"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/test/testserver"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/bridge"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -94,8 +98,8 @@ func replica(t *testing.T, fill func(s *scene)) map[string]string {
 	return out
 }
 
-// read stores the objects of a directory of files, which appear in pieces.
-func (s *scene) read(files []string, pieces int) {
+// read stores the objects of a directory of files, which appear in pieces, and calls then after each.
+func (s *scene) read(files []string, pieces int, then ...func()) {
 	s.t.Helper()
 	dir := s.t.TempDir()
 	source := file.New(dir, s.store, file.Options{})
@@ -103,6 +107,9 @@ func (s *scene) read(files []string, pieces int) {
 		s.must(os.WriteFile(filepath.Join(dir, fmt.Sprintf("%x.yaml", sha256.Sum256([]byte(text)))), []byte(text), 0o600))
 		if i%pieces == pieces-1 || i == len(files)-1 {
 			s.must(source.Reload())
+			for _, f := range then {
+				f()
+			}
 		}
 	}
 	s.store.Drain()
@@ -136,6 +143,33 @@ func ofCheckpoint(path string, first, synced bool, files []string, pieces int) f
 			s.t.Errorf("the checkpoint is stale: %t", synced)
 		}
 		s.must(cache.Save())
+	}
+}
+
+// ofMCP fills a replica from an MCP server that reads a directory.
+func ofMCP(files []string, pieces int) func(*scene) {
+	return func(s *scene) {
+		s.policies = traffic.New(s.store)
+		s.wire(ads.Options{Providers: []ads.Provider{s.policies}})
+		origin := &scene{t: s.t, store: storememory.NewController(storememory.Make(lenientSchemas()))}
+		exporter := mcp.NewServer(origin.store, mcp.ServerOptions{ADS: ads.Options{Debounce: xdsupdate.Debounce{After: -1}}})
+		origin.store.Drain()
+		server := grpc.NewServer()
+		exporter.Register(server)
+		conn, _ := testserver.ServeMemory(s.t, server, exporter.Run)
+		source := mcp.NewSource(conn, s.store)
+		stop := make(chan struct{})
+		var running sync.WaitGroup
+		running.Go(func() { source.Run(stop) })
+		s.t.Cleanup(func() {
+			close(stop)
+			running.Wait()
+		})
+		<-source.Synced()
+		origin.read(files, pieces, func() {
+			origin.store.Drain()
+			s.must(exporter.ADS().WaitApplied(s.t.Context(), nil))
+		})
 	}
 }
 
@@ -215,6 +249,9 @@ func TestReplicas(t *testing.T) {
 		"a checkpoint and its source": func(random *rand.Rand, pieces func(*rand.Rand) int) func(*scene) {
 			replica(t, ofCheckpoint(path, false, true, shuffled(random, files), pieces(random)))
 			return ofCheckpoint(path, true, true, shuffled(random, files), pieces(random))
+		},
+		"an MCP server": func(random *rand.Rand, pieces func(*rand.Rand) int) func(*scene) {
+			return ofMCP(shuffled(random, files), pieces(random))
 		},
 		"a catalogue": func(random *rand.Rand, pieces func(*rand.Rand) int) func(*scene) {
 			return ofBridge(shuffled(random, records), pieces(random))
