@@ -284,3 +284,39 @@ func TestNamesOfOthers(t *testing.T) {
 		})
 	}
 }
+
+// TestResetStreams: a client that opens streams, asks for everything and resets them at once, as in a
+// rapid reset attack (CVE-2023-44487), keeps no other client waiting, and leaves nothing behind.
+func TestResetStreams(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{}, service("a", "shop"))
+		f.flush()
+		good := f.client(xdstest.ClientOptions{Delta: true, Node: node("good", "shop")})
+		f.subscribe(good, envoy.ClusterType, cluster("a"))
+		f.await(good, envoy.ClusterType, cluster("a"))
+		conn := dialTo(t, f.listener)
+		defer func() { _ = conn.Close() }()
+		for i := range 2000 {
+			ctx, cancel := context.WithCancel(t.Context())
+			stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
+			if err == nil && i%3 > 0 {
+				err = stream.Send(&discovery.DiscoveryRequest{Node: node(fmt.Sprint("bad", i), "shop"), TypeUrl: envoy.ClusterType})
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i%3 == 2 {
+				synctest.Wait() // it is answered
+			}
+			cancel()
+		}
+		f.define([]string{"b"}, service("a", "shop"), service("b", "shop"))
+		f.flush()
+		f.subscribe(good, envoy.ClusterType, cluster("b"))
+		f.await(good, envoy.ClusterType, cluster("a"), cluster("b"))
+		synctest.Wait()
+		if n := len(f.Server.Proxies()); n != 1 {
+			t.Errorf("%d proxies are connected", n)
+		}
+	})
+}

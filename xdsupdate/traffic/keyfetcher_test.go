@@ -22,6 +22,9 @@ func TestHTTPKeyFetcher(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/long", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(strings.Repeat("x", 11))) })
 	mux.HandleFunc("/moved", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, plain.URL, http.StatusFound) })
+	mux.HandleFunc("/machine", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "http://169.254.169.254/latest/meta-data", http.StatusFound)
+	})
 	mux.HandleFunc("/loop", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/loop", http.StatusFound) })
 	mux.HandleFunc("/never", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	server := httptest.NewServer(mux)
@@ -38,6 +41,7 @@ func TestHTTPKeyFetcher(t *testing.T) {
 		{"a redirect", server.URL + "/moved", "", nil},
 		{"a long answer", server.URL + "/long", "more than 10 bytes", nil},
 		{"no page", server.URL + "/none", "404", nil},
+		{"a redirect to the credentials of a machine", server.URL + "/machine", "are blocked", nil},
 		{"redirects to itself", server.URL + "/loop", "redirects", nil},
 		{"a server that nobody knows", secure.URL + "/long", "certificate", nil},
 		{"a redirect to plain text", secure.URL + "/moved", "from HTTPS", trusting},
