@@ -25,6 +25,7 @@ type world struct {
 	nodes          map[string]*corev1.Node
 	namespaces     map[string]*corev1.Namespace
 	foreign        map[registry.WorkloadKey]*registry.WorkloadInstance
+	ofService      map[string][]*discoveryv1.EndpointSlice // of slices, by service; nil: not known
 	allServices    map[string]*corev1.Service
 	allSlices      map[string]*discoveryv1.EndpointSlice
 	allPods        map[string]*corev1.Pod
@@ -55,7 +56,7 @@ func (w *world) put(object any) {
 	case *corev1.Service:
 		w.services[o.Namespace+"/"+o.Name] = o
 	case *discoveryv1.EndpointSlice:
-		w.slices[o.Namespace+"/"+o.Name] = o
+		w.slices[o.Namespace+"/"+o.Name], w.ofService = o, nil
 	case *corev1.Pod:
 		if o.Status.Phase != corev1.PodFailed {
 			w.pods[o.Namespace+"/"+o.Name] = o
@@ -69,7 +70,7 @@ func (w *world) put(object any) {
 
 // narrow keeps only the objects in watched namespaces.
 func (w *world) narrow() {
-	w.allServices, w.allSlices, w.allPods = w.services, w.slices, w.pods
+	w.allServices, w.allSlices, w.allPods, w.ofService = w.services, w.slices, w.pods, nil
 	w.services, w.slices, w.pods = map[string]*corev1.Service{}, map[string]*discoveryv1.EndpointSlice{}, map[string]*corev1.Pod{}
 	for k, o := range w.allServices {
 		if w.watched(o.Namespace) {

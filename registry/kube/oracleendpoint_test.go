@@ -3,8 +3,8 @@
 package kube_test
 
 import (
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -74,14 +74,9 @@ func (w *world) latent() map[indexKey][]modelEndpoint {
 // listed returns the endpoints that a service has, be it hidden or not.
 func (w *world) listed(s *corev1.Service) []modelEndpoint {
 	winners := map[string]modelEndpoint{}
-	names := []string{}
-	for k := range w.slices {
-		names = append(names, k)
-	}
-	sort.Strings(names)
 	claims := map[string]int{}
-	for _, k := range names {
-		for _, e := range w.sliceEndpoints(w.slices[k], s) {
+	for _, slice := range w.slicesOf(s) {
+		for _, e := range w.sliceEndpoints(slice, s) {
 			claims[e.key]++
 			old, taken := winners[e.key]
 			if !taken || old.record.str("healthStatus") != "Healthy" && e.record.str("healthStatus") == "Healthy" {
@@ -97,10 +92,25 @@ func (w *world) listed(s *corev1.Service) []modelEndpoint {
 	return append(out, w.foreignEndpoints(s)...)
 }
 
+// slicesOf returns the slices of a service, by name.
+func (w *world) slicesOf(s *corev1.Service) []*discoveryv1.EndpointSlice {
+	if w.ofService == nil {
+		w.ofService = map[string][]*discoveryv1.EndpointSlice{}
+		for _, k := range slices.Sorted(maps.Keys(w.slices)) {
+			of := w.slices[k].Namespace + "/" + w.slices[k].Labels["kubernetes.io/service-name"]
+			w.ofService[of] = append(w.ofService[of], w.slices[k])
+		}
+	}
+	return w.ofService[s.Namespace+"/"+s.Name]
+}
+
+func belongs(slice *discoveryv1.EndpointSlice, s *corev1.Service) bool {
+	return slice.Namespace == s.Namespace && slice.Labels["kubernetes.io/service-name"] == s.Name
+}
+
 func (w *world) sliceEndpoints(slice *discoveryv1.EndpointSlice, s *corev1.Service) []modelEndpoint {
 	_, imported := slice.Labels["multicluster.kubernetes.io/service-name"]
-	if slice.Namespace != s.Namespace || slice.Labels["kubernetes.io/service-name"] != s.Name || imported ||
-		slice.AddressType == discoveryv1.AddressTypeFQDN {
+	if !belongs(slice, s) || imported || slice.AddressType == discoveryv1.AddressTypeFQDN {
 		return nil
 	}
 	type listed struct {
