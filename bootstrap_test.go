@@ -4,7 +4,9 @@ package pilotkit_test
 
 import (
 	"context"
+	"log/slog"
 	"net"
+	"os"
 
 	"google.golang.org/grpc"
 
@@ -38,15 +40,15 @@ func bootstrap(ctx context.Context, listener net.Listener) error {
 	grpcServer := grpc.NewServer(ads.ServerOptions()...)
 	server.Register(grpcServer)
 	push := configstore.Runs("pushes", server.Run, nil)
-	push.AfterSync = true
-	return (&configstore.Group{Parts: []configstore.Part{
+	push.AfterSync = true // the first push has everything
+	return (&configstore.Group{Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Parts: []configstore.Part{
 		configstore.Runs("configs", configs.Run, configs),
 		configstore.Runs("registries", registries.Run, registries),
 		push,
 		{Name: "xds", AfterSync: true, Run: func(stop <-chan struct{}) error {
 			go func() {
 				<-stop
-				grpcServer.Stop()
+				grpcServer.Stop() // GracefulStop would wait for the streams of clients, which do not end
 			}()
 			return grpcServer.Serve(listener)
 		}},

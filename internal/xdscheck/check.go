@@ -113,7 +113,16 @@ func (r *report) unpack(m protoreflect.Message) {
 		}
 		return
 	}
-	m.Range(r.unpackOne)
+	fields, known := fieldsToCheck()[m.Descriptor().FullName()]
+	if !known {
+		m.Range(r.unpackOne)
+		return
+	}
+	for _, f := range fields {
+		if m.Has(f) {
+			r.unpackField(f, m.Get(f))
+		}
+	}
 }
 
 // unpackField unpacks the messages of a field.

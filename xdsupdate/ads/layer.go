@@ -299,8 +299,10 @@ func (ls layers) each(v View, typeURL string, failed *failure.List, visit func(n
 			r, ok := ls[:i].lookup(v, typeURL, name, failed)
 			switch {
 			case ok:
-			case !known || a.Next:
+			case !known:
 				r, _ = ls[i:].lookup(v, typeURL, name, failed)
+			case a.Next:
+				r, _ = ls[i+1:].lookup(v, typeURL, name, failed)
 			default:
 				r = l.resource(typeURL, name, a, failed)
 			}

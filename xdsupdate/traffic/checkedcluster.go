@@ -11,31 +11,30 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// checkedCluster returns a cluster as a proxy receives it, or nil if there is none. The error says
+// checkedCluster returns the cluster of a place as a proxy receives it, or nil if there is none. The error says
 // why the cluster, or a part of its policy, is left out. A cluster with an invalid policy is left
 // out as a whole, because without its TLS settings the proxy would connect in plain text.
-func (st *state) checkedCluster(p *proxy, name string) (*clusterv3.Cluster, error) {
-	at, found := st.clusterPlaceOf(p, name)
-	if found {
+func (st *state) checkedCluster(p *proxy, name string, at *clusterPlace) (*clusterv3.Cluster, error) {
+	if at != nil {
 		if err := st.noRoomForPolicy(at.rule, at.host); err != nil {
-			return nil, st.clusterLeftOut(p, name, noCluster(name, err))
+			return nil, st.clusterLeftOut(p, at, noCluster(name, err))
 		}
 	}
-	c, err := envoy.Try(p.client(), func() *clusterv3.Cluster { return st.cluster(p, name) })
+	c, err := envoy.Try(p.client(), func() *clusterv3.Cluster { return st.cluster(p, name, at) })
 	if err != nil {
-		return nil, st.clusterLeftOut(p, name, noCluster(name, err))
+		return nil, st.clusterLeftOut(p, at, noCluster(name, err))
 	}
-	if found && at.rule != nil {
+	if at != nil && at.rule != nil {
 		var missing []error
 		if at.subset == nil {
 			missing = st.noRoomForSubsets(at.rule, at.host)
 			if first, err := st.noRoomForHash(at.rule, at.host); first {
-				missing = append(missing, st.clusterLeftOut(p, name, err))
+				missing = append(missing, st.clusterLeftOut(p, at, err))
 			}
 		}
 		hash := envoy.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
 		if err := envoy.CheckHash(hash); err != nil {
-			missing = append(missing, st.clusterLeftOut(p, name, notHashed(name, err)))
+			missing = append(missing, st.clusterLeftOut(p, at, notHashed(name, err)))
 		}
 		return c, errors.Join(missing...)
 	}
@@ -44,9 +43,8 @@ func (st *state) checkedCluster(p *proxy, name string) (*clusterv3.Cluster, erro
 
 // clusterLeftOut adds to an error the object and field that the policy of a cluster comes from. A
 // cluster without a policy object keeps the error as it is.
-func (st *state) clusterLeftOut(p *proxy, name string, reason error) error {
-	at, ok := st.clusterPlaceOf(p, name)
-	if !ok {
+func (st *state) clusterLeftOut(p *proxy, at *clusterPlace, reason error) error {
+	if at == nil {
 		return reason
 	}
 	if at.rule == nil {

@@ -26,9 +26,8 @@ func (st *state) clusterNames(p *proxy) []string {
 // assignmentNames returns the names of all load assignments of a proxy, sorted.
 func (st *state) assignmentNames(p *proxy) []string {
 	var out []string
-	from := p.registryProxy()
 	for at := range st.clusterPlaces(p) {
-		if st.upstreamOf(p, from, at).EDS() {
+		if st.upstreamOf(p, &at).EDS() {
 			out = append(out, at.name())
 		}
 	}
@@ -38,14 +37,13 @@ func (st *state) assignmentNames(p *proxy) []string {
 
 // coversCluster reports whether a name is one of clusterNames.
 func (st *state) coversCluster(p *proxy, name string) bool {
-	_, ok := st.clusterPlaceOf(p, name)
-	return ok || slices.Contains(constantNames(p), name)
+	return st.clusterPlaceOf(p, name) != nil || slices.Contains(constantNames(p), name)
 }
 
 // coversAssignment reports whether a name is one of assignmentNames.
 func (st *state) coversAssignment(p *proxy, name string) bool {
-	at, ok := st.clusterPlaceOf(p, name)
-	return ok && st.upstreamOf(p, p.registryProxy(), at).EDS()
+	at := st.clusterPlaceOf(p, name)
+	return at != nil && st.upstreamOf(p, at).EDS()
 }
 
 // clusterPlace identifies the service port or subset of a cluster.
@@ -101,27 +99,29 @@ func (st *state) places(m *rule, svc *service, passed bool, yield func(clusterPl
 	return true
 }
 
-// clusterPlaceOf returns the place of a cluster name. It is not ok if the proxy has no such
-// cluster.
-func (st *state) clusterPlaceOf(p *proxy, name string) (clusterPlace, bool) {
+// clusterPlaceOf returns the place of a cluster name, or nil if the proxy has no such cluster.
+func (st *state) clusterPlaceOf(p *proxy, name string) *clusterPlace {
 	port, subset, host, ok := envoy.ParseSubsetClusterName(name)
 	passed := false
 	if !ok {
 		if port, subset, host, passed = envoy.ParseSNIName(name); !passed {
-			return clusterPlace{}, false
+			return nil
 		}
 	}
 	svc := st.scopeOf(p).service(host)
 	if svc == nil || svc.host != host || !st.clustersOf(p).of(svc, passed) {
-		return clusterPlace{}, false
+		return nil
 	}
 	at, ok := svc.port(port)
 	if !ok || at.Protocol == registry.ProtocolUDP {
-		return clusterPlace{}, false
+		return nil
 	}
 	m, _ := st.ruleOf(p, svc.host, svc.namespace)
 	s := st.subsetOf(m, host, subset)
-	return clusterPlace{host: host, port: at, rule: m, subset: s, passed: passed}, subset == "" || s != nil
+	if subset != "" && s == nil {
+		return nil
+	}
+	return &clusterPlace{host: host, port: at, rule: m, subset: s, passed: passed}
 }
 
 // clusterScope selects the services in a proxy's scope that have clusters.

@@ -130,7 +130,7 @@ func (f *findings) refusedCluster(r *destinationRule, at clusterPlace) {
 	_, field := at.rule.owner(at.subset)
 	for _, role := range []role{sidecarProxy, router} {
 		p := &proxy{role: role, namespace: r.namespace, labels: r.selector}
-		_, err := envoy.Try(p.client(), func() *clusterv3.Cluster { return f.upstreamOf(p, p.registryProxy(), at).Cluster() })
+		_, err := envoy.Try(p.client(), func() *clusterv3.Cluster { return f.upstreamOf(p, &at).Cluster() })
 		if err != nil {
 			f.addOnce(field, noCluster(at.name(), err))
 		}

@@ -271,7 +271,8 @@ func (x *explaining) addDestination(name string, weight uint32) {
 
 // endpoints returns the endpoints of a cluster, by priority.
 func (x *explaining) endpoints(cluster string) (out []ExplainedEndpoint) {
-	found := route.NewEndpoints(cluster, x.cluster(x.proxy, cluster), x.assignment(x.proxy, cluster))
+	at := x.clusterPlaceOf(x.proxy, cluster)
+	found := route.NewEndpoints(cluster, x.cluster(x.proxy, cluster, at), x.assignment(x.proxy, cluster, at))
 	if found == nil {
 		return nil
 	}

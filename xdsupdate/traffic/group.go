@@ -172,5 +172,6 @@ func proxyOf(v ads.View) *proxy {
 	if g.addresses != "" {
 		p.addresses = strings.Split(g.addresses, ",")
 	}
+	p.registered = p.registryProxy()
 	return p
 }

@@ -150,12 +150,59 @@ func (st *state) covers(p *proxy, typeURL, name string) bool {
 // Lookup implements ads.Provided.
 func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	p := x.proxy(v)
-	if !serves(typeURL, p) || typeURL == envoy.LoadAssignmentType && x.state.plainAssignment(p, name) {
+	if !serves(typeURL, p) {
+		return ads.Answer{Next: true}
+	}
+	return x.answer(v, p, typeURL, name, x.state.placeOf(p, typeURL, name))
+}
+
+// List implements ads.Lister.
+func (x *provided) List(v ads.View, typeURL string) (iter.Seq2[string, ads.Answer], bool) {
+	names, only := x.Names(v, typeURL)
+	if !only || !ofCluster(typeURL) {
+		return func(yield func(string, ads.Answer) bool) {
+			for name := range names {
+				if !yield(name, x.Lookup(v, typeURL, name)) {
+					return
+				}
+			}
+		}, only
+	}
+	p := x.proxy(v)
+	return func(yield func(string, ads.Answer) bool) {
+		if typeURL == envoy.ClusterType {
+			for _, name := range constantNames(p) {
+				if !yield(name, x.answer(v, p, typeURL, name, nil)) {
+					return
+				}
+			}
+		}
+		for at := range x.state.clusterPlaces(p) {
+			name := at.name()
+			a := x.answer(v, p, typeURL, name, &at)
+			if typeURL == envoy.LoadAssignmentType && !a.Next && !x.state.upstreamOf(p, &at).EDS() {
+				continue
+			}
+			if !yield(name, a) {
+				return
+			}
+		}
+	}, true
+}
+
+// ofCluster reports whether a type has a resource for each cluster.
+func ofCluster(typeURL string) bool {
+	return typeURL == envoy.ClusterType || typeURL == envoy.LoadAssignmentType
+}
+
+// answer is Lookup for a name with its place, which is nil for names that are not of a cluster.
+func (x *provided) answer(v ads.View, p *proxy, typeURL, name string, at *clusterPlace) ads.Answer {
+	if typeURL == envoy.LoadAssignmentType && x.state.plainAssignment(p, at) {
 		return ads.Answer{Next: true}
 	}
 	out := ads.Answer{
-		Share: x.shareOf(v, p, typeURL, name),
-		Build: func() (proto.Message, error) { return x.state.resource(p, typeURL, name) },
+		Share: x.shareOf(v, p, typeURL, name, at),
+		Build: func() (proto.Message, error) { return x.state.resourceAt(p, typeURL, name, at) },
 	}
 	if typeURL == envoy.ListenerType || typeURL == envoy.RouteType {
 		out.Without = func(leftOut func(ads.Contribution) ads.Omission) (proto.Message, []ads.Contribution, error) {
@@ -182,14 +229,27 @@ func serves(typeURL string, p *proxy) bool {
 	}
 }
 
+// placeOf returns the place of the name of a cluster or a load assignment, or nil.
+func (st *state) placeOf(p *proxy, typeURL, name string) *clusterPlace {
+	if !ofCluster(typeURL) {
+		return nil
+	}
+	return st.clusterPlaceOf(p, name)
+}
+
 // resource returns a resource by its type and name, or nil, and the errors for parts of it that are
 // left out.
 func (st *state) resource(p *proxy, typeURL, name string) (proto.Message, error) {
+	return st.resourceAt(p, typeURL, name, st.placeOf(p, typeURL, name))
+}
+
+// resourceAt is resource for a name whose place is known.
+func (st *state) resourceAt(p *proxy, typeURL, name string, at *clusterPlace) (proto.Message, error) {
 	switch typeURL {
 	case envoy.ClusterType:
-		return orNil(st.checkedCluster(p, name))
+		return orNil(st.checkedCluster(p, name, at))
 	case envoy.LoadAssignmentType:
-		return orNil(st.assignment(p, name), nil)
+		return orNil(st.assignment(p, name, at), nil)
 	case envoy.ListenerType:
 		l, leftOut := st.listener(p, name)
 		return orNil(l, errors.Join(leftOut...))

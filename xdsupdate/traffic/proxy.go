@@ -48,6 +48,8 @@ type proxy struct {
 	node bool
 	// services are the hosts, in lower case, of the services that a router is an endpoint of.
 	services []string
+	// registered is the result of registryProxy for proxies of views; nil: not computed.
+	registered *registry.Proxy
 	// leaving is set while a resource is built for a client that rejects it.
 	leaving *leaving
 }

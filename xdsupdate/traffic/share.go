@@ -35,14 +35,14 @@ type location struct {
 	locality, network, labels string
 }
 
-// shareOf returns the identity of the views that share a resource.
-func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string) any {
+// shareOf returns the identity of the views that share a resource. The place is that of a cluster or
+// a load assignment.
+func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string, at *clusterPlace) any {
 	g, _ := v.Policy.(group)
 	switch typeURL {
 	case envoy.ClusterType, envoy.LoadAssignmentType:
 		s := share{role: p.role}
-		at, ok := x.state.clusterPlaceOf(p, name)
-		if !ok {
+		if at == nil {
 			return s
 		}
 		s.service = at.port.of

@@ -13,14 +13,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// cluster returns the named cluster as a proxy receives it, or nil. A gRPC client receives a
-// cluster for every name that a route can have, if necessary without endpoints, because otherwise
-// it would delay all calls instead of the route's calls.
-func (st *state) cluster(p *proxy, name string) *clusterv3.Cluster {
+// cluster returns the named cluster as a proxy receives it, or nil. The place is that of the name. A
+// gRPC client receives a cluster for every name that a route can have, if necessary without
+// endpoints, because otherwise it would delay all calls instead of the route's calls.
+func (st *state) cluster(p *proxy, name string, at *clusterPlace) *clusterv3.Cluster {
 	if c := constantCluster(p, name); c != nil {
 		return c
 	}
-	if u, endpoints := st.upstream(p, name); u != nil {
+	if u, endpoints := st.upstream(p, at); u != nil {
 		if !u.EDS() { // otherwise the cluster does not contain them
 			u.Endpoints = slices.Collect(endpoints.All())
 		}
@@ -35,8 +35,8 @@ func (st *state) cluster(p *proxy, name string) *clusterv3.Cluster {
 }
 
 // assignment returns the named load assignment as a proxy receives it, or nil.
-func (st *state) assignment(p *proxy, name string) *endpointv3.ClusterLoadAssignment {
-	u, endpoints := st.upstream(p, name)
+func (st *state) assignment(p *proxy, name string, at *clusterPlace) *endpointv3.ClusterLoadAssignment {
+	u, endpoints := st.upstream(p, at)
 	if u != nil {
 		u.Endpoints = slices.Collect(endpoints.All())
 	}
@@ -49,15 +49,14 @@ func (st *state) assignment(p *proxy, name string) *endpointv3.ClusterLoadAssign
 	return nil
 }
 
-// plainAssignment reports whether a load assignment is the default one, which the server assembles
+// plainAssignment reports whether the load assignment of a place is the default one, which the server assembles
 // from encoded endpoints. No policy may influence it, and its service must be the only one with the
 // host name.
-func (st *state) plainAssignment(p *proxy, name string) bool {
-	at, ok := st.clusterPlaceOf(p, name)
-	if !ok || len(st.world.named(at.host)) != 1 || at.host != at.port.of.Hostname || at.port.of.Resolution != registry.ClientSideLB {
+func (st *state) plainAssignment(p *proxy, at *clusterPlace) bool {
+	if at == nil || len(st.world.named(at.host)) != 1 || at.host != at.port.of.Hostname || at.port.of.Resolution != registry.ClientSideLB {
 		return false
 	}
-	u := st.upstreamOf(p, p.registryProxy(), at)
+	u := st.upstreamOf(p, at)
 	u.Plaintext = st.takesPlaintext(u, st.world.endpoints(u.Service.Hostname, u.Service.Attributes.Namespace))
 	return u.EDS() && u.Plain()
 }
@@ -67,14 +66,13 @@ func clusterNamed(name string) bool {
 	return ok
 }
 
-// upstream returns the input for a named cluster without endpoints, and its endpoints. It is nil if
-// the proxy has no such cluster.
-func (st *state) upstream(p *proxy, name string) (*envoy.Upstream, *xdsupdate.ServiceEndpoints) {
-	at, ok := st.clusterPlaceOf(p, name)
-	if !ok {
+// upstream returns the input for the cluster of a place without endpoints, and its endpoints. It is
+// nil without a place.
+func (st *state) upstream(p *proxy, at *clusterPlace) (*envoy.Upstream, *xdsupdate.ServiceEndpoints) {
+	if at == nil {
 		return nil, nil
 	}
-	u := st.upstreamOf(p, p.registryProxy(), at)
+	u := st.upstreamOf(p, at)
 	endpoints := st.world.endpoints(at.port.of.Hostname, at.port.of.Attributes.Namespace)
 	u.Identities, u.MutualTLS = endpoints.ServiceAccounts(), st.takesMutualTLS(at.port.of, endpoints)
 	u.Plaintext = st.takesPlaintext(u, endpoints)
@@ -82,7 +80,7 @@ func (st *state) upstream(p *proxy, name string) (*envoy.Upstream, *xdsupdate.Se
 }
 
 // upstreamOf returns the input for a cluster of a proxy, without endpoints.
-func (st *state) upstreamOf(p *proxy, from *registry.Proxy, at clusterPlace) *envoy.Upstream {
+func (st *state) upstreamOf(p *proxy, at *clusterPlace) *envoy.Upstream {
 	u := &envoy.Upstream{
 		Service: at.port.of, Port: at.port.Port, Subset: at.subset.GetName(), Labels: at.subset.GetLabels(),
 		Policy:           envoy.TrafficPolicy(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy(), st.settings.mesh),
@@ -93,9 +91,9 @@ func (st *state) upstreamOf(p *proxy, from *registry.Proxy, at clusterPlace) *en
 		Gateway:          p.role == router,
 		EncodedMetadata:  true,
 		AutoPassthrough:  at.passed,
-		Proxy:            from,
+		Proxy:            p.registryProxy(),
 	}
-	st.applyPolicies(u, p, at)
+	st.applyPolicies(u, p, *at)
 	if p.role == grpcClient {
 		u.Client = envoy.ForGRPC
 	}
@@ -112,6 +110,9 @@ func (st *state) upstreamOf(p *proxy, from *registry.Proxy, at clusterPlace) *en
 
 // registryProxy returns the properties of the proxy that influence clusters.
 func (p *proxy) registryProxy() *registry.Proxy {
+	if p.registered != nil {
+		return p.registered
+	}
 	return &registry.Proxy{
 		Namespace: p.namespace, ClusterID: p.cluster, IPAddresses: p.addresses, Labels: p.labels, Locality: p.locality, Network: p.network,
 	}

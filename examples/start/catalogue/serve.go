@@ -4,7 +4,9 @@ package main
 
 import (
 	"context"
+	"log/slog"
 	"net"
+	"os"
 
 	"google.golang.org/grpc"
 
@@ -23,14 +25,14 @@ func serve(ctx context.Context, address string, registries *aggregate.Controller
 	grpcServer := grpc.NewServer(ads.ServerOptions()...)
 	server.Register(grpcServer)
 	push := configstore.Runs("pushes", server.Run, nil)
-	push.AfterSync = true
-	return (&configstore.Group{Parts: []configstore.Part{
+	push.AfterSync = true // the first push has everything
+	return (&configstore.Group{Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Parts: []configstore.Part{
 		configstore.Runs("registries", registries.Run, registries),
 		push,
 		{Name: "xds", AfterSync: true, Run: func(stop <-chan struct{}) error {
 			go func() {
 				<-stop
-				grpcServer.Stop()
+				grpcServer.Stop() // GracefulStop would wait for the streams of clients, which do not end
 			}()
 			return grpcServer.Serve(listener)
 		}},
