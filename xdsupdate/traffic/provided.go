@@ -159,14 +159,17 @@ func (x *provided) Lookup(v ads.View, typeURL, name string) ads.Answer {
 // List implements ads.Lister.
 func (x *provided) List(v ads.View, typeURL string) (iter.Seq2[string, ads.Answer], bool) {
 	names, only := x.Names(v, typeURL)
-	if !only || !ofCluster(typeURL) {
+	if !only {
+		return nil, false
+	}
+	if !ofCluster(typeURL) {
 		return func(yield func(string, ads.Answer) bool) {
 			for name := range names {
 				if !yield(name, x.Lookup(v, typeURL, name)) {
 					return
 				}
 			}
-		}, only
+		}, true
 	}
 	p := x.proxy(v)
 	return func(yield func(string, ads.Answer) bool) {
