@@ -7,14 +7,11 @@ import (
 	"encoding/json"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -51,33 +48,6 @@ const statusJSON = `{
    "acked": "a",
    "pending": true,
    "overdue": true,
-   "refusals": [
-    {
-     "name": "http.80",
-     "version": "b",
-     "error": "no cluster",
-     "left_out": [
-      {
-       "group": "networking.istio.io",
-       "kind": "VirtualService",
-       "namespace": "shop",
-       "name": "cart",
-       "error": "no cluster"
-      }
-     ],
-     "since": "2026-01-02T03:04:05Z",
-     "times": 3
-    }
-   ],
-   "rejected": "b",
-   "error": "no cluster",
-   "failed": [
-    {
-     "name": "http.81",
-     "error": "broken",
-     "not_updated": true
-    }
-   ],
    "rejections": 3
   }
  }
@@ -93,14 +63,7 @@ func TestProxyStatusJSON(t *testing.T) {
 			Group: group{make(chan struct{})}, Policy: struct{ n int }{1},
 		},
 		Types: map[string]ads.TypeStatus{envoy.RouteType: {
-			Names: 2, Sent: "b", Acked: "a", Pending: true, Overdue: true, Rejected: "b", Error: "no cluster", Rejections: 3,
-			Refusals: []ads.Refusal{{
-				Name: "http.80", Version: "b", Error: "no cluster", Times: 3, Since: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC),
-				LeftOut: []ads.LeftOut{{
-					Object: xdsupdate.ConfigKey{Kind: istio.VirtualService, Namespace: "shop", Name: "cart"}, Error: "no cluster",
-				}},
-			}},
-			Failed: []ads.Failure{{Name: "http.81", Error: "broken", NotUpdated: true}},
+			Names: 2, Sent: "b", Acked: "a", Pending: true, Overdue: true, Rejections: 3,
 		}},
 	}
 	got, err := json.MarshalIndent(status, "", " ")

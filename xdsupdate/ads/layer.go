@@ -243,7 +243,7 @@ func (l *layer) salvage(name resource.Name, a Answer, err error) (m proto.Messag
 		return nil, nil
 	}
 	for _, c := range search.Bad {
-		left = append(left, &LeftOutError{TypeURL: name.TypeURL, Resource: name.Name, Object: c.Object, Err: err})
+		left = append(left, &Fault{TypeURL: name.TypeURL, Name: name.Name, Status: FaultBuiltWithout, Object: c.Object, Text: err.Error(), cause: err})
 	}
 	return m, append(left, failed)
 }

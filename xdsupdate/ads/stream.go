@@ -220,8 +220,8 @@ func (s *stream) answers(r *received) bool {
 type handling struct {
 	sub      *subscription // nil if the request does not count
 	isAnswer bool          // the request answers received.answered
-	// refused are the refusals that were not known before.
-	refused []Refusal
+	// refused are the rejections that were not known before.
+	refused []Fault
 	// early means that the client still has to answer later responses, so that the other fields of
 	// the request do not count.
 	early bool
