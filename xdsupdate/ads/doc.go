@@ -61,7 +61,7 @@
 // A proxy receives only resources that it may see, whether it subscribes by wildcard or by name:
 // services according to exportTo and the proxy's namespace, endpoints according to its cluster. If
 // several namespaces define a host, the definition in the proxy's own namespace wins, then the
-// oldest one. Options.Group adds a part to views that the program defines. A connected proxy moves
+// oldest one. Provider.Group adds a part to views that the program defines. A connected proxy moves
 // to another view when ProxyUpdate or ReviewProxies finds that its identity has changed.
 //
 // # Consistency
@@ -238,8 +238,7 @@
 //
 //	panic in                          | consequence
 //	----------------------------------|------------------------------------------
-//	Options.Proxy, Options.Group,     | the stream ends with the status Internal
-//	Provider.Group                    |
+//	Options.Proxy, Provider.Group     | the stream ends with the status Internal
 //	receiving and sending on a stream | the same
 //	Services of the discovery         | services stay as they are, endpoints follow;
 //	                                  | before the first push, clients wait

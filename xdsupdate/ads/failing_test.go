@@ -11,9 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
-	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -106,12 +104,11 @@ func TestNotUpdatedNames(t *testing.T) {
 		f := serve(t, ads.Options{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)), Observer: seen,
 			Providers: []ads.Provider{p},
-			Group:     func(*core.Node, *registry.Proxy) any { return "gold" },
 		})
 		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
 		f.subscribe(c, envoy.ClusterType, "x")
 		synctest.Wait()
-		view := `view (namespace "shop", Envoy, group gold): `
+		view := `view (namespace "shop", Envoy): `
 		err := f.WaitApplied(f.context(), nil)
 		for _, want := range []string{
 			view + "not updated: " + envoy.ClusterType + " x: provider test: broken",

@@ -33,8 +33,7 @@ const statusJSON = `{
    "allocated": false
   },
   "client": "gRPC",
-  "group": "gold",
-  "policy": "{1}"
+  "policy": "gold"
  },
  "ip_addresses": [
   "10.0.0.1"
@@ -60,7 +59,7 @@ func TestProxyStatusJSON(t *testing.T) {
 		ID: "sidecar~10.0.0.1~a.shop~shop.svc", IPAddresses: []string{"10.0.0.1"}, Delta: true,
 		View: ads.View{
 			Namespace: "shop", Cluster: "east", Addresses: ads.Addresses{IPv4: true}, Client: envoy.ForGRPC,
-			Group: group{make(chan struct{})}, Policy: struct{ n int }{1},
+			Policy: group{make(chan struct{})},
 		},
 		Types: map[string]ads.TypeStatus{envoy.RouteType: {
 			Names: 2, Sent: "b", Acked: "a", Pending: true, Overdue: true, Rejections: 3,
@@ -78,7 +77,7 @@ func TestProxyStatusJSON(t *testing.T) {
 // TestProxiesJSON: the state of the proxies of a server has JSON, for groups of any type.
 func TestProxiesJSON(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		f := serve(t, ads.Options{Group: func(*core.Node, *registry.Proxy) any { return group{} }}, service("a", "shop"))
+		f := serve(t, ads.Options{Providers: []ads.Provider{grouping{group: func(*core.Node, *registry.Proxy) any { return group{} }}}}, service("a", "shop"))
 		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
 		f.subscribe(c, envoy.ClusterType)
 		f.await(c, envoy.ClusterType, cluster("a"))
@@ -88,7 +87,7 @@ func TestProxiesJSON(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, want := range []string{
-			`"id":"` + node("a", "shop").GetId() + `"`, `"client":"Envoy"`, `"group":"gold"`, `"pending":false`, `"wildcard":true`,
+			`"id":"` + node("a", "shop").GetId() + `"`, `"client":"Envoy"`, `"policy":"gold"`, `"pending":false`, `"wildcard":true`,
 		} {
 			if !bytes.Contains(got, []byte(want)) {
 				t.Errorf("%s is not in %s", want, got)

@@ -29,8 +29,8 @@ type Provider interface {
 	// Attach is called once, by New, with the server. When resources have changed, the provider
 	// requests a push with ConfigUpdate and keys of its own.
 	Attach(updater xdsupdate.XDSUpdater)
-	// Group returns the provider's part of a proxy's view: see View.Policy. It is called like
-	// Options.Group. If its results have changed, the provider sets Changes.Regroup.
+	// Group returns the provider's part of a proxy's view, which must be comparable: see View.Policy. It is
+	// called after Options.Proxy. If its results have changed, the provider sets Changes.Regroup.
 	Group(node *core.Node, proxy *registry.Proxy) any
 	// Provide returns the resources for a push, and their possible differences from the resources
 	// that it returned last. It is called once for each push, one call at a time, with no lock
