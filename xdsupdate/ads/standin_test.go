@@ -7,6 +7,8 @@ import (
 	"testing/synctest"
 
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -51,4 +53,40 @@ func TestAssignmentsHaveTheirNames(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestAnnouncedToReturning: a gRPC client that comes back, and lists routes that have changed meanwhile, is sent the new
+// routes: the server does not have the old ones, which an announcement would have to repeat.
+func TestAnnouncedToReturning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serveDiscovery(t, ads.Options{}, nil)
+		f.batch(clusters("a", "b"), routes("r", "x", "b"))
+		stream, err := discovery.NewAggregatedDiscoveryServiceClient(f.dial()).DeltaAggregatedResources(f.context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		ask := func(typeURL, name string) *discovery.DeltaDiscoveryResponse {
+			t.Helper()
+			err := stream.Send(&discovery.DeltaDiscoveryRequest{
+				Node: grpcNode("n", "shop"), TypeUrl: typeURL, ResourceNamesSubscribe: []string{name}, InitialResourceVersions: map[string]string{name: "1"},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := stream.Recv()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		ask(envoy.ClusterType, "a")
+		r := ask(envoy.RouteType, "r")
+		var sent routev3.RouteConfiguration
+		if err := r.GetResources()[0].GetResource().UnmarshalTo(&sent); err != nil {
+			t.Fatal(err)
+		}
+		if sent.GetName() != "r" || len(sent.GetVirtualHosts()) != 1 {
+			t.Errorf("the client is sent %v", &sent)
+		}
+	})
 }
