@@ -11,7 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"

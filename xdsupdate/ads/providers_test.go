@@ -5,6 +5,7 @@ package ads_test
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -29,7 +30,7 @@ type stateProvider struct {
 	t      *testing.T
 }
 
-var _ ads.Lister = (*stateProvider)(nil)
+var _ ads.Provided = (*stateProvider)(nil)
 
 func newStateProvider(t *testing.T, name string, clusters ...string) *stateProvider {
 	t.Helper()
@@ -54,29 +55,12 @@ func (p *stateProvider) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
 	return p, ads.Changes{}
 }
 
-func (p *stateProvider) List(v ads.View, typeURL string) (iter.Seq2[string, ads.Answer], bool) {
-	p.see(v)
-	return func(yield func(string, ads.Answer) bool) {
-		if typeURL != envoy.ClusterType {
-			return
-		}
-		for name, state := range p.states {
-			if !yield(name, ads.Answer{State: state}) {
-				return
-			}
-		}
-	}, p.only
-}
-
 func (p *stateProvider) Names(v ads.View, typeURL string) (iter.Seq[string], bool) {
-	list, only := p.List(v, typeURL)
-	return func(yield func(string) bool) {
-		for name := range list {
-			if !yield(name) {
-				return
-			}
-		}
-	}, only
+	p.see(v)
+	if typeURL != envoy.ClusterType {
+		return nil, p.only
+	}
+	return maps.Keys(p.states), p.only
 }
 
 func (p *stateProvider) Covers(v ads.View, typeURL, name string) (covered, only bool) {
