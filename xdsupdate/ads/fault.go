@@ -26,7 +26,7 @@ var (
 // proxy rejects the resource, or it cannot be built. Server.Faults lists the present faults. As an
 // error it wraps ErrRejected, ErrNotUpdated, or the error of the build (FaultBuiltWithout); WaitApplied
 // and Observer.Failed have it in this form.
-type Fault struct {
+type Fault struct { //nolint:errname // it is a record first: Faults lists it
 	// Proxy, Stream and View are ID, Stream and View of the ProxyStatus. They are not set in an error that
 	// is about all proxies.
 	Proxy  string

@@ -55,8 +55,8 @@ func TestAssignmentsHaveTheirNames(t *testing.T) {
 	}
 }
 
-// TestAnnouncedToReturning: a gRPC client that comes back, and lists routes that have changed meanwhile, is sent the new
-// routes: the server does not have the old ones, which an announcement would have to repeat.
+// TestAnnouncedToReturning: a gRPC client that comes back, and lists routes that have changed meanwhile, is sent the
+// new routes: the server does not have the old ones, which an announcement would have to repeat.
 func TestAnnouncedToReturning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serveDiscovery(t, ads.Options{}, nil)

@@ -75,12 +75,13 @@ func proxyRowOf(p ads.ProxyStatus, faults []ads.Fault) proxyRow {
 	}
 	for i, f := range faults {
 		again := i > 0 && faults[i-1].TypeURL == f.TypeURL && faults[i-1].Name == f.Name // sorted by them
-		switch {
-		case f.Status == ads.FaultNotBuilt || f.Status == ads.FaultBuiltWithout:
+		switch f.Status {
+		case ads.FaultNotBuilt, ads.FaultBuiltWithout:
 			row.Failed++
 			continue
-		case f.Status == ads.FaultLeftOut:
+		case ads.FaultLeftOut:
 			row.LeftOut++
+		default:
 		}
 		if !again {
 			row.Refusals++

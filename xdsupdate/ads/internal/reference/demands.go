@@ -243,10 +243,10 @@ func typedConfig(message []byte, number protowire.Number) (typed string, value [
 func unpacked(packed []byte) (typed string, value []byte) {
 	const typeField, valueField = 1, 2
 	eachField(packed, func(n protowire.Number, _, content []byte) {
-		switch n {
-		case typeField:
+		if n == typeField {
 			typed = typeName(string(content))
-		case valueField:
+		}
+		if n == valueField {
 			value = content
 		}
 	})
