@@ -23,7 +23,7 @@ type served struct {
 	kinds map[configstore.GroupVersionKind]pmap.Map[string, *configstore.Config]
 }
 
-var _ ads.Provided = (*served)(nil)
+var _ ads.Lister = (*served)(nil)
 
 // with returns the snapshot after changes. A nil object is a deletion.
 func (s *served) with(changed map[configstore.ConfigKey]*configstore.Config) *served {
@@ -50,20 +50,35 @@ func (s *served) with(changed map[configstore.ConfigKey]*configstore.Config) *se
 	return out
 }
 
-// Names implements ads.Provided: a client gets the objects of its revision, of the kind of the type
+// List implements ads.Lister: a client gets the objects of its revision, of the kind of the type
 // URL, and no resources of other providers.
-func (s *served) Names(view ads.View, typeURL string) (names iter.Seq[string], only bool) {
+func (s *served) List(view ads.View, typeURL string) (resources iter.Seq2[string, ads.Answer], only bool) {
 	to, ok := view.Policy.(clientPolicy)
 	if !ok {
 		return nil, false
 	}
-	return func(yield func(string) bool) {
+	return func(yield func(string, ads.Answer) bool) {
 		for name, c := range s.kinds[s.types[typeURL]].All() {
-			if inRevision(c.Labels, to.revision) && !yield(name) {
+			if inRevision(c.Labels, to.revision) && !yield(name, answer(c)) {
 				return
 			}
 		}
 	}, s.has(typeURL)
+}
+
+// Names implements ads.Provided.
+func (s *served) Names(view ads.View, typeURL string) (names iter.Seq[string], only bool) {
+	list, only := s.List(view, typeURL)
+	if list == nil {
+		return nil, only
+	}
+	return func(yield func(string) bool) {
+		for name := range list {
+			if !yield(name) {
+				return
+			}
+		}
+	}, only
 }
 
 // Covers implements ads.Provided.

@@ -5,6 +5,7 @@ package mcp
 import (
 	"context"
 	"fmt"
+	"iter"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -123,6 +124,17 @@ func (c countingServed) count(a ads.Answer) ads.Answer {
 
 func (c countingServed) Lookup(v ads.View, typeURL, name string) ads.Answer {
 	return c.count(c.served.Lookup(v, typeURL, name))
+}
+
+func (c countingServed) List(v ads.View, typeURL string) (iter.Seq2[string, ads.Answer], bool) {
+	list, only := c.served.List(v, typeURL)
+	return func(yield func(string, ads.Answer) bool) {
+		for name, a := range list {
+			if !yield(name, c.count(a)) {
+				return
+			}
+		}
+	}, only
 }
 
 // TestServerOfIdleObjects: if one of 10,000 objects changes, only that one is encoded, once for all

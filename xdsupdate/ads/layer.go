@@ -63,6 +63,54 @@ func (l *layer) names(v View, typeURL string, yield func(name string)) (only boo
 	return only, err
 }
 
+// each calls visit with the names that a wildcard subscription covers, and with the answer for each
+// name if it is known.
+func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, known bool)) (only bool, err error) {
+	if l == nil {
+		return false, nil
+	}
+	lister, lists := l.Provided.(Lister)
+	// If the provider panics halfway, all its results are dropped.
+	var names []string
+	var answers []Answer
+	if lists {
+		only, names, answers, err = l.list(lister, v, typeURL)
+	} else {
+		only, err = l.names(v, typeURL, func(name string) { names = append(names, name) })
+	}
+	if err != nil {
+		return only, err
+	}
+	for i, name := range names {
+		if lists {
+			visit(name, answers[i], true)
+		} else {
+			visit(name, Answer{}, false)
+		}
+	}
+	return only, nil
+}
+
+// list returns the results of Lister.List, except for empty names.
+func (l *layer) list(lister Lister, v View, typeURL string) (only bool, names []string, answers []Answer, err error) {
+	err = l.part.Call(func() error {
+		list, ok := lister.List(l.view(v), typeURL)
+		if only = ok; list == nil {
+			return nil
+		}
+		for name, a := range list {
+			if err := checkKey(a.Share); err != nil {
+				return err
+			}
+			if name != "" {
+				names, answers = append(names, name), append(answers, a)
+			}
+		}
+		return nil
+	})
+	return only, names, answers, err
+}
+
 // covers is Provided.Covers.
 func (l *layer) covers(v View, typeURL, name string) (covered, only bool, err error) {
 	if l == nil {
@@ -225,6 +273,30 @@ func (ls layers) covers(v View, typeURL, name string) (bool, error) {
 		}
 	}
 	return false, nil
+}
+
+// each calls visit with the resources that a wildcard subscription covers, in any order. A name may
+// be visited twice, then with the same resource, which may be nil.
+func (ls layers) each(v View, typeURL string, failed *failure.List, visit func(name string, r *resource.State)) error {
+	for i, l := range ls {
+		only, err := l.each(v, typeURL, func(name string, a Answer, known bool) {
+			r, ok := ls[:i].lookup(v, typeURL, name, failed)
+			switch {
+			case ok:
+			case !known:
+				r, _ = ls[i:].lookup(v, typeURL, name, failed)
+			case a.Next:
+				r, _ = ls[i+1:].lookup(v, typeURL, name, failed)
+			default:
+				r = l.resource(typeURL, name, a, failed)
+			}
+			visit(name, r)
+		})
+		if err != nil || only {
+			return err
+		}
+	}
+	return nil
 }
 
 // names returns the names that a wildcard subscription covers. A name may be in it twice.

@@ -81,7 +81,10 @@ func (w ownChanges) DeleteResource(typeURL, name string) {
 // resourcesByType are the resources of the program, by type URL and name. It is immutable.
 type resourcesByType map[string]pmap.Map[string, *ResourceState]
 
-var _ Provider = (*ownResources)(nil)
+var (
+	_ Provider = (*ownResources)(nil)
+	_ Lister   = (*ownState)(nil)
+)
 
 // Name implements Provider.
 func (*ownResources) Name() string { return "own" }
@@ -129,6 +132,17 @@ func (o *ownState) Covers(_ View, typeURL, name string) (covered, only bool) {
 func (o *ownState) Lookup(_ View, typeURL, name string) Answer {
 	state, ok := o.resources[typeURL].Get(name)
 	return Answer{State: state, Next: !ok}
+}
+
+// List implements Lister.
+func (o *ownState) List(_ View, typeURL string) (iter.Seq2[string, Answer], bool) {
+	return func(yield func(string, Answer) bool) {
+		for name, state := range o.resources[typeURL].All() {
+			if !yield(name, Answer{State: state}) {
+				return
+			}
+		}
+	}, false
 }
 
 // changedSince returns the names whose resources differ from an older state.

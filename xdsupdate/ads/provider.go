@@ -42,7 +42,7 @@ type Provider interface {
 // Provided has the resources of a Provider at one moment. It is immutable, and its methods may be
 // called from any goroutine, also while its successor is being made. They are called with locks of
 // the server held: they must not block nor call the server, and leave expensive work to
-// Answer.Build.
+// Answer.Build. An implementation may also be a Lister.
 type Provided interface {
 	// Names yields the names that a wildcard subscription to a type covers in a view, in any order,
 	// each once, from this provider and the providers after it. A nil sequence yields none. If only
@@ -52,6 +52,15 @@ type Provided interface {
 	Covers(view View, typeURL, name string) (covered, only bool)
 	// Lookup returns the answer for a name in a view.
 	Lookup(view View, typeURL, name string) Answer
+}
+
+// Lister is an optional interface of Provided, for providers with many resources under a wildcard
+// that are found faster together than one by one.
+type Lister interface {
+	Provided
+	// List yields the names that Names yields, each with the answer of Lookup. If it panics, the
+	// wildcard subscriptions of the view stay as they are.
+	List(view View, typeURL string) (resources iter.Seq2[string, Answer], only bool)
 }
 
 // Answer describes the resource of a name. The zero value means that there is none, and hides the

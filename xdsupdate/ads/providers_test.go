@@ -5,7 +5,6 @@ package ads_test
 import (
 	"fmt"
 	"iter"
-	"maps"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -30,7 +29,7 @@ type stateProvider struct {
 	t      *testing.T
 }
 
-var _ ads.Provided = (*stateProvider)(nil)
+var _ ads.Lister = (*stateProvider)(nil)
 
 func newStateProvider(t *testing.T, name string, clusters ...string) *stateProvider {
 	t.Helper()
@@ -55,12 +54,29 @@ func (p *stateProvider) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
 	return p, ads.Changes{}
 }
 
-func (p *stateProvider) Names(v ads.View, typeURL string) (iter.Seq[string], bool) {
+func (p *stateProvider) List(v ads.View, typeURL string) (iter.Seq2[string, ads.Answer], bool) {
 	p.see(v)
-	if typeURL != envoy.ClusterType {
-		return nil, p.only
-	}
-	return maps.Keys(p.states), p.only
+	return func(yield func(string, ads.Answer) bool) {
+		if typeURL != envoy.ClusterType {
+			return
+		}
+		for name, state := range p.states {
+			if !yield(name, ads.Answer{State: state}) {
+				return
+			}
+		}
+	}, p.only
+}
+
+func (p *stateProvider) Names(v ads.View, typeURL string) (iter.Seq[string], bool) {
+	list, only := p.List(v, typeURL)
+	return func(yield func(string) bool) {
+		for name := range list {
+			if !yield(name) {
+				return
+			}
+		}
+	}, only
 }
 
 func (p *stateProvider) Covers(v ads.View, typeURL, name string) (covered, only bool) {

@@ -66,17 +66,16 @@ func (s resolver) covered(typeURL, name string) *resource.State {
 }
 
 // all returns the resources that a wildcard subscription covers, in any order, without nil. A name
-// may occur twice, with the same resource. ok is false if a provider failed to list its names.
+// may occur twice, with the same resource. ok is false if a provider failed to list its resources.
 func (s resolver) all(typeURL string) (out []*resource.State, ok bool) {
-	names, err := s.layers.names(s.view.View, typeURL)
+	err := s.layers.each(s.view.View, typeURL, s.failed, func(_ string, r *resource.State) {
+		if r != nil {
+			out = append(out, r)
+		}
+	})
 	if err != nil {
 		s.failed.Undone(err)
 		return nil, false
-	}
-	for _, name := range names {
-		if r := s.named(typeURL, name); r != nil {
-			out = append(out, r)
-		}
 	}
 	return out, true
 }

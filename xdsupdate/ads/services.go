@@ -27,7 +27,10 @@ type servicesProvider struct {
 	incomplete bool
 }
 
-var _ Provider = (*servicesProvider)(nil)
+var (
+	_ Provider = (*servicesProvider)(nil)
+	_ Lister   = servicesLayer{}
+)
 
 func newServicesProvider(
 	discovery registry.ServiceDiscovery, failed *failure.List, index *xdsupdate.EndpointIndex, logger *slog.Logger,
@@ -78,6 +81,17 @@ func (l servicesLayer) Covers(_ View, typeURL, _ string) (covered, only bool) {
 // Lookup implements Provided.
 func (l servicesLayer) Lookup(v View, typeURL, name string) Answer {
 	return Answer{resource: l.table.Lookup(v.ofServices(), typeURL, name)}
+}
+
+// List implements Lister.
+func (l servicesLayer) List(v View, typeURL string) (iter.Seq2[string, Answer], bool) {
+	return func(yield func(string, Answer) bool) {
+		for name, r := range l.table.All(v.ofServices(), typeURL) {
+			if !yield(name, Answer{resource: r}) {
+				return
+			}
+		}
+	}, true
 }
 
 // ErrSilentRegistry means that a registry has services but never reported endpoints to the server.

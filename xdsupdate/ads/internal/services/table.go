@@ -179,6 +179,28 @@ func (t *Table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource.Sta
 	}}
 }
 
+// All yields every name that a wildcard subscription to a type covers, with its resource.
+func (t *Table) All(v View, typeURL string) iter.Seq2[string, *resource.State] {
+	return func(yield func(string, *resource.State) bool) {
+		for name, p := range t.covered(v, typeURL) {
+			if !yield(name, p.resource(typeURL, name, v)) {
+				return
+			}
+		}
+	}
+}
+
+// Names yields every name that a wildcard subscription to a type covers.
+func (t *Table) Names(v View, typeURL string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for name := range t.covered(v, typeURL) {
+			if !yield(name) {
+				return
+			}
+		}
+	}
+}
+
 // IsCovered reports whether wildcard subscriptions to a type cover the resources of services: all
 // clusters and load assignments. API listeners and routes are sent by name only, because Envoy
 // accepts no API listener from a server.
@@ -186,9 +208,9 @@ func IsCovered(typeURL string) bool {
 	return typeURL == envoy.ClusterType || typeURL == envoy.LoadAssignmentType
 }
 
-// Names yields every name that a wildcard subscription to a type covers.
-func (t *Table) Names(v View, typeURL string) iter.Seq[string] {
-	return func(yield func(string) bool) {
+// covered yields the names that a wildcard subscription to a type covers, with their ports.
+func (t *Table) covered(v View, typeURL string) iter.Seq2[string, *port] {
+	return func(yield func(string, *port) bool) {
 		if !IsCovered(typeURL) {
 			return
 		}
@@ -201,7 +223,7 @@ func (t *Table) Names(v View, typeURL string) iter.Seq[string] {
 				if p != seen.port(p.port.Number, v) {
 					continue // another port with the number, for other views
 				}
-				if name := seen.names[i]; name != "" && !yield(name) {
+				if name := seen.names[i]; name != "" && !yield(name, p) {
 					return
 				}
 			}
