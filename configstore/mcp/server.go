@@ -119,8 +119,8 @@ func (s *Server) Flush(ctx context.Context) error {
 }
 
 // Proxies returns the clients, one for each stream, sorted by ID, with their accepted resources of
-// each kind by type URL, and their NACKs with texts. A stock Istio never acknowledges MeshConfig,
-// which stays pending.
+// each kind by type URL. Faults of ADS lists their NACKs with texts. A stock Istio never acknowledges
+// MeshConfig, which stays pending.
 func (s *Server) Proxies() []ads.ProxyStatus { return s.streams.Proxies() }
 
 // ADS returns the server of the streams, which Proxies reports on. Use it to end the streams of

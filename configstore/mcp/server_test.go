@@ -143,7 +143,7 @@ func TestServerOfRevisions(t *testing.T) {
 	})
 }
 
-// TestServerKnowsRefusals: a NACK is in Proxies, with its text, and reported to the Observer, until
+// TestServerKnowsRefusals: a NACK is a fault, with its text, and reported to the Observer, until
 // the client accepts the object in another state.
 func TestServerKnowsRefusals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -162,16 +162,20 @@ func TestServerKnowsRefusals(t *testing.T) {
 		e.create(entry("shop", "bad"))
 		e.settle()
 		s := e.status(node.GetId()).Types[entryType()]
-		if s.Rejections == 0 || s.Error != text || s.Acked != good.Acked || len(s.Refusals) != 1 || s.Refusals[0].Name != "shop/bad" {
-			t.Errorf("refused: %+v", s)
+		faults, _ := e.server.ADS().Faults()
+		if s.Rejections == 0 || s.Acked != good.Acked || len(faults) != 1 || faults[0].Name != "shop/bad" || faults[0].Text != text {
+			t.Errorf("refused: %+v, %+v", s, faults)
 		}
 		if got := seen.take(); !strings.Contains(got, text) {
 			t.Errorf("the observer was told %q", got)
 		}
 		e.remove(istio.ServiceEntry, "shop", "bad")
 		e.settle()
-		if s := e.status(node.GetId()).Types[entryType()]; s.Error != "" || len(s.Refusals) > 0 || s.Acked != s.Sent || s.Pending {
+		if s := e.status(node.GetId()).Types[entryType()]; s.Acked != s.Sent || s.Pending {
 			t.Errorf("accepted: %+v", s)
+		}
+		if faults, _ := e.server.ADS().Faults(); faults != nil {
+			t.Errorf("faults: %+v", faults)
 		}
 		same(t, "contents", c.contents(), e.wanted(""))
 	})

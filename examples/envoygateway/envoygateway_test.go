@@ -39,7 +39,7 @@ func TestDemonstration(t *testing.T) {
 					`in one edit of shop\.yaml, 10 times:\n  .* from an edit to the first answer .*\n  \d+ requests meanwhile, 0 lost`,
 					`first connection with certificate 3 .*\n  \d+ requests meanwhile, 0 lost`,
 					`requests to blog\.example\.com are answered with 500 `,
-					`Server\.Proxies: router~\S+ has \S+ without VirtualService blog/blog: .*program size`,
+					`Server\.Faults: router~\S+ has \S+ without VirtualService blog/blog: .*program size`,
 					`Policies\.Ineffective: VirtualService blog/blog: .*program size`,
 					`the other team goes on to change its own:\n  first answer of backend two `,
 					`Mending it:\n  requests to blog\.example\.com are answered with 200 .*\n.* accepted everything; 0 objects .*\n  \d+ requests meanwhile, 0 lost`,

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
 // callers is the number of clients of a load.
@@ -218,14 +220,11 @@ func (d *demonstration) report(ctx context.Context) error {
 
 // refusals lists the objects that are left out of the resources of proxies.
 func (d *demonstration) refusals() (lines []string) {
-	for _, p := range d.plane.server.Proxies() {
-		for _, status := range p.Types {
-			for _, refusal := range status.Refusals {
-				for _, o := range refusal.LeftOut {
-					lines = append(lines, fmt.Sprintf("Server.Proxies: %s has %s without %s %s/%s: %s",
-						p.ID, refusal.Name, o.Object.Kind.Kind, o.Object.Namespace, o.Object.Name, o.Error))
-				}
-			}
+	faults, _ := d.plane.server.Faults()
+	for _, f := range faults {
+		if f.Status == ads.FaultLeftOut {
+			lines = append(lines, fmt.Sprintf("Server.Faults: %s has %s without %s %s/%s: %s",
+				f.Proxy, f.Name, f.Object.Kind.Kind, f.Object.Namespace, f.Object.Name, f.Text))
 		}
 	}
 	return lines

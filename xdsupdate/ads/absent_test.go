@@ -39,8 +39,9 @@ func TestAbsentSecrets(t *testing.T) {
 			synctest.Wait()
 			check(t, what, s.client.state(secretType), want)
 			check(t, what+": told", told, wantTold)
+			faults, _ := s.Faults()
 			p := s.Proxies()[0].Types[secretType]
-			if len(p.Refusals) > 0 || p.Rejections > 0 || p.Acked != p.Sent || p.Pending {
+			if len(faults) > 0 || p.Rejections > 0 || p.Acked != p.Sent || p.Pending {
 				t.Errorf("%s: status = %+v", what, p)
 			}
 			if err := s.WaitApplied(s.context(), nil); err != nil {

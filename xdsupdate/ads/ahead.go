@@ -25,10 +25,7 @@ func (s *subscription) isQuick() bool {
 // it. It is called with the mutex held.
 func (s *subscription) isLarge() bool {
 	now := s.selection.snapshot
-	if s.quarantines != nil {
-		return false
-	}
-	if now == nil || s.Has == now && !s.Returning {
+	if s.rejections.isolates() || now == nil || s.Has == now && !s.Returning {
 		return false
 	}
 	size := now.List.Len() + s.Has.List.Len()

@@ -33,9 +33,9 @@ func stopsAtRefused(typeURL string) bool {
 
 // namedBy returns the resources of a response that the error of its NACK names. Of clusters and
 // listeners Envoy names all rejected ones.
-func (s *subscription) namedBy(o *acks.Response, text string) []*resource.State {
+func (l *rejections) namedBy(o *acks.Response, text string) []*resource.State {
 	var out []*resource.State
-	among := func(name string) *resource.State { return s.Has.Find(name) }
+	among := func(name string) *resource.State { return l.Has.Find(name) }
 	if !o.Full {
 		among = o.Find
 		if len(o.Listed) < 2 {
@@ -53,24 +53,18 @@ func (s *subscription) namedBy(o *acks.Response, text string) []*resource.State 
 
 // divide has the resources of a rejected response sent again that the client has not accepted: each
 // resource that the error names alone, and the others together, or in two halves if the error names
-// no resource.
-func (s *subscription) divide(o *acks.Response, named []*resource.State, text string) {
-	if s.saysAll(named, text) {
-		s.accept(o, named...)
-	}
-	rest := o.Listed
-	if len(named) > 0 {
-		rest = slices.DeleteFunc(slices.Clone(rest), func(r *resource.State) bool { return slices.Contains(named, r) })
-	}
+// no resource. all means that the error names all rejected resources.
+func (l *rejections) divide(o *acks.Response, named []*resource.State, all bool) {
 	for _, r := range named {
-		s.Apart = append(s.Apart, []*resource.State{r})
+		l.Apart = append(l.Apart, []*resource.State{r})
 	}
+	rest := slices.DeleteFunc(slices.Clone(o.Listed), func(r *resource.State) bool { return slices.Contains(named, r) })
 	switch half := len(rest) / 2; {
-	case s.saysAll(named, text):
+	case all:
 	case len(named) > 0:
-		s.Apart = append(s.Apart, rest)
+		l.Apart = append(l.Apart, rest)
 	default:
-		s.Apart = append(s.Apart, rest[:half], rest[half:])
+		l.Apart = append(l.Apart, rest[:half], rest[half:])
 	}
 }
 
@@ -91,7 +85,7 @@ func (s *subscription) takeApart() *difference.Content {
 		}
 		all.After = all.After.WithAll(list)
 		if s.URL == difference.SecretType {
-			s.refusals.vary(list)
+			s.rejections.vary(list)
 		}
 		part := state.NewContent(list, traits)
 		if s.URL == envoy.ClusterType {
@@ -119,48 +113,51 @@ func backOff(times int) time.Duration {
 
 // schedule schedules an attempt for a time, or soon after, because attempts for many resources are
 // made together. It is called with the cache's mutex held.
-func (s *subscription) schedule(next time.Time) {
-	r := s.refusals
-	r.retry.set(s.conn, next, func() func() {
-		s.tryAgain(r)
+func (l *rejections) schedule(next time.Time) {
+	l.retry.set(l.conn, next, func() func() {
+		l.tryAgain()
 		return nil
 	})
 }
 
 // stop stops the attempts.
-func (r *refusals) stop(c *connection) {
-	if r != nil {
-		r.retry.stop(c)
+func (l *rejections) stop() {
+	if l != nil {
+		l.retry.stop(l.conn)
 	}
 }
 
 // tryAgain sends the rejected resources that are due.
-func (s *subscription) tryAgain(r *refusals) {
-	if s.conn.closed || s.refusals != r {
+func (l *rejections) tryAgain() {
+	if l.conn.closed || l.rejections != l {
 		return
 	}
 	now := time.Now()
-	next := now.Add(lastRetry)
-	s.ForgetGone()
-	for name, f := range r.byName {
+	next, more := now.Add(lastRetry), false
+	l.ForgetGone()
+	for name, r := range l.byName {
 		switch {
-		case s.quarantined(name) != nil:
+		case r.times == 0:
+			continue
+		case l.searched(name) != nil:
 			// It is sent again when a rejected contribution has changed.
-		case f.next.After(now):
-			if f.next.Before(next) {
-				next = f.next
+		case r.next.After(now):
+			if r.next.Before(next) {
+				next = r.next
 			}
-		case name == "" || s.Offers(name):
-			f.next = now.Add(lastRetry) // unless the client answers
-			s.again(name)
+		case name == "" || l.Offers(name):
+			r.next = now.Add(lastRetry) // unless the client answers
+			l.again(name)
 		default:
-			delete(r.byName, name)
+			l.end(r)
+			continue
 		}
+		more = true
 	}
-	if len(r.byName) > 0 {
-		s.schedule(later(next, now.Add(firstRetry)))
+	if more {
+		l.schedule(later(next, now.Add(firstRetry)))
 	}
-	s.conn.flush()
+	l.conn.flush()
 }
 
 func later(a, b time.Time) time.Time {
@@ -171,14 +168,14 @@ func later(a, b time.Time) time.Time {
 }
 
 // again has a rejected resource sent again. An empty name means that the resource is not known.
-func (s *subscription) again(name string) {
-	switch full := !s.conn.Delta && s.selection != nil && s.selection.state().FullState(); {
+func (l *rejections) again(name string) {
+	switch full := !l.conn.Delta && l.selection != nil && l.selection.state().FullState(); {
 	case name == "":
-		s.MustAnswer = s.MustAnswer || full
+		l.MustAnswer = l.MustAnswer || full
 	case full:
-		s.Forget([]string{name})
+		l.Forget([]string{name})
 	default:
-		s.Apart = append(s.Apart, []*resource.State{{Name: name}})
+		l.Apart = append(l.Apart, []*resource.State{{Name: name}})
 	}
 }
 
@@ -189,9 +186,9 @@ func (s *subscription) again(name string) {
 
 // vary replaces rejected secrets in a list by their other encodings, in every other attempt. The
 // secrets keep their versions.
-func (r *refusals) vary(list []*resource.State) {
+func (l *rejections) vary(list []*resource.State) {
 	for i, res := range list {
-		if f := r.byName[res.Name]; f != nil {
+		if f := l.byName[res.Name]; f != nil && f.times > 0 {
 			if f.varied = !f.varied; f.varied {
 				list[i] = otherEncoding(res)
 			}

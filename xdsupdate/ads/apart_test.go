@@ -103,7 +103,7 @@ func TestRefusedSecretsAreLookedAt(t *testing.T) {
 					if e.looked < 4 {
 						t.Errorf("looked at %d times", e.looked)
 					}
-					if f.WaitApplied(f.context(), nil) == nil || len(f.Proxies()[0].Types[secretType].Refusals) != 1 {
+					if faults, _ := f.Faults(); f.WaitApplied(f.context(), nil) == nil || len(faults) != 1 {
 						t.Error("nothing is refused")
 					}
 					e.fails.Store(false)

@@ -35,11 +35,9 @@ type cache struct {
 	layers layers
 	// epoch counts the pushes.
 	epoch uint64
-	// changes counts the pushes that were about to be published.
-	changes uint64
-	views   map[View]*view
-	conns   map[*connection]struct{}
-	nodes   map[string]int // the number of connections of each node
+	views map[View]*view
+	conns map[*connection]struct{}
+	nodes map[string]int // the number of connections of each node
 	// addresses finds the connections of a proxy.
 	addresses  map[address][]*connection
 	index      index.Index[*selection]

@@ -71,7 +71,7 @@ func (c *connection) all() iter.Seq[*subscription] {
 func (c *connection) flush() {
 	now := sequence.Moment{Time: time.Now(), Epoch: c.cache.epoch}
 	for s := range c.all() {
-		s.retry(now.Time)
+		s.rejections.retryDue(now.Time)
 	}
 	for {
 		plan := sequence.Plan(&c.Client, now)
@@ -143,7 +143,7 @@ func (c *connection) close() {
 	c.closed, c.Queue = true, nil
 	c.alarm.stop(c)
 	for s := range c.all() {
-		s.refusals.stop(c)
+		s.rejections.stop()
 		c.cache.unsubscribe(s)
 	}
 	c.cache.exit(c)

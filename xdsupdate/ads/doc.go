@@ -61,7 +61,7 @@
 // A proxy receives only resources that it may see, whether it subscribes by wildcard or by name:
 // services according to exportTo and the proxy's namespace, endpoints according to its cluster. If
 // several namespaces define a host, the definition in the proxy's own namespace wins, then the
-// oldest one. Options.Group adds a part to views that the program defines. A connected proxy moves
+// oldest one. Provider.Group adds a part to views that the program defines. A connected proxy moves
 // to another view when ProxyUpdate or ReviewProxies finds that its identity has changed.
 //
 // # Consistency
@@ -166,8 +166,8 @@
 //
 // A rejected resource is sent again when it changes, when the client asks for it, and after one
 // second, two, and so on up to about a minute, because the cause may be elsewhere: a missing file
-// at the proxy, a port in use. Until the proxy accepts that resource or it is deleted, Proxies
-// reports the rejection, and WaitApplied fails.
+// at the proxy, a port in use. Until the proxy accepts that resource or it is deleted, Faults
+// lists the rejection, and WaitApplied fails.
 //
 // # Quarantine
 //
@@ -180,15 +180,15 @@
 // the search goes on without the matches of objects, and then without their hosts (Omission).
 // That client, and no other, gets the resource without the rejected objects. It follows all changes
 // of the other objects. WaitApplied waits for the end of a search. If the client rejects the
-// resource without the contribution of any object, Refusal.WithoutAny says so. A rejected object
+// resource without the contribution of any object, its status is FaultUnnamed. A rejected object
 // is tried again when it changes, and after a pause if it changes all the time.
-// TypeStatus.Refusals lists the objects, a LeftOutError reports them to the Observer and the log,
+// Faults lists the objects, a Fault reports each of them to the Observer and the log,
 // and WaitApplied fails with it.
 // Quarantine costs nothing while clients reject nothing; after a rejection its work counts as work
 // of that client.
 //
 // In the same way, a resource that cannot be built, or is invalid, is built without the objects
-// that cause this, for all clients. TypeStatus.Failed reports such resources. WaitApplied fails
+// that cause this, for all clients. Faults lists such resources, too. WaitApplied fails
 // with ErrNotUpdated if a resource cannot be built even so.
 //
 // # Resources of a proxy
@@ -238,8 +238,7 @@
 //
 //	panic in                          | consequence
 //	----------------------------------|------------------------------------------
-//	Options.Proxy, Options.Group,     | the stream ends with the status Internal
-//	Provider.Group                    |
+//	Options.Proxy, Provider.Group     | the stream ends with the status Internal
 //	receiving and sending on a stream | the same
 //	Services of the discovery         | services stay as they are, endpoints follow;
 //	                                  | before the first push, clients wait

@@ -11,9 +11,6 @@ import (
 	"testing"
 	"testing/synctest"
 
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-
-	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -36,11 +33,13 @@ func TestSalvage(t *testing.T) {
 		want := map[string]string{"a": "1", "b": "failing", "c": "2"}
 		check(t, "a client that had a state", first.state("r"), want)
 		check(t, "a client that had none", second.state("r"), want)
-		for _, p := range s.Proxies() {
-			failed := p.Types[typeURL].Failed
-			if len(failed) != 1 || failed[0].Name != "r" || failed[0].NotUpdated || len(failed[0].LeftOut) != 1 ||
-				failed[0].LeftOut[0].Object != objectKey("b") || !strings.Contains(failed[0].LeftOut[0].Error, "broken") {
-				t.Errorf("%s: failed are %+v", p.ID, failed)
+		faults, _ := s.Faults()
+		if len(faults) != 2 || faults[0].Proxy == faults[1].Proxy {
+			t.Errorf("faults are %+v", faults)
+		}
+		for _, f := range faults {
+			if f.Name != "r" || f.TypeURL != typeURL || f.Status != ads.FaultBuiltWithout || f.Object != objectKey("b") || !strings.Contains(f.Text, "broken") {
+				t.Errorf("a fault is %+v", f)
 			}
 		}
 		if text := s.log.take(); !strings.Contains(text, "Object/ns/b is left out") {
@@ -53,8 +52,8 @@ func TestSalvage(t *testing.T) {
 		s.flush()
 		synctest.Wait()
 		check(t, "mended", first.state("r"), map[string]string{"a": "1", "b": "3", "c": "2"})
-		if failed := s.Proxies()[0].Types[typeURL].Failed; failed != nil {
-			t.Errorf("failed when mended: %+v", failed)
+		if faults, _ := s.Faults(); faults != nil {
+			t.Errorf("faults when mended: %+v", faults)
 		}
 	})
 }
@@ -75,11 +74,11 @@ func TestNotUpdated(t *testing.T) {
 					f.flush()
 					synctest.Wait()
 					err := f.WaitApplied(f.context(), nil)
-					failed := f.Proxies()[0].Types[envoy.ClusterType].Failed
+					failed, _ := f.Faults()
 					if failing != errors.Is(err, ads.ErrNotUpdated) || failing != (len(failed) == 1) {
 						t.Errorf("%s: WaitApplied = %v, failed are %+v", text, err, failed)
 					}
-					if failing && len(failed) == 1 && (failed[0].Name != "x" || !failed[0].NotUpdated || !strings.Contains(failed[0].Error, "broken")) {
+					if failing && len(failed) == 1 && (failed[0].Name != "x" || failed[0].Status != ads.FaultNotBuilt || !strings.Contains(failed[0].Text, "broken")) {
 						t.Errorf("%s: failed are %+v", text, failed)
 					}
 				}
@@ -104,12 +103,11 @@ func TestNotUpdatedNames(t *testing.T) {
 		f := serve(t, ads.Options{
 			Logger: slog.New(slog.NewTextHandler(&log, nil)), Observer: seen,
 			Providers: []ads.Provider{p},
-			Group:     func(*core.Node, *registry.Proxy) any { return "gold" },
 		})
 		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
 		f.subscribe(c, envoy.ClusterType, "x")
 		synctest.Wait()
-		view := `view (namespace "shop", Envoy, group gold): `
+		view := `view (namespace "shop", Envoy): `
 		err := f.WaitApplied(f.context(), nil)
 		for _, want := range []string{
 			view + "not updated: " + envoy.ClusterType + " x: provider test: broken",

@@ -104,7 +104,7 @@ func (s *stream) identify(once func() bool) error {
 	}
 }
 
-// identityOf calls Options.Proxy and Options.Group for a node, and returns the proxy and its view.
+// identityOf calls Options.Proxy and Provider.Group for a node, and returns the proxy and its view.
 func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *registry.Proxy, key View, err error) {
 	internal := func(err error) error {
 		if err == nil {
@@ -128,7 +128,7 @@ func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *regist
 	}
 	return proxy, key, internal(failure.Part{In: failure.InGroup}.Call(func() error {
 		key = s.viewOf(node, proxy)
-		return errors.Join(checkKey(key.Group), checkKey(key.Policy), checkKey(key.policies))
+		return errors.Join(checkKey(key.Policy), checkKey(key.policies))
 	}))
 }
 
@@ -210,8 +210,8 @@ func (s *stream) checkNode(node *core.Node) error {
 }
 
 // ReviewProxies identifies the connected proxies again that selected accepts, and updates their
-// views; nil selects all. A program calls it when the results of Options.Proxy or Options.Group
-// have changed. It returns when the proxies have been identified; a proxy that a concurrent call is
+// views; nil selects all. A program calls it when the results of Options.Proxy have
+// changed. It returns when the proxies have been identified; a proxy that a concurrent call is
 // identifying may be updated by that call later.
 func (s *Server) ReviewProxies(selected func(ProxyStatus) bool) {
 	s.cache.mu.Lock()

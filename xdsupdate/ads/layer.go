@@ -5,6 +5,7 @@ package ads
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -19,7 +20,7 @@ import (
 type layer struct {
 	Provided
 	*namedProvider
-	made *shared.Resources // nil for built-in providers
+	made *shared.Resources
 	// number counts the layers of a provider.
 	number uint64
 }
@@ -27,9 +28,6 @@ type layer struct {
 // newLayer returns the layer that replaces old, which may be nil.
 func newLayer(old *layer, of *namedProvider, next Provided, changes Changes) *layer {
 	out := &layer{Provided: next, namedProvider: of}
-	if of.builtIn {
-		return out
-	}
 	if old == nil {
 		out.made = shared.New()
 		return out
@@ -72,14 +70,7 @@ func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, k
 		return false, nil
 	}
 	lister, lists := l.Provided.(Lister)
-	if lists && l.builtIn {
-		list, only := lister.List(v, typeURL)
-		for name, a := range list {
-			visit(name, a, true)
-		}
-		return only, nil
-	}
-	// If a provider of the program panics halfway, all its results are dropped.
+	// If the provider panics halfway, all its results are dropped.
 	var names []string
 	var answers []Answer
 	if lists {
@@ -122,12 +113,8 @@ func (l *layer) list(lister Lister, v View, typeURL string) (only bool, names []
 
 // covers is Provided.Covers.
 func (l *layer) covers(v View, typeURL, name string) (covered, only bool, err error) {
-	switch {
-	case l == nil:
+	if l == nil {
 		return false, false, nil
-	case l.builtIn:
-		covered, only = l.Covers(v, typeURL, name)
-		return covered, only, nil
 	}
 	err = l.part.Call(func() error {
 		covered, only = l.Covers(l.view(v), typeURL, name)
@@ -155,9 +142,6 @@ func (l *layer) lookup(v View, typeURL, name string, failed *failure.List) (r *r
 
 // answer is Provided.Lookup.
 func (l *layer) answer(v View, typeURL, name string) (Answer, error) {
-	if l.builtIn {
-		return l.Lookup(v, typeURL, name), nil
-	}
 	var a Answer
 	err := l.part.Call(func() error {
 		a = l.Lookup(l.view(v), typeURL, name)
@@ -169,12 +153,12 @@ func (l *layer) answer(v View, typeURL, name string) (Answer, error) {
 // resource returns the resource of an answer, or nil if there is none.
 func (l *layer) resource(typeURL, name string, a Answer, failed *failure.List) *resource.State {
 	switch {
-	case a.State != nil && !l.builtIn && (a.State.resource.TypeURL != typeURL || a.State.resource.Name != name):
+	case a.State != nil && (a.State.resource.TypeURL != typeURL || a.State.resource.Name != name):
 		failed.Undone(l.part.Wrap(fmt.Errorf("%s %s: %w: %s %s", typeURL, name, errOtherState, a.State.resource.TypeURL, a.State.resource.Name)))
 		return resource.NewMarker(typeURL, name, resource.Unavailable)
 	case a.State != nil:
 		return &a.State.resource
-	case l.builtIn:
+	case a.resource != nil:
 		return a.resource
 	case a.Build == nil:
 		return nil
@@ -259,7 +243,7 @@ func (l *layer) salvage(name resource.Name, a Answer, err error) (m proto.Messag
 		return nil, nil
 	}
 	for _, c := range search.Bad {
-		left = append(left, &LeftOutError{TypeURL: name.TypeURL, Resource: name.Name, Object: c.Object, Err: err})
+		left = append(left, &Fault{TypeURL: name.TypeURL, Name: name.Name, Status: FaultBuiltWithout, Object: c.Object, Text: err.Error(), cause: err})
 	}
 	return m, append(left, failed)
 }
@@ -345,12 +329,8 @@ func (ls layers) answer(v View, typeURL, name string) (*layer, Answer) {
 }
 
 // mayBeCovered reports whether a provider of the program precedes the provider with an index, so
-// that wildcard subscriptions may also cover names that the latter does not cover.
+// that wildcard subscriptions may also cover names that the latter does not cover. The first layer,
+// of resources of the program, has covered names only.
 func (ls layers) mayBeCovered(before int) bool {
-	for _, l := range ls[:before] {
-		if l != nil && !l.builtIn {
-			return true
-		}
-	}
-	return false
+	return before > 1 && slices.ContainsFunc(ls[1:before], func(l *layer) bool { return l != nil })
 }

@@ -12,17 +12,21 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// namesOf returns the objects of a list, with "!" before each whose text does not have a part.
-func namesOf(list []ads.LeftOut, part string) string {
+// namesOf returns the objects of faults with a status, each once, with "!" before each whose text does not
+// have a part.
+func namesOf(list []ads.Fault, status ads.FaultStatus, part string) string {
 	var names []string
-	for _, l := range list {
-		name := l.Object.Name
-		if !strings.Contains(l.Error, part) {
+	for _, f := range list {
+		name := f.Object.Name
+		if !strings.Contains(f.Text, part) {
 			name = "!" + name
 		}
-		names = append(names, name)
+		if f.Status == status {
+			names = append(names, name)
+		}
 	}
-	return strings.Join(names, " ")
+	slices.Sort(names)
+	return strings.Join(slices.Compact(names), " ")
 }
 
 // TestLeftOut: a caller that looks at each progress sees which objects proxies have accepted
@@ -37,14 +41,13 @@ func TestLeftOut(t *testing.T) {
 		var watching sync.WaitGroup
 		watching.Go(func() {
 			for {
-				progress := s.Progress()
-				refused, unmade := s.LeftOut()
-				now := namesOf(refused, "bad value") + "/" + namesOf(unmade, "broken")
+				faults, changed := s.Faults()
+				now := namesOf(faults, ads.FaultLeftOut, "bad value") + "/" + namesOf(faults, ads.FaultBuiltWithout, "broken")
 				if len(seen) == 0 || seen[len(seen)-1] != now {
 					seen = append(seen, now)
 				}
 				select {
-				case <-progress:
+				case <-changed:
 				case <-stop:
 					return
 				}

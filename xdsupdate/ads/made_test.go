@@ -199,3 +199,11 @@ func TestHiddenClusterComesBack(t *testing.T) {
 		})
 	}
 }
+
+// grouping is a provider that groups proxies by a function.
+type grouping struct {
+	making
+	group func(*core.Node, *registry.Proxy) any
+}
+
+func (g grouping) Group(node *core.Node, proxy *registry.Proxy) any { return g.group(node, proxy) }

@@ -86,7 +86,7 @@ func (s *Server) knownProxy(_ context.Context, node *core.Node) (*registry.Proxy
 	return p, nil
 }
 
-// PlainView returns the view of a proxy without Group and Policy.
+// PlainView returns the view of a proxy without Policy.
 func PlainView(proxy *registry.Proxy, client envoy.Client) View {
 	return View{Namespace: proxy.Namespace, Cluster: proxy.ClusterID, Addresses: addressesOf(proxy), Client: client}
 }
@@ -94,9 +94,6 @@ func PlainView(proxy *registry.Proxy, client envoy.Client) View {
 // viewOf returns the view of a proxy.
 func (s *Server) viewOf(node *core.Node, proxy *registry.Proxy) View {
 	v := PlainView(proxy, ClientOf(node))
-	if s.group != nil {
-		v.Group = s.group(node, proxy)
-	}
 	v.group(s.grouping, node, proxy)
 	return v
 }

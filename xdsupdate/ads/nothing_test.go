@@ -122,7 +122,7 @@ func TestHostThatAnswersNil(t *testing.T) {
 	const other = "example.com/Other"
 	for what, options := range map[string]ads.Options{
 		"provided": {Providers: []ads.Provider{nilProvider{}}},
-		"group":    {Group: func(*core.Node, *registry.Proxy) any { return nil }},
+		"group":    {Providers: []ads.Provider{grouping{group: func(*core.Node, *registry.Proxy) any { return nil }}}},
 		"resources": {Providers: []ads.Provider{making{other, func(ads.View, *ads.PushContext) map[string]proto.Message {
 			return map[string]proto.Message{"": nil, "nil": nil, "typed": (*clusterv3.Cluster)(nil)}
 		}}}},

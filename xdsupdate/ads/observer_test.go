@@ -298,16 +298,13 @@ func TestLongRefusal(t *testing.T) {
 					t.Fatal(err)
 				}
 				synctest.Wait()
-				seen := 0
-				for _, p := range f.Proxies() {
-					for _, s := range p.Types {
-						seen++
-						if text := s.Error; !strings.HasSuffix(text, "(300000 bytes)") || len(text) > 5000 {
-							t.Errorf("%d bytes: %.40q", len(text), text)
-						}
+				faults, _ := f.Faults()
+				for _, fault := range faults {
+					if text := fault.Text; !strings.HasSuffix(text, "(300000 bytes)") || len(text) > 5000 {
+						t.Errorf("%d bytes: %.40q", len(text), text)
 					}
 				}
-				check(t, "types of the proxy", seen, 1)
+				check(t, "faults of the proxy", len(faults), 1)
 			})
 		})
 	}

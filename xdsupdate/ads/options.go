@@ -36,10 +36,6 @@ type Options struct {
 	// stream, and for ProxyUpdate, on any goroutine, with no lock held. The default is ProxyOf; if
 	// the registries know the workload at the proxy's address, their labels replace the node's.
 	Proxy func(ctx context.Context, node *core.Node) (*registry.Proxy, error)
-	// Group returns the program's part of a proxy's view, which must be comparable: providers may
-	// serve proxies of different groups differently. It is called after Proxy. If
-	// it is nil, views have no groups.
-	Group func(node *core.Node, proxy *registry.Proxy) any
 	// PhaseTimeout is how long resources wait for the answer to a response: routes for the clusters
 	// that they reference and for stricter listeners, removals for the listeners and routes that do
 	// without the removed resources. Then they are sent regardless, and Observer.Overdue is called.

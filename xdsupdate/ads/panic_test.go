@@ -175,7 +175,6 @@ func panicking(b *bomb, seen *panics) map[string]ads.Options {
 	}
 	out := map[string]ads.Options{
 		"services : Services": {},
-		"group : Group":       {Group: func(n *core.Node, _ *registry.Proxy) any { bad(n); return nil }},
 		"proxy : Proxy": {Proxy: func(_ context.Context, n *core.Node) (*registry.Proxy, error) {
 			bad(n)
 			return ads.ProxyOf(n), nil

@@ -29,8 +29,8 @@ type Provider interface {
 	// Attach is called once, by New, with the server. When resources have changed, the provider
 	// requests a push with ConfigUpdate and keys of its own.
 	Attach(updater xdsupdate.XDSUpdater)
-	// Group returns the provider's part of a proxy's view: see View.Policy. It is called like
-	// Options.Group. If its results have changed, the provider sets Changes.Regroup.
+	// Group returns the provider's part of a proxy's view, which must be comparable: see View.Policy. It is
+	// called after Options.Proxy. If its results have changed, the provider sets Changes.Regroup.
 	Group(node *core.Node, proxy *registry.Proxy) any
 	// Provide returns the resources for a push, and their possible differences from the resources
 	// that it returned last. It is called once for each push, one call at a time, with no lock
@@ -129,8 +129,6 @@ type ChangedName struct {
 type namedProvider struct {
 	Provider
 	part failure.Part
-	// builtIn means that it is the server's own, whose panics count as the server's.
-	builtIn bool
 }
 
 // view returns the view that the provider gets.
@@ -138,29 +136,32 @@ func (p *namedProvider) view(v View) View { return v.SeenBy(p.part.Name) }
 
 // newProviders returns the providers of a server in their order, including its own.
 func newProviders(own *ownResources, list []Provider, services *servicesProvider) []namedProvider {
-	out := []namedProvider{{Provider: own, builtIn: true}}
+	named := func(p Provider) namedProvider {
+		return namedProvider{Provider: p, part: failure.Part{In: failure.InProvider, Name: p.Name()}}
+	}
+	out := []namedProvider{named(own)}
 	names := make(map[string]struct{})
 	for i, p := range list {
 		if p == nil {
 			panic(fmt.Sprintf("ads.New: Options.Providers[%d] is nil", i))
 		}
-		name := p.Name()
-		if _, again := names[name]; again {
-			panic("ads.New: two providers have the name " + name)
+		n := named(p)
+		if _, again := names[n.part.Name]; again {
+			panic("ads.New: two providers have the name " + n.part.Name)
 		}
-		names[name] = struct{}{}
-		out = append(out, namedProvider{Provider: p, part: failure.Part{In: failure.InProvider, Name: name}})
+		names[n.part.Name] = struct{}{}
+		out = append(out, n)
 	}
-	return append(out, namedProvider{Provider: services, builtIn: true})
+	return append(out, named(services))
 }
 
-// provide asks the providers for their resources. ok is false if the services for a first state are
-// missing, so that no client may get a response.
+// provide asks the providers for their resources. ok is false if the provider of services fails, or if
+// the services for a first state are missing, so that no client may get a response.
 func (s *Server) provide(push *PushContext, ch *change) (ok bool) {
 	ch.layers, ch.changes = make(layers, len(s.providers)), make([]Changes, len(s.providers))
 	last := len(s.providers) - 1
-	s.provideOne(last, push, ch) // first, because the others read its table from the push
-	if s.services.incomplete && !s.built {
+	// The services come first, because the others read their table from the push.
+	if !s.provideOne(last, push, ch) || s.services.incomplete && !s.built {
 		return false
 	}
 	s.built = true
@@ -170,28 +171,24 @@ func (s *Server) provide(push *PushContext, ch *change) (ok bool) {
 	return true
 }
 
-func (s *Server) provideOne(i int, push *PushContext, ch *change) {
+// provideOne asks one provider. ok is false if it fails, so that its resources stay.
+func (s *Server) provideOne(i int, push *PushContext, ch *change) (ok bool) {
 	p := &s.providers[i]
 	var before *layer
 	if s.cache.layers != nil {
 		before = s.cache.layers[i]
 	}
-	var next Provided
-	var changes Changes
-	if p.builtIn {
-		next, changes = p.Provide(push)
-	} else {
-		var err error
-		if next, changes, err = p.provide(push); err != nil {
-			s.cache.failures.Undone(err)
-			ch.layers[i] = before
-			return
-		}
-		if before == nil || ch.unsure {
-			changes.Everything, changes.Namespaces = acceptAll, nil
-		}
+	next, changes, err := p.provide(push)
+	if err != nil {
+		s.cache.failures.Undone(err)
+		ch.layers[i] = before
+		return false
+	}
+	if before == nil || ch.unsure {
+		changes.Everything, changes.Namespaces = acceptAll, nil
 	}
 	ch.changes[i], ch.layers[i] = changes, newLayer(before, p, next, changes)
+	return true
 }
 
 // provide calls Provider.Provide. A panic becomes an error, and so does nil.

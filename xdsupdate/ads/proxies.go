@@ -14,14 +14,10 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 )
 
-// ErrRejected means that a proxy rejected a resource.
-var ErrRejected = errors.New("rejected by the proxy")
-
 // ProxyStatus describes one stream of a proxy.
 //
 // Its JSON is for tools and people, not to be decoded into it: fields have the names of their tags,
-// which are stable, and empty fields are omitted where the tag says so. For View and LeftOut see
-// there.
+// which are stable, and empty fields are omitted where the tag says so. For View see there.
 type ProxyStatus struct {
 	// ID is the ID of the node.
 	ID string `json:"id"`
@@ -51,13 +47,6 @@ type TypeStatus struct {
 	Pending bool `json:"pending"`
 	// Overdue means that a response has not been answered for longer than Options.PhaseTimeout.
 	Overdue bool `json:"overdue,omitempty"`
-	// Refusals are the resources that the proxy rejects at present, sorted by name. Rejected and
-	// Error are the version and the text of the last one.
-	Refusals []Refusal `json:"refusals,omitempty"`
-	Rejected string    `json:"rejected,omitempty"`
-	Error    string    `json:"error,omitempty"`
-	// Failed are the resources that cannot be built, or not with all their objects, sorted by name.
-	Failed []Failure `json:"failed,omitempty"`
 	// Rejections counts the rejected responses on this stream.
 	Rejections int `json:"rejections,omitempty"`
 }
@@ -84,15 +73,12 @@ func (c *connection) status() ProxyStatus {
 	}
 	now := time.Now()
 	for s := range c.all() {
-		refusals := s.standing()
-		last := latest(refusals)
 		p.Types[s.URL] = TypeStatus{
 			Wildcard: s.Scope() == sequence.Everything, Names: len(s.topics()),
 			Sent: s.Acks.SentVersion, Acked: s.Acks.AckedVersion,
-			Pending:  !s.applied(),
-			Overdue:  c.Timeout > 0 && len(s.Acks.Unanswered) > 0 && c.Overdue(&s.Acks.Unanswered[0], now),
-			Failed:   s.failed(),
-			Refusals: refusals, Rejected: last.Version, Error: last.Error, Rejections: s.Acks.Refused,
+			Pending:    !s.applied(),
+			Overdue:    c.Timeout > 0 && len(s.Acks.Unanswered) > 0 && c.Overdue(&s.Acks.Unanswered[0], now),
+			Rejections: s.Acks.Refused,
 		}
 	}
 	return p
@@ -103,10 +89,8 @@ func (s *subscription) applied() bool { return s.conn.Applied(&s.Type) }
 
 // WaitApplied flushes, and waits until every connected proxy that selected accepts has answered all
 // responses that it was to be sent then; nil selects all. Later proxies do not count, nor do
-// proxies that leave. If a proxy rejects resources, the error wraps ErrRejected and names, for
-// each, the proxy's ID, the type, the resource and the error of the NACK. If a resource of a proxy
-// cannot be built, the error wraps ErrNotUpdated and also names the proxy's view. Any other error
-// is that of Flush, or that of ctx, wrapped.
+// proxies that leave. If a proxy rejects resources, or resources of a proxy cannot be built, the error
+// joins a *Fault for each. Any other error is that of Flush, or that of ctx, wrapped.
 func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) bool) error {
 	if err := s.Flush(ctx); err != nil {
 		return err
@@ -194,23 +178,24 @@ func (c *cache) applied(w *waitingFor) (<-chan struct{}, error) {
 		w.missing = slices.DeleteFunc(slices.Clone(w.all), applied)
 	}
 	if len(w.missing) == 0 {
-		return nil, refusalsOf(w.all)
+		return nil, faultsOf(w.all)
 	}
 	return c.awaitProgress(), nil
 }
 
-// refusalsOf returns the rejections of targets, and the resources that cannot be built, sorted.
-func refusalsOf(targets []target) error {
-	var refusals []error
+// faultsOf returns the faults of targets, except for resources that are built without some part, sorted.
+func faultsOf(targets []target) error {
+	var out []error
 	for _, t := range targets {
 		if t.of.conn.closed {
 			continue
 		}
-		refusals = append(refusals, t.of.notUpdated()...)
-		for _, r := range t.of.standing() {
-			refusals = append(refusals, t.of.errorsOf(r)...)
+		for _, f := range t.of.faults() {
+			if f.Status != FaultBuiltWithout {
+				out = append(out, &f)
+			}
 		}
 	}
-	slices.SortFunc(refusals, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	return errors.Join(refusals...)
+	slices.SortFunc(out, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(out...)
 }

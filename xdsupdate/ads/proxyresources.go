@@ -47,8 +47,8 @@ type ProxyResource struct {
 	// Since is when the unanswered state was sent (StatusStale), or since when the proxy accepts no
 	// state (StatusError); otherwise zero.
 	Since time.Time
-	// LeftOut are the objects that are left out for this proxy: see Refusal.LeftOut.
-	LeftOut []LeftOut
+	// LeftOut has the objects that are left out for this proxy (FaultLeftOut).
+	LeftOut []Fault
 	// Pending means that another state for the proxy, or its removal, was not sent yet.
 	Pending bool
 }
@@ -165,7 +165,7 @@ type subscribed struct {
 	sent       *resource.Snapshot
 	unanswered []acks.Response
 	unaccepted map[string]sequence.Unaccepted
-	leftOut    []Refusal
+	faults     []Fault
 }
 
 // subscribed returns the state of the subscriptions of a connection; node is nil if it has no
@@ -175,7 +175,7 @@ func (c *connection) subscribed() (node *core.Node, out []subscribed) {
 		return nil, nil
 	}
 	for s := range c.all() {
-		h := subscribed{sent: s.Has, unanswered: slices.Clone(s.Acks.Unanswered), unaccepted: maps.Clone(s.Unaccepted), leftOut: s.leftOut()}
+		h := subscribed{sent: s.Has, unanswered: slices.Clone(s.Acks.Unanswered), unaccepted: maps.Clone(s.Unaccepted), faults: s.faults()}
 		h.TypeURL = s.URL
 		if s.selection != nil {
 			h.Topics, h.Traits = s.selection.topics, s.traits()
@@ -211,9 +211,11 @@ func (h *subscribed) resources() (out []ProxyResource) {
 			first[r.Name] = &h.unanswered[i]
 		}
 	}
-	leftOut := make(map[string][]LeftOut)
-	for _, r := range h.leftOut {
-		leftOut[r.Name] = r.LeftOut
+	leftOut := make(map[string][]Fault)
+	for _, f := range h.faults {
+		if f.Status == FaultLeftOut {
+			leftOut[f.Name] = append(leftOut[f.Name], f)
+		}
 	}
 	for _, name := range slices.Compact(names) {
 		r := h.resource(name, first[name])

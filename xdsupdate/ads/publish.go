@@ -28,8 +28,8 @@ type change struct {
 	about []xdsupdate.ConfigKey
 	// since is when the push was requested.
 	since time.Time
-	// number identifies the change.
-	number uint64
+	// affected are the selections whose providers were asked whether everything may have changed.
+	affected map[*selection]bool
 }
 
 // publish makes a change visible and queues the responses. Pushes come one at a time; it is called
@@ -100,8 +100,7 @@ func (c *cache) subscribed(ch *change) []wanted {
 	var out []wanted
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.changes++
-	ch.number = c.changes
+	ch.affected = make(map[*selection]bool)
 	c.eachAffected(ch, func(s *selection, name string) {
 		from := resolver{view: s.view, layers: ch.layers, failed: c.failures}
 		w := wanted{from: from, typeURL: s.typeURL, name: name, named: s.names(name)}
@@ -223,10 +222,12 @@ func (ch *change) namespaces(all map[string]map[*selection]struct{}) []string {
 // mayHaveChanged reports whether everything that a selection has may have changed. Providers are
 // asked once in a push.
 func (c *cache) mayHaveChanged(ch *change, s *selection) bool {
-	if s.asked != ch.number {
-		s.asked, s.affected = ch.number, ch.unsure || c.acceptEverything(ch, s)
+	affected, asked := ch.affected[s]
+	if !asked {
+		affected = ch.unsure || c.acceptEverything(ch, s)
+		ch.affected[s] = affected
 	}
-	return s.affected
+	return affected
 }
 
 func (c *cache) acceptEverything(ch *change, s *selection) bool {

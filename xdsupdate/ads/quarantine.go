@@ -5,12 +5,10 @@ package ads
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/xdsupdate"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
@@ -44,29 +42,14 @@ const (
 	Absent
 )
 
-// quarantines are the quarantines of a subscription. Nil is an empty set.
-type quarantines struct {
-	byName map[string]*quarantine
-	// version counts the changes of the target.
-	version int
-	// target replaces base, the snapshot of the selection, for the client; if sent is set, as long as the client has
-	// that snapshot.
-	target, base, sent *resource.Snapshot
-	targetVersion      int
-	// difference is the one to target, of differenceKey.
-	difference *difference.Difference
-	difference.Key
-}
-
-// quarantine is one resource that a client rejects. The cache's mutex guards it.
+// quarantine finds the objects at fault in one resource, and leaves them out. The cache's mutex guards it.
 type quarantine struct {
-	name string
 	// left are the contributions that are left out. good are the contributions to the state that the client accepted
 	// last, or nil if it is not known.
 	left map[Contribution]omitted
 	good []Contribution
 	// accepted are the objects that the state that the client accepted last is without.
-	accepted []LeftOut
+	accepted map[configstore.ConfigKey]nack
 	// search is the search for the rejected contributions, or nil between searches.
 	search *trial.Search[Contribution]
 	// made replaces a state of the selection: of, which consists of parts. If made is nil, it has
@@ -84,88 +67,45 @@ type quarantine struct {
 	// hopeless means that leaving objects out does not help, withoutAny that the client has rejected the state without
 	// all of them.
 	hopeless, withoutAny bool
-	refusal              Refusal // the last one
+	nack                 nack // the last one
 }
 
 // omitted is a contribution that is left out, with the NACK.
 type omitted struct {
 	Omission
-	Refusal
+	nack
 }
 
 // isolate begins a quarantine of a rejected resource, if several objects make it.
-func (s *subscription) isolate(res *resource.State, o *acks.Response, text string) {
-	if _, without := s.conn.cache.resolver(s.conn.view).without(s.URL, res.Name); without == nil {
+func (l *rejections) isolate(r *rejection, res *resource.State, said nack) {
+	if _, without := l.conn.cache.resolver(l.conn.view).without(l.URL, res.Name); without == nil {
 		return
 	}
-	if s.quarantines == nil {
-		s.quarantines = &quarantines{byName: make(map[string]*quarantine)}
-	}
-	q := &quarantine{name: res.Name, left: make(map[Contribution]omitted)}
-	s.quarantines.byName[res.Name] = q
-	q.refusal = Refusal{Name: res.Name, Version: o.Version, Error: text, Since: time.Now()}
-	q.last.hash, q.last.accepted = res.Hash, false
-	s.quarantines.version++
+	r.search = &quarantine{left: make(map[Contribution]omitted), nack: said}
+	r.search.last.hash = res.Hash
+	l.own.searches++
+	l.own.version++
 }
 
-// quarantined returns the quarantine of a resource, or nil if it has none or a hopeless one.
-func (s *subscription) quarantined(name string) *quarantine {
-	if s.quarantines == nil {
-		return nil
-	}
-	if q := s.quarantines.byName[name]; q != nil && !q.hopeless {
-		return q
+// searched returns a rejection in quarantine, or nil if the resource has none or a hopeless one.
+func (l *rejections) searched(name string) *rejection {
+	if r := l.byName[name]; r != nil && r.search != nil && !r.search.hopeless {
+		return r
 	}
 	return nil
 }
 
-// refusedWithoutAny reports whether the client has rejected a resource also without any contribution.
-func (s *subscription) refusedWithoutAny(name string) bool {
-	if s.quarantines == nil {
-		return false
-	}
-	q := s.quarantines.byName[name]
-	return q != nil && q.withoutAny
-}
-
-// acceptStates records an ACK for the resources of a response, except those in but.
-func (s *subscription) acceptStates(o *acks.Response, but ...*resource.State) {
-	if s.quarantines == nil {
-		return
-	}
-	for _, res := range o.Listed {
-		if q := s.quarantined(res.Name); q != nil && !slices.Contains(but, res) {
-			s.judged(q, res, true)
-		}
-		if s.quarantines == nil {
-			return
-		}
-	}
-}
-
-// refuseState records a NACK of a state of a resource, and reports whether the state was a trial.
-func (s *subscription) refuseState(res *resource.State, o *acks.Response, text string) (trial bool) {
-	if q := s.quarantined(res.Name); q != nil {
-		q.refusal = Refusal{Name: res.Name, Version: o.Version, Error: text, Since: time.Now()}
-		s.judged(q, res, false)
-		return true
-	}
-	if s.quarantines == nil || s.quarantines.byName[res.Name] == nil {
-		s.isolate(res, o, text)
-	}
-	return false
-}
-
 // judged records the answer to a state of a resource in quarantine.
-func (s *subscription) judged(q *quarantine, res *resource.State, accepted bool) {
+func (l *rejections) judged(r *rejection, res *resource.State, accepted bool) {
+	q := r.search
 	q.last.hash, q.last.accepted = res.Hash, accepted
-	s.quarantines.version++
+	l.own.version++
 	switch {
 	case q.made == nil || q.made.Hash != res.Hash: // the answer to an earlier state
 	case q.search != nil:
 		done, hopeless := q.search.Answer(accepted)
 		q.withoutAny = hopeless
-		q.progressed(s, done, hopeless)
+		l.progressed(r, done, hopeless)
 		if done && accepted {
 			q.settle()
 		} else {
@@ -175,19 +115,19 @@ func (s *subscription) judged(q *quarantine, res *resource.State, accepted bool)
 		q.good = slices.DeleteFunc(slices.Clone(q.parts), func(c Contribution) bool { return q.omits(c) })
 		q.settle()
 		if len(q.left) == 0 {
-			s.release(q)
+			l.release(r)
 		}
 	default:
-		q.start(s.conn.cache.recent.changed(s.Acks.Accepted))
+		q.start(l.conn.cache.recent.changed(l.Acks.Accepted))
 		q.made = nil
 	}
 }
 
 // release ends a quarantine.
-func (s *subscription) release(q *quarantine) {
-	delete(s.quarantines.byName, q.name)
-	if len(s.quarantines.byName) == 0 {
-		s.quarantines = nil
+func (l *rejections) release(r *rejection) {
+	r.search = nil
+	if l.own.searches--; r.times == 0 {
+		delete(l.byName, r.name)
 	}
 }
 
@@ -207,15 +147,19 @@ func (q *quarantine) start(changed map[configstore.ConfigKey]struct{}) {
 }
 
 // progressed records the result of a search.
-func (q *quarantine) progressed(s *subscription, done, hopeless bool) {
+func (l *rejections) progressed(r *rejection, done, hopeless bool) {
+	q := r.search
 	switch {
 	case hopeless:
 		q.search, q.hopeless, q.accepted = nil, true, nil
 		clear(q.left)
 	case done:
 		for _, c := range q.search.Bad {
-			q.left[c] = omitted{Omission(q.search.Depth), q.refusal}
-			s.conn.cache.failures.Add(s.leftOutError(q.name, LeftOut{c.Object, q.refusal.Error}))
+			q.left[c] = omitted{Omission(q.search.Depth), q.nack}
+			l.conn.cache.failures.Add(&Fault{
+				Proxy: l.conn.proxy.ID, Stream: l.conn.stream.about.Load().ID, View: l.conn.view.View, TypeURL: l.URL, Name: r.name,
+				Status: FaultLeftOut, Object: c.Object, Version: q.nack.version, Text: q.nack.text, Since: q.nack.at, Times: 1, cause: ErrRejected,
+			})
 		}
 		q.good, q.search = q.search.Good, nil
 	}
@@ -238,29 +182,11 @@ func (q *quarantine) without() map[Contribution]Omission {
 func (q *quarantine) omits(c Contribution) bool { return q.left[c].Omission != Included }
 
 // settle records that the client has accepted the state without the contributions in left.
-func (q *quarantine) settle() { q.accepted = q.leftOut() }
-
-// leftOut are the objects that are left out, sorted.
-func (q *quarantine) leftOut() (out []LeftOut) {
-	for c, r := range q.left {
-		out = append(out, LeftOut{c.Object, r.Error})
+func (q *quarantine) settle() {
+	q.accepted = make(map[configstore.ConfigKey]nack, len(q.left))
+	for c, o := range q.left {
+		q.accepted[c.Object] = o.nack
 	}
-	slices.SortFunc(out, compareLeftOut)
-	return out
-}
-
-// refusals returns one Refusal that names all objects in left, or none.
-func (q *quarantine) refusals() []Refusal {
-	if len(q.left) == 0 {
-		return nil
-	}
-	out := Refusal{Name: q.name, Times: 1, LeftOut: q.leftOut()}
-	for _, r := range q.left {
-		if r.Since.After(out.Since) {
-			out.Version, out.Error, out.Since = r.Version, r.Error, r.Since
-		}
-	}
-	return []Refusal{out}
 }
 
 // Snapshot implements sequence.Target: it is that of the selection, except for resources in quarantine.
@@ -268,50 +194,58 @@ func (s *subscription) Snapshot() *resource.Snapshot {
 	if s.selection == nil {
 		return nil
 	}
-	base, list := s.selection.snapshot, s.quarantines
-	if base == nil || list == nil {
+	base, l := s.selection.snapshot, s.rejections
+	if base == nil || !l.isolates() {
 		return base
 	}
-	if list.base == base && list.targetVersion == list.version && (list.sent == nil || list.sent == s.Has) {
-		return list.target
+	own := &l.own
+	if own.base == base && own.madeAt == own.version && (own.sent == nil || own.sent == s.Has) {
+		return own.target
 	}
 	var edits []resource.Edit
-	list.sent = nil
-	for name, q := range list.byName {
+	own.sent = nil
+	for name, r := range l.byName {
+		q := r.search
+		if q == nil {
+			continue
+		}
 		switch now := base.Find(name); {
-		case now == nil || now.Marker != resource.Present || q.hopeless && q.of != nil && !q.of.Same(now):
-			delete(list.byName, name)
+		case !now.IsPresent() || q.hopeless && q.of != nil && !q.of.Same(now):
+			l.release(r)
 		case q.hopeless:
 		case q.made != nil && q.of.Same(now):
 			edits = append(edits, resource.Edit{Name: name, Resource: q.made})
 		default:
-			list.sent = s.Has
+			own.sent = s.Has
 			edits = append(edits, resource.Edit{Name: name, Resource: s.Has.Find(name)})
 		}
 	}
-	list.base, list.targetVersion = base, list.version
-	list.target, list.difference = base.With(edits), nil
-	return list.target
+	own.base, own.madeAt = base, own.version
+	own.target, own.difference = base.With(edits), nil
+	return own.target
 }
+
+// isolates reports whether a resource is in quarantine.
+func (l *rejections) isolates() bool { return l != nil && l.own.searches > 0 }
 
 // ownDifference is difference for a client in quarantine.
-func (s *subscription) ownDifference() *difference.Difference {
-	list := s.quarantines
-	if key := s.differenceKey(); list.difference == nil || list.Key != key {
-		list.difference, list.Key = s.state().Difference(s.Has, key.Traits), key
+func (l *rejections) ownDifference() *difference.Difference {
+	if key := l.differenceKey(); l.own.difference == nil || l.own.key != key {
+		l.own.difference, l.own.key = l.state().Difference(l.Has, key.Traits), key
 	}
-	return list.difference
+	return l.own.difference
 }
 
-// toMake returns a quarantine that needs a new state, or nil.
-func (s *subscription) toMake() *quarantine {
-	if s.quarantines == nil || s.selection == nil || s.selection.snapshot == nil {
+// toMake returns a rejection whose quarantine needs a new state, or nil.
+func (l *rejections) toMake() *rejection {
+	if !l.isolates() || l.selection == nil || l.selection.snapshot == nil {
 		return nil
 	}
-	_ = s.Snapshot() // without the quarantines that have ended
-	for name, q := range s.quarantines.byName {
-		if !q.hopeless && (q.made == nil || !q.of.Same(s.selection.snapshot.Find(name)) && !s.Acks.Awaits(name)) {
-			return q // after the answer to the last state, or a search would never end
+	_ = l.Snapshot() // without the quarantines that have ended
+	for name, r := range l.byName {
+		q := r.search
+		if q != nil && !q.hopeless && (q.made == nil || !q.of.Same(l.selection.snapshot.Find(name)) && !l.Acks.Awaits(name)) {
+			return r // after the answer to the last state, or a search would never end
 		}
 	}
 	return nil
@@ -319,15 +253,15 @@ func (s *subscription) toMake() *quarantine {
 
 // Searching implements sequence.Target.
 func (s *subscription) Searching() bool {
-	if s.quarantines == nil {
+	if !s.rejections.isolates() {
 		return false
 	}
-	for _, q := range s.quarantines.byName {
-		if q.search != nil {
+	for _, r := range s.rejections.byName {
+		if r.search != nil && r.search.search != nil {
 			return true
 		}
 	}
-	return s.toMake() != nil
+	return s.rejections.toMake() != nil
 }
 
 // recentChanges are the objects of the last pushes, except services, and except pushes of too many

@@ -112,17 +112,14 @@ func (s *quarantineScene) judge(name string, delta bool, bad func(value string) 
 // leftOut are the objects that are left out for a client, "RESOURCE OBJECT".
 func (s *quarantineScene) leftOut(name string) []string {
 	out := []string{}
-	for _, p := range s.Proxies() {
-		if p.ID != node(name, "shop").GetId() {
-			continue
-		}
-		for _, r := range p.Types[s.provider.typeURL].Refusals {
-			if r.LeftOut == nil {
-				out = append(out, r.Name+" refused: "+r.Error)
-			}
-			for _, l := range r.LeftOut {
-				out = append(out, r.Name+" "+l.Object.Name)
-			}
+	faults, _ := s.Faults()
+	for _, f := range faults {
+		switch {
+		case f.Proxy != node(name, "shop").GetId() || f.TypeURL != s.provider.typeURL:
+		case f.Status == ads.FaultLeftOut:
+			out = append(out, f.Name+" "+f.Object.Name)
+		default:
+			out = append(out, f.Name+" refused: "+f.Text)
 		}
 	}
 	return out
@@ -180,9 +177,9 @@ func TestQuarantine(t *testing.T) {
 			t.Errorf("%d trials for the only change", n)
 		}
 		err := s.WaitApplied(s.context(), nil)
-		var left *ads.LeftOutError
-		if !errors.As(err, &left) || !errors.Is(err, ads.ErrRejected) || left.Object != objectKey("b") || left.Resource != "r" ||
-			left.Proxy == "" || !strings.Contains(left.Err.Error(), "bad value") {
+		var left *ads.Fault
+		if !errors.As(err, &left) || !errors.Is(err, ads.ErrRejected) || left.Object != objectKey("b") || left.Name != "r" ||
+			left.Proxy == "" || left.Status != ads.FaultLeftOut || !strings.Contains(left.Text, "bad value") {
 			t.Errorf("WaitApplied = %v", err)
 		}
 		step("another changes", map[string]string{"c": "2"}, map[string]string{"a": "1", "b": "failing", "c": "2", "d": "1"}, "r b")
@@ -429,9 +426,9 @@ func modelOfQuarantine(t *testing.T, seed uint64, typeURL string, delta bool) {
 		}
 	}
 	check(t, "left out", s.leftOut("picky"), leftOut)
-	refused, _ := s.LeftOut()
-	if got, want := len(refused), len(objectsOf(leftOut)); got != want {
-		t.Errorf("%d objects are left out, want %d: %v", got, want, refused)
+	faults, _ := s.Faults()
+	if got, want := namesOf(faults, ads.FaultLeftOut, ""), strings.Join(slices.Sorted(maps.Keys(objectsOf(leftOut))), " "); got != want {
+		t.Errorf("objects %q are left out, want %q", got, want)
 	}
 	if err := s.WaitApplied(s.context(), nil); (err != nil) != (len(leftOut) > 0) {
 		t.Errorf("WaitApplied = %v, left out are %q", err, leftOut)

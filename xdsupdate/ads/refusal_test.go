@@ -197,8 +197,11 @@ func (s *refusalScene) open(names ...string) {
 // refusals are the names that the client rejects.
 func (s *refusalScene) refusals() []string {
 	out := []string{}
-	for _, r := range s.Proxies()[0].Types[s.typeURL].Refusals {
-		out = append(out, r.Name)
+	faults, _ := s.Faults()
+	for _, f := range faults {
+		if f.TypeURL == s.typeURL {
+			out = append(out, f.Name)
+		}
 	}
 	return out
 }
@@ -260,8 +263,8 @@ func TestRefusedForNow(t *testing.T) {
 		s.open("a", "b", "c")
 		time.Sleep(5 * time.Minute)
 		check(t, "refusals", s.refusals(), []string{"b"})
-		if n := s.Proxies()[0].Types[typeURL].Refusals[0].Times; n < 8 || n > 12 {
-			t.Errorf("tried %d times in five minutes", n)
+		if faults, _ := s.Faults(); faults[0].Times < 8 || faults[0].Times > 12 || time.Since(faults[0].Since) != 5*time.Minute {
+			t.Errorf("tried %d times in five minutes, since %v", faults[0].Times, faults[0].Since)
 		}
 		s.client.mu.Lock()
 		s.client.missing["file"] = false

@@ -24,10 +24,9 @@ func TestNothingRemainsOfClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var moved atomic.Bool
 		f := serve(t, ads.Options{
-			Group: func(*core.Node, *registry.Proxy) any { return moved.Load() },
-			Providers: []ads.Provider{making{customType, func(v ads.View, _ *ads.PushContext) map[string]proto.Message {
+			Providers: []ads.Provider{grouping{making{customType, func(v ads.View, _ *ads.PushContext) map[string]proto.Message {
 				return map[string]proto.Message{v.Namespace: wrapperspb.String(v.Namespace)}
-			}}},
+			}}, func(*core.Node, *registry.Proxy) any { return moved.Load() }}},
 		}, service("a", "shop"), service("b", "shop"))
 		f.flush()
 		before := f.Remains()

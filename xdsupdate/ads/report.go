@@ -146,8 +146,8 @@ func isStopping(err error) bool {
 
 // observe reports a request that was handled.
 func (s *stream) observe(r *received, h handling) {
-	for _, refusal := range h.refused {
-		s.server.refusal(s, r.TypeURL, refusal)
+	for _, f := range h.refused {
+		s.server.refusal(s, r.TypeURL, f)
 	}
 	refused, text := r.Refused, r.Text
 	if r.answered.TellsAbsence() {
@@ -163,9 +163,9 @@ func (s *stream) observe(r *received, h handling) {
 
 // refusal logs that a proxy has rejected a resource, or a response whose rejected resources are not
 // known yet. A repeated rejection with the same reason is not logged again.
-func (s *Server) refusal(st *stream, typeURL string, r Refusal) {
+func (s *Server) refusal(st *stream, typeURL string, f Fault) {
 	s.logger.Warn("resources refused", slog.String("node", st.about.Load().Node), slog.String("type_url", typeURL),
-		slog.String("resource", r.Name), slog.String("version", r.Version), slog.String("reason", r.Error))
+		slog.String("resource", f.Name), slog.String("version", f.Version), slog.String("reason", f.Text))
 }
 
 // overdue reports that a client does not answer responses of some types.

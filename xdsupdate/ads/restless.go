@@ -117,16 +117,19 @@ func (q *quarantine) retry(now time.Time) (next time.Time, tries bool) {
 	return next, tries
 }
 
-// retry has contributions tried that have waited.
-func (s *subscription) retry(now time.Time) {
-	if s.quarantines == nil {
+// retryDue has contributions tried that have waited.
+func (l *rejections) retryDue(now time.Time) {
+	if !l.isolates() {
 		return
 	}
-	for _, q := range s.quarantines.byName {
-		next, tries := q.retry(now)
-		if tries {
-			s.quarantines.version++
+	for _, r := range l.byName {
+		if r.search == nil {
+			continue
 		}
-		s.conn.wakeAt(next)
+		next, tries := r.search.retry(now)
+		if tries {
+			l.own.version++
+		}
+		l.conn.wakeAt(next)
 	}
 }

@@ -41,10 +41,6 @@ type selection struct {
 	since time.Time
 	// touched is the epoch of the last push that made a name dirty.
 	touched uint64
-	// asked is the number of the last change whose providers were asked about everything, affected
-	// the result.
-	asked    uint64
-	affected bool
 	// dirty are the names whose resources may differ from the snapshot. A name may occur twice.
 	dirty []string
 	// differences bring clients up to date with the snapshot. current counts the clients that are

@@ -31,7 +31,6 @@ type Server struct {
 	services  *servicesProvider
 	grouping  []Provider // Options.Providers
 	proxyOf   func(context.Context, *core.Node) (*registry.Proxy, error)
-	group     func(*core.Node, *registry.Proxy) any
 	limits    Limits
 	observer  Observer // may be nil
 	logger    *slog.Logger
@@ -81,7 +80,7 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
 		grouping: slices.Clone(o.Providers),
-		proxyOf:  o.Proxy, group: o.Group, limits: o.Limits.withDefaults(), observer: o.Observer, logger: o.Logger,
+		proxyOf:  o.Proxy, limits: o.Limits.withDefaults(), observer: o.Observer, logger: o.Logger,
 		turns: pace.NewTurns(o.LargeResponses), large: newWorkTurns(), excess: newWorkTurns(),
 	}
 	s.cache = newCache()

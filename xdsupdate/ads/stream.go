@@ -11,6 +11,7 @@ import (
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.uber.org/atomic"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
@@ -39,8 +40,8 @@ func (a service) DeltaAggregatedResources(
 }
 
 // stream runs the protocol of one stream, on three goroutines. gRPC's goroutine only waits for the
-// end, so that the stream can be ended at any time: when it returns, gRPC cancels the calls that
-// the others wait for. The second goroutine receives requests, and sends the responses to them
+// end, so that the server or the client can end the stream at any time: when it returns, gRPC cancels
+// the calls that the others wait for. The second goroutine receives requests, and sends the responses to them
 // before it receives the next: the server does not read from a client that does not read. The third
 // lives while a push has responses to send.
 type stream struct {
@@ -92,7 +93,11 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 		return err
 	}
 	go st.receive()
-	<-st.ended
+	select {
+	case <-st.ended:
+	case <-g.Context().Done(): // the goroutine that receives may be waiting for a turn
+		st.end(status.FromContextError(g.Context().Err()).Err())
+	}
 	st.endedBy(guard.Call(func() {
 		s.cache.locked(st.conn.close)
 		s.cache.detach()
@@ -220,8 +225,8 @@ func (s *stream) answers(r *received) bool {
 type handling struct {
 	sub      *subscription // nil if the request does not count
 	isAnswer bool          // the request answers received.answered
-	// refused are the refusals that were not known before.
-	refused []Refusal
+	// refused are the rejections that were not known before.
+	refused []Fault
 	// early means that the client still has to answer later responses, so that the other fields of
 	// the request do not count.
 	early bool

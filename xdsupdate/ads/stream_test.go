@@ -186,13 +186,15 @@ func TestRefusedIsNotSentAgain(t *testing.T) {
 					t.Errorf("WaitApplied = %v, want ErrRejected", err)
 				}
 				status := f.Proxies()[0].Types[envoy.LoadAssignmentType]
-				if status.Error != "do not like 10.6.6.6" || status.Rejected != status.Sent || status.Acked == status.Sent || status.Rejections != 1 {
-					t.Errorf("status = %+v", status)
+				faults, _ := f.Faults()
+				if len(faults) != 1 || faults[0].Text != "do not like 10.6.6.6" || faults[0].Version != status.Sent || faults[0].Status != ads.FaultRejected ||
+					status.Acked == status.Sent || status.Rejections != 1 {
+					t.Errorf("status = %+v, faults are %+v", status, faults)
 				}
 				f.eds("b", "shop", endpoint("10.0.0.9", 80)) // another resource is still sent
 				f.waitApplied()
 				check(t, "received", received(c, since), []string{"EDS " + cluster("a"), "EDS " + cluster("b")})
-				if status := f.Proxies()[0].Types[envoy.LoadAssignmentType]; status.Error == "" || status.Acked != status.Sent {
+				if status := f.Proxies()[0].Types[envoy.LoadAssignmentType]; status.Rejections != 1 || status.Acked != status.Sent {
 					t.Errorf("status = %+v, want the refusal, which is not of what was accepted", status)
 				}
 				check(t, "the last good stays", addressesOf(t, c, "a"), []string{"10.0.0.1"})

@@ -155,12 +155,12 @@ func gaugeModel(t *testing.T, seed uint64) {
 			}
 			return ads.ProxyOf(node), nil
 		},
-		Group: func(*core.Node, *registry.Proxy) any {
+		Providers: []ads.Provider{grouping{group: func(*core.Node, *registry.Proxy) any {
 			if in(15) {
-				panic("of Options.Group")
+				panic("of Provider.Group")
 			}
 			return nil
-		},
+		}}},
 	}, service("a", "shop"))
 	synctest.Wait()
 	var clients []*xdstest.Client

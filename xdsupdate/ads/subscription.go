@@ -29,10 +29,7 @@ type subscription struct {
 	// ahead is a difference that was found without the lock, for the next answer, or nil.
 	ahead *ahead
 
-	refusals *refusals // nil if there are none
-	// quarantines are the resources that the client gets in a state of its own; nil if there are
-	// none.
-	quarantines *quarantines
+	rejections *rejections // nil if there are none
 }
 
 // Scope implements sequence.Target.
@@ -60,8 +57,8 @@ func (s *subscription) Difference() *difference.Difference {
 	if target == nil || s.Has == target && !s.Returning {
 		return nil
 	}
-	if s.quarantines != nil {
-		return s.ownDifference()
+	if s.rejections.isolates() {
+		return s.rejections.ownDifference()
 	}
 	if key := s.differenceKey(); s.ahead != nil && s.ahead.key == key {
 		return s.ahead.found

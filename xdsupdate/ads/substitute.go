@@ -16,8 +16,9 @@ import (
 
 // substitution makes the state that replaces a rejected resource for a client, without the lock.
 type substitution struct {
-	sub   *subscription
-	q     *quarantine
+	list *rejections
+	*rejection
+	q     *quarantine     // of the rejection when it began
 	of    *resource.State // the state that it replaces
 	from  resolver
 	first bool // only the contributions are needed
@@ -54,7 +55,7 @@ func (s *stream) substitute() (ok bool) {
 
 // substitutes reports whether a resource is to be built for the client.
 func (c *connection) substitutes() bool {
-	return slices.ContainsFunc(c.Types, func(t *sequence.Type) bool { return t.Target.(*subscription).toMake() != nil })
+	return slices.ContainsFunc(c.Types, func(t *sequence.Type) bool { return t.Target.(*subscription).rejections.toMake() != nil })
 }
 
 // substitution returns the next one, or nil.
@@ -63,9 +64,10 @@ func (c *connection) substitution() *substitution {
 		return nil
 	}
 	for s := range c.all() {
-		if q := s.toMake(); q != nil {
+		if r := s.rejections.toMake(); r != nil {
+			q := r.search
 			return &substitution{
-				sub: s, q: q, of: s.selection.snapshot.Find(q.name), from: c.cache.resolver(c.view),
+				list: s.rejections, rejection: r, q: q, of: s.selection.snapshot.Find(r.name), from: c.cache.resolver(c.view),
 				first: q.parts == nil && len(q.left) == 0, out: q.without(),
 			}
 		}
@@ -75,7 +77,7 @@ func (c *connection) substitution() *substitution {
 
 // make builds the resource. made stays nil if that is not possible.
 func (j *substitution) make() {
-	typeURL, name := j.sub.URL, j.q.name
+	typeURL, name := j.list.URL, j.name
 	of, without := j.from.without(typeURL, name)
 	if without == nil {
 		return
@@ -97,25 +99,25 @@ func (j *substitution) make() {
 
 // install has the new state sent, unless the client is to have another one now.
 func (j *substitution) install() {
-	s, q := j.sub, j.q
-	if s.quarantines == nil || s.quarantines.byName[q.name] != q || s.selection == nil || s.selection.snapshot == nil {
+	l, q := j.list, j.q
+	if j.search != q || l.rejections != l || l.byName[j.name] != j.rejection || l.selection == nil || l.selection.snapshot == nil {
 		return
 	}
-	if now := s.selection.snapshot.Find(q.name); now == nil || !now.Same(j.of) {
+	if now := l.selection.snapshot.Find(j.name); now == nil || !now.Same(j.of) {
 		return // build again
 	}
-	s.quarantines.version++
+	l.own.version++
 	fresh := q.of == nil || !q.of.Same(j.of)
 	q.of = j.of
 	due := q.become(j.parts, time.Now())
-	s.conn.wakeAt(due)
+	l.conn.wakeAt(due)
 	still := trial.SetOf(q.parts)
 	maps.DeleteFunc(q.left, func(c Contribution, _ omitted) bool { return !still.Has(c) })
 	switch {
 	case j.made == nil || len(j.parts) == 0:
-		q.progressed(s, false, true)
+		l.progressed(j.rejection, false, true)
 	case j.first:
-		q.start(s.conn.cache.recent.changed(s.Acks.Accepted))
+		q.start(l.conn.cache.recent.changed(l.Acks.Accepted))
 		q.made = nil
 	case fresh && q.search != nil:
 		q.search.Become(j.parts)
@@ -125,7 +127,7 @@ func (j *substitution) install() {
 	default:
 		q.made = j.made
 		if q.made.Hash == q.last.hash {
-			s.judged(q, q.made, q.last.accepted) // the client has answered this state
+			l.judged(j.rejection, q.made, q.last.accepted) // the client has answered this state
 		}
 	}
 }

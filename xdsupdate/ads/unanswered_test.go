@@ -59,7 +59,8 @@ func TestRefusalBehindManyResponses(t *testing.T) {
 				check(t, "resources that came in the end", len(got), 40)
 				statuses := s.Proxies()
 				i := slices.IndexFunc(statuses, func(p ads.ProxyStatus) bool { return p.ID == node("slow", "shop").GetId() })
-				if status := statuses[i].Types[typeURL]; len(status.Refusals) != 1 || status.Refusals[0].Name != refused || status.Pending {
+				faults, _ := s.Faults()
+				if status := statuses[i].Types[typeURL]; len(faults) != 1 || faults[0].Name != refused || status.Pending {
 					t.Errorf("of the client is known: %+v", status)
 				}
 			})

@@ -17,8 +17,8 @@ import (
 )
 
 // View decides which resources a proxy is sent. Proxies with the same view share everything. It is
-// comparable. Its JSON has the client as a word, and Group and Policy as text, made by fmt.Sprint:
-// a method String improves that text.
+// comparable. Its JSON has the client as a word, and Policy as text, made by fmt.Sprint: a method String
+// improves that text.
 type View struct {
 	// Namespace is the namespace of the proxy: it limits the visible services.
 	Namespace string
@@ -28,9 +28,6 @@ type View struct {
 	Addresses Addresses
 	// Client is the kind of the proxy.
 	Client envoy.Client
-	// Group is the result of Options.Group for the proxy, or nil without it. Built-in resources do
-	// not depend on it; those of providers may.
-	Group any
 	// Policy is the result of Provider.Group for the proxy. Each provider gets views with its own
 	// result; other callers get the result of the first one of Options.Providers, and the results
 	// of others through SeenBy. Nil without a provider. Built-in resources do not depend on it.
@@ -39,8 +36,8 @@ type View struct {
 	policies any
 }
 
-// String describes the view for logs and errors, as in `namespace "shop", cluster "east", Envoy,
-// group gold`. Empty fields and the results of providers are omitted. Long texts are cut, because
+// String describes the view for logs and errors, as in `namespace "shop", cluster "east", Envoy`. Empty
+// fields and the results of providers are omitted. Long texts are cut, because
 // proxies choose their namespaces.
 func (v View) String() string {
 	var out strings.Builder
@@ -49,9 +46,6 @@ func (v View) String() string {
 		fmt.Fprintf(&out, "cluster %q, ", excerpt.Cut(string(v.Cluster)))
 	}
 	out.WriteString(v.Client.String())
-	if v.Group != nil {
-		out.WriteString(", group " + textOf(v.Group))
-	}
 	return out.String()
 }
 
@@ -61,7 +55,6 @@ type viewJSON struct {
 	Cluster   registry.ClusterID `json:"cluster,omitempty"`
 	Addresses addressesJSON      `json:"addresses"`
 	Client    string             `json:"client"`
-	Group     string             `json:"group,omitempty"`
 	Policy    string             `json:"policy,omitempty"`
 }
 
@@ -71,12 +64,12 @@ type addressesJSON struct {
 	Allocated bool `json:"allocated"`
 }
 
-// MarshalJSON implements json.Marshaler. Group and Policy are texts, because they may be values
-// that have no JSON, or whose error would fail the whole view.
+// MarshalJSON implements json.Marshaler. Policy is a text, because it may be a value that has no JSON,
+// or whose error would fail the whole view.
 func (v View) MarshalJSON() ([]byte, error) {
 	return json.Marshal(viewJSON{
 		Namespace: v.Namespace, Cluster: v.Cluster, Addresses: addressesJSON(v.Addresses),
-		Client: v.Client.String(), Group: textOf(v.Group), Policy: textOf(v.Policy),
+		Client: v.Client.String(), Policy: textOf(v.Policy),
 	})
 }
 

@@ -34,17 +34,15 @@ func nodeIn(name, region string) *core.Node {
 func TestGroups(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var moved atomic.Bool
-		options := ads.Options{
-			Group: func(n *core.Node, p *registry.Proxy) any {
-				if moved.Load() {
-					return "west"
-				}
-				return localityGroup(n, p)
-			},
-			Providers: []ads.Provider{making{customType, func(v ads.View, _ *ads.PushContext) map[string]proto.Message {
-				return map[string]proto.Message{"where": wrapperspb.String(v.Group.(string))}
-			}}},
-		}
+		where := making{customType, func(v ads.View, _ *ads.PushContext) map[string]proto.Message {
+			return map[string]proto.Message{"where": wrapperspb.String(v.Policy.(string))}
+		}}
+		options := ads.Options{Providers: []ads.Provider{grouping{where, func(n *core.Node, p *registry.Proxy) any {
+			if moved.Load() {
+				return "west"
+			}
+			return localityGroup(n, p)
+		}}}}
 		f := serve(t, options, service("a", "shop"))
 		f.flush()
 		var clients []*xdstest.Client
@@ -60,7 +58,7 @@ func TestGroups(t *testing.T) {
 		f.waitApplied()
 		since := len(clients[0].Responses())
 		moved.Store(true)
-		f.ReviewProxies(func(p ads.ProxyStatus) bool { return p.View.Group == "east" })
+		f.ReviewProxies(func(p ads.ProxyStatus) bool { return p.View.Policy == "east" })
 		if err := clients[0].Await(f.context(), func(xdstest.State) bool { return len(clients) > 0 }); err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +82,7 @@ func timeoutOf(t *testing.T, c *xdstest.Client, host string) time.Duration {
 func TestViewText(t *testing.T) {
 	for want, view := range map[string]ads.View{
 		`namespace "", Envoy`:                                                 {},
-		`namespace "shop", cluster "east", gRPC, group gold`:                  {Namespace: "shop", Cluster: "east", Client: envoy.ForGRPC, Group: "gold", Policy: 1},
+		`namespace "shop", cluster "east", gRPC`:                              {Namespace: "shop", Cluster: "east", Client: envoy.ForGRPC, Policy: 1},
 		`namespace "` + strings.Repeat("n", 256) + `... (1000 bytes)", Envoy`: {Namespace: strings.Repeat("n", 1000)},
 	} {
 		check(t, "text", view.String(), want)

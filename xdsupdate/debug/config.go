@@ -11,6 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
@@ -29,7 +30,7 @@ type configPage struct {
 	Effects     []effectRow     `json:"effects,omitempty"`
 	Ineffective []effectlessRow `json:"ineffective,omitempty"`
 	// LeftOut lists the proxies that reject the object, at most maxLimit.
-	LeftOut []leftOutRow `json:"left_out,omitempty"`
+	LeftOut []faultRow `json:"left_out,omitempty"`
 	// Object is the object in the form of its manifest.
 	Object json.RawMessage `json:"object,omitempty"`
 
@@ -43,15 +44,6 @@ type configPage struct {
 type effectRow struct {
 	Clients string `json:"clients"`
 	On      string `json:"on"`
-}
-
-// leftOutRow is a resource that is sent to a proxy without the contribution of an object.
-type leftOutRow struct {
-	Proxy    string `json:"proxy"`
-	Stream   uint64 `json:"stream"`
-	TypeURL  string `json:"type_url"`
-	Resource string `json:"resource"`
-	Error    string `json:"error"`
 }
 
 // maxShown is the maximum number of bytes of one object, or resource, on a page. JSON and YAML are
@@ -84,7 +76,9 @@ func (h *handler) config(q *query) (any, error) {
 			out.Ineffective = append(out.Ineffective, h.effectless(i))
 		}
 	}
-	out.LeftOut = h.leftOut(key)
+	out.LeftOut = h.faultRows(func(f ads.Fault) bool {
+		return f.Object.Kind == key.Kind && f.Object.Namespace == key.Namespace && f.Object.Name == key.Name
+	})
 	return out, nil
 }
 
@@ -121,34 +115,6 @@ func (p *configPage) raw(f form) (string, []byte) {
 // truncated.
 func shown(text string) (string, bool) {
 	return excerpt.CutTo(text, maxShown), len(text) > maxShown
-}
-
-// leftOut returns the proxies that are sent resources without the contribution of an object.
-func (h *handler) leftOut(key configstore.ConfigKey) (out []leftOutRow) {
-	if h.Server == nil {
-		return nil
-	}
-	for _, proxy := range h.Server.Proxies() {
-		for _, typeURL := range sortedTypes(proxy.Types) {
-			t := proxy.Types[typeURL]
-			add := func(resource string, about configstore.ConfigKey, text string) {
-				if len(out) < maxLimit && about.Name == key.Name && about.Namespace == key.Namespace && about.Kind == key.Kind {
-					out = append(out, leftOutRow{proxy.ID, proxy.Stream, typeURL, resource, redactText(text)})
-				}
-			}
-			for _, r := range t.Refusals {
-				for _, l := range r.LeftOut {
-					add(r.Name, l.Object, l.Error)
-				}
-			}
-			for _, f := range t.Failed {
-				for _, l := range f.LeftOut {
-					add(f.Name, l.Object, l.Error)
-				}
-			}
-		}
-	}
-	return out
 }
 
 // violations returns the messages of a validation error.

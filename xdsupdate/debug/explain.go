@@ -4,6 +4,7 @@ package debug
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -38,7 +39,7 @@ type explainPage struct {
 	// Notes explain why the client does not see the host or a destination.
 	Notes []string `json:"notes,omitempty"`
 	// Refused are the resources that the proxy rejects. The proxy uses an older state of them.
-	Refused []refusedRow `json:"refused,omitempty"`
+	Faults []faultRow `json:"faults,omitempty"`
 	// Ineffective are the parts of the VirtualServices, DestinationRules and policies concerned
 	// that change nothing.
 	Ineffective []effectlessRow `json:"ineffective,omitempty"`
@@ -109,22 +110,6 @@ type reachedPart struct {
 	Weight   uint32 `json:"weight"`
 }
 
-// refusedRow is a resource that a proxy rejects.
-type refusedRow struct {
-	Proxy   string       `json:"proxy"`
-	Stream  uint64       `json:"stream"`
-	TypeURL string       `json:"type_url"`
-	Name    string       `json:"name"`
-	Error   string       `json:"error"`
-	LeftOut []leftObject `json:"left_out,omitempty"`
-}
-
-// leftObject is an object that is left out of a resource.
-type leftObject struct {
-	Object object `json:"object"`
-	Error  string `json:"error"`
-}
-
 func (h *handler) explainCall(q *query) (any, error) {
 	out := &explainPage{Asked: q.is("host") || q.is("inbound")}
 	if !out.Asked {
@@ -153,9 +138,9 @@ func (h *handler) explainCall(q *query) (any, error) {
 			out.Notes = append(out.Notes, h.whyUnseen(view, host, e.Sidecar)...)
 		}
 	}
-	for _, p := range proxies {
-		out.Refused = append(out.Refused, refusedRows(p)...)
-	}
+	out.Faults = h.faultRows(func(f ads.Fault) bool {
+		return slices.ContainsFunc(proxies, func(p ads.ProxyStatus) bool { return p.Stream == f.Stream })
+	})
 	h.addIneffective(out, e)
 	return out, nil
 }

@@ -65,7 +65,7 @@ func (f failures) Request(_ ads.Stream, r ads.RequestEvent) {
 }
 
 func (f failures) Failed(err error) {
-	if left := (*ads.LeftOutError)(nil); errors.As(err, &left) && left.Proxy != "" {
+	if fault := (*ads.Fault)(nil); errors.As(err, &fault) && fault.Proxy != "" {
 		once(f.quarantined)
 	}
 }

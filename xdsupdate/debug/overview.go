@@ -67,17 +67,20 @@ func (h *handler) overviewOfServer(out *overviewPage) {
 	all := h.Server.Proxies()
 	for _, p := range all {
 		to := link(pageProxy, "id", p.ID, "stream", number(p.Stream))
-		for _, r := range refusedRows(p) {
-			refused = append(refused, example{r.String(), to})
-		}
 		for _, typeURL := range sortedTypes(p.Types) {
 			t := p.Types[typeURL]
-			for _, f := range t.Failed {
-				failed = append(failed, example{fmt.Sprintf("%s: %s %s: %s", p.ID, typeName(typeURL), f.Name, f.Error), to})
-			}
 			if t.Overdue {
 				overdue = append(overdue, example{fmt.Sprintf("%s: %s", p.ID, typeName(typeURL)), to})
 			}
+		}
+	}
+	for _, f := range h.faults() {
+		row := faultRowOf(f)
+		shown := example{row.String(), link(pageProxy, "id", f.Proxy, "stream", number(f.Stream))}
+		if row.isOfBuild() {
+			failed = append(failed, shown)
+		} else {
+			refused = append(refused, shown)
 		}
 	}
 	out.problem("Resources that a proxy refuses", link(pageProxies, "state", stateRefusing), exampleList(refused))

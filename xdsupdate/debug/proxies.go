@@ -3,10 +3,8 @@
 package debug
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -22,8 +20,8 @@ type proxyRow struct {
 	Addresses []string           `json:"ip_addresses,omitempty"`
 	Delta     bool               `json:"delta"`
 	// Types is the number of subscribed types, Refusals the number of rejected resources, LeftOut
-	// the number of objects left out of the proxy's resources, and Failed the number of resources
-	// that cannot be built for it.
+	// the number of objects left out because the proxy rejects them, and Failed the number of faults of
+	// resources that cannot be built, or not completely.
 	Types    int `json:"types"`
 	Refusals int `json:"refusals"`
 	LeftOut  int `json:"left_out"`
@@ -52,27 +50,41 @@ const (
 func (h *handler) proxies(q *query) (any, error) {
 	var out proxiesPage
 	var err error
+	faults := make(map[uint64][]ads.Fault)
+	for _, f := range h.faults() {
+		faults[f.Stream] = append(faults[f.Stream], f)
+	}
+	rowOf := func(p ads.ProxyStatus) proxyRow { return proxyRowOf(p, faults[p.Stream]) }
 	out.List, err = listOf(q, h.Server.Proxies(), func(p ads.ProxyStatus) bool {
 		return contains(q.text("q"), append(slices.Clone(p.IPAddresses), p.ID)...) &&
 			(!q.is("namespace") || p.View.Namespace == q.text("namespace")) &&
 			(!q.is("cluster") || string(p.View.Cluster) == q.text("cluster")) &&
-			(!q.is("state") || proxyRowOf(p).is(q.text("state")))
-	}, proxyRowOf)
+			(!q.is("state") || rowOf(p).is(q.text("state")))
+	}, rowOf)
 	return out, err
 }
 
-func proxyRowOf(p ads.ProxyStatus) proxyRow {
+func proxyRowOf(p ads.ProxyStatus, faults []ads.Fault) proxyRow {
 	row := proxyRow{
 		ID: p.ID, Stream: p.Stream, Namespace: p.View.Namespace, Cluster: p.View.Cluster, Client: p.View.Client.String(),
 		Addresses: p.IPAddresses, Delta: p.Delta, Types: len(p.Types),
 	}
 	for _, t := range p.Types {
-		row.Refusals += len(t.Refusals)
-		row.Failed += len(t.Failed)
 		row.Rejections += t.Rejections
 		row.Pending, row.Overdue = row.Pending || t.Pending, row.Overdue || t.Overdue
-		for _, r := range t.Refusals {
-			row.LeftOut += len(r.LeftOut)
+	}
+	for i, f := range faults {
+		again := i > 0 && faults[i-1].TypeURL == f.TypeURL && faults[i-1].Name == f.Name // sorted by them
+		switch f.Status {
+		case ads.FaultNotBuilt, ads.FaultBuiltWithout:
+			row.Failed++
+			continue
+		case ads.FaultLeftOut:
+			row.LeftOut++
+		default:
+		}
+		if !again {
+			row.Refusals++
 		}
 	}
 	return row
@@ -95,35 +107,3 @@ func (r proxyRow) is(state string) bool {
 }
 
 func sortedTypes(types map[string]ads.TypeStatus) []string { return slices.Sorted(maps.Keys(types)) }
-
-// String describes the rejected resource, and the objects that are left out of it.
-func (r refusedRow) String() string {
-	text := fmt.Sprintf("%s: %s %s: %s", r.Proxy, typeName(r.TypeURL), r.Name, r.Error)
-	if len(r.LeftOut) == 0 {
-		return text
-	}
-	var names []string
-	for _, l := range r.LeftOut {
-		names = append(names, l.Object.String())
-	}
-	return text + " (left out: " + strings.Join(names, ", ") + ")"
-}
-
-// refusedRows returns the resources that a proxy rejects.
-func refusedRows(p ads.ProxyStatus) (out []refusedRow) {
-	for _, typeURL := range sortedTypes(p.Types) {
-		for _, r := range p.Types[typeURL].Refusals {
-			row := refusedRow{p.ID, p.Stream, typeURL, r.Name, redactText(r.Error), nil}
-			row.LeftOut = leftObjects(r.LeftOut)
-			out = append(out, row)
-		}
-	}
-	return out
-}
-
-func leftObjects(list []ads.LeftOut) (out []leftObject) {
-	for _, l := range list {
-		out = append(out, leftObject{objectOf(l.Object), redactText(l.Error)})
-	}
-	return out
-}

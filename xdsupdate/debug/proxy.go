@@ -3,6 +3,7 @@
 package debug
 
 import (
+	"slices"
 	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -14,9 +15,8 @@ type proxyPage struct {
 	// View describes the view of the proxy.
 	View  string    `json:"view"`
 	State []typeRow `json:"state"`
-	// Refused are the resources that the proxy rejects, Broken the resources that cannot be built.
-	Refused []refusedRow `json:"refused,omitempty"`
-	Broken  []failedRow  `json:"broken,omitempty"`
+	// Faults are the resources that the proxy rejects, or that cannot be built.
+	Faults []faultRow `json:"faults,omitempty"`
 	// List has the resources of the proxy.
 	List list[resourceRow] `json:"resources"`
 }
@@ -31,16 +31,6 @@ type typeRow struct {
 	Pending    bool   `json:"pending,omitempty"`
 	Overdue    bool   `json:"overdue,omitempty"`
 	Rejections int    `json:"rejections,omitempty"`
-	Error      string `json:"error,omitempty"`
-}
-
-// failedRow is a resource that the server could not build as configured.
-type failedRow struct {
-	TypeURL    string       `json:"type_url"`
-	Name       string       `json:"name"`
-	Error      string       `json:"error"`
-	NotUpdated bool         `json:"not_updated,omitempty"`
-	LeftOut    []leftObject `json:"left_out,omitempty"`
 }
 
 // resourceRow is a resource of a proxy.
@@ -49,13 +39,13 @@ type resourceRow struct {
 	Name    string             `json:"name"`
 	Status  ads.ResourceStatus `json:"status"`
 	// Sent and Accepted are versions. Made is the time when the server built the sent version.
-	Sent     string       `json:"sent,omitempty"`
-	Accepted string       `json:"accepted,omitempty"`
-	Made     time.Time    `json:"made,omitzero"`
-	Since    time.Time    `json:"since,omitzero"`
-	Pending  bool         `json:"pending,omitempty"`
-	Error    string       `json:"error,omitempty"`
-	LeftOut  []leftObject `json:"left_out,omitempty"`
+	Sent     string     `json:"sent,omitempty"`
+	Accepted string     `json:"accepted,omitempty"`
+	Made     time.Time  `json:"made,omitzero"`
+	Since    time.Time  `json:"since,omitzero"`
+	Pending  bool       `json:"pending,omitempty"`
+	Error    string     `json:"error,omitempty"`
+	LeftOut  []faultRow `json:"left_out,omitempty"`
 }
 
 func (h *handler) proxy(q *query) (any, error) {
@@ -63,18 +53,17 @@ func (h *handler) proxy(q *query) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &proxyPage{proxyRow: proxyRowOf(status), View: status.View.String(), Refused: refusedRows(status)}
+	ofStream := slices.DeleteFunc(h.faults(), func(f ads.Fault) bool { return f.Stream != status.Stream })
+	out := &proxyPage{proxyRow: proxyRowOf(status, ofStream), View: status.View.String()}
+	for _, f := range ofStream[:min(len(ofStream), maxLimit)] {
+		out.Faults = append(out.Faults, faultRowOf(f))
+	}
 	for _, typeURL := range sortedTypes(status.Types) {
 		t := status.Types[typeURL]
 		out.State = append(out.State, typeRow{
-			typeURL, t.Wildcard, t.Names, t.Sent, t.Acked, t.Pending, t.Overdue, t.Rejections, redactText(t.Error),
+			typeURL, t.Wildcard, t.Names, t.Sent, t.Acked, t.Pending, t.Overdue, t.Rejections,
 		})
-		for _, f := range t.Failed {
-			out.Broken = append(out.Broken, failedRow{typeURL, f.Name, redactText(f.Error), f.NotUpdated, leftObjects(f.LeftOut)})
-		}
 	}
-	out.Refused = out.Refused[:min(len(out.Refused), maxLimit)]
-	out.Broken = out.Broken[:min(len(out.Broken), maxLimit)]
 	out.List, err = listOf(q, resources.Resources, func(r ads.ProxyResource) bool {
 		return (!q.is("type") || r.TypeURL == q.text("type") || typeName(r.TypeURL) == q.text("type")) &&
 			(!q.is("status") || string(r.Status) == q.text("status")) && contains(q.text("q"), r.Name)
@@ -83,10 +72,14 @@ func (h *handler) proxy(q *query) (any, error) {
 }
 
 func resourceRowOf(r ads.ProxyResource) resourceRow {
-	return resourceRow{
+	row := resourceRow{
 		TypeURL: r.TypeURL, Name: r.Name, Status: r.Status, Sent: r.Sent.Version(), Accepted: r.Accepted.Version(), Made: r.Sent.Made(),
-		Since: r.Since, Pending: r.Pending, Error: redactText(r.Error), LeftOut: leftObjects(r.LeftOut),
+		Since: r.Since, Pending: r.Pending, Error: redactText(r.Error),
 	}
+	for _, f := range r.LeftOut {
+		row.LeftOut = append(row.LeftOut, faultRowOf(f))
+	}
+	return row
 }
 
 // streamOf returns the stream that a request names by its number, or the newest stream of the proxy

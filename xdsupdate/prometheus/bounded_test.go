@@ -96,8 +96,8 @@ func TestBoundedEvents(t *testing.T) {
 		metrics.Response(stream, ads.ResponseEvent{TypeURL: text, Version: text, Nonce: text, Removed: 3})
 		metrics.Converged(stream, text, time.Second)
 		metrics.Overdue(stream, text, time.Second)
-		metrics.Failed(&ads.LeftOutError{Proxy: text, Object: configstore.ConfigKey{Name: text}, Err: err})
-		metrics.Failed(fmt.Errorf("wrapped: %w", &ads.LeftOutError{Resource: text, Err: err}))
+		metrics.Failed(&ads.Fault{Proxy: text, Status: ads.FaultLeftOut, Object: configstore.ConfigKey{Name: text}, Text: text})
+		metrics.Failed(fmt.Errorf("wrapped: %w", &ads.Fault{Name: text, Text: text}))
 		metrics.Failed(err)
 		metrics.Panicked(ads.PanicEvent{In: text, Name: text, Times: 2, Err: err})
 		metrics.Pushed(ads.PushEvent{Waited: 2 * time.Second, Took: 3 * time.Second, Request: &xdsupdate.PushRequest{

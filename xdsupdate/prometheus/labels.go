@@ -121,11 +121,11 @@ func causes() []string { return []string{"left_out", "quarantined", other} }
 
 // causeOf returns the index in causes of an error given to Observer.Failed.
 func causeOf(err error) int {
-	var leftOut *ads.LeftOutError
+	var fault *ads.Fault
 	switch {
-	case !errors.As(err, &leftOut):
+	case !errors.As(err, &fault):
 		return causeOther
-	case leftOut.Proxy != "":
+	case fault.Status == ads.FaultLeftOut:
 		return causeQuarantined
 	default:
 		return causeLeftOut

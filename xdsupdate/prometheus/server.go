@@ -107,13 +107,29 @@ func since(moment, now time.Time) float64 {
 // proxies returns the figures of the connected proxies, indexed like urls.
 func (s *serverCollector) proxies() []typeFigures {
 	out := make([]typeFigures, len(s.urls))
+	of := func(url string) *typeFigures {
+		i, known := s.index[url]
+		if !known {
+			i = len(s.urls) - 1
+		}
+		return &out[i]
+	}
 	for _, proxy := range s.server.Proxies() {
 		for url, status := range proxy.Types {
-			i, known := s.index[url]
-			if !known {
-				i = len(s.urls) - 1
-			}
-			out[i].add(status)
+			of(url).add(status)
+		}
+	}
+	type counted struct {
+		stream        uint64
+		typeURL, name string
+		status        ads.FaultStatus
+	}
+	known := make(map[counted]bool) // a resource has a fault for each object
+	faults, _ := s.server.Faults()
+	for _, f := range faults {
+		if is := (counted{f.Stream, f.TypeURL, f.Name, f.Status}); !known[is] {
+			known[is] = true
+			of(f.TypeURL).addFault(f.Status)
 		}
 	}
 	return out
@@ -123,12 +139,16 @@ func (f *typeFigures) add(status ads.TypeStatus) {
 	f.subscriptions++
 	f.pending += truth(status.Pending)
 	f.overdue += truth(status.Overdue)
-	for _, r := range status.Refusals {
-		if r.LeftOut == nil {
-			f.refused++
-		} else {
-			f.quarantined++
-		}
+}
+
+// addFault counts a resource with a fault.
+func (f *typeFigures) addFault(status ads.FaultStatus) {
+	switch status {
+	case ads.FaultLeftOut:
+		f.quarantined++
+	case ads.FaultNotBuilt, ads.FaultBuiltWithout:
+		f.failed++
+	default:
+		f.refused++
 	}
-	f.failed += len(status.Failed)
 }

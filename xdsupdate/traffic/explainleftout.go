@@ -21,31 +21,13 @@ type listenerLeftOut struct {
 
 // listenersLeftOut returns the distinct objects that are left out of listeners in a view.
 func (p *Policies) listenersLeftOut(view ads.View) (out []listenerLeftOut) {
-	p.mu.Lock()
-	proxies := p.proxies
-	p.mu.Unlock()
-	if proxies == nil {
-		return nil
-	}
-	add := func(proxy, listener string, all []ads.LeftOut) {
-		for _, l := range all {
-			known := func(have listenerLeftOut) bool { return have.listener == listener && have.object == l.Object }
-			if !slices.ContainsFunc(out, known) {
-				out = append(out, listenerLeftOut{listener, l.Object, fmt.Errorf("%s is left out of listener %s for %s: %s", l.Object, listener, proxy, l.Error)})
-			}
-		}
-	}
-	for _, proxy := range proxies() {
-		if proxy.View != view {
+	_, faults := p.connected()
+	for _, f := range faults {
+		known := func(have listenerLeftOut) bool { return have.listener == f.Name && have.object == f.Object }
+		if f.View != view || f.TypeURL != envoy.ListenerType || f.Object == (configstore.ConfigKey{}) || slices.ContainsFunc(out, known) {
 			continue
 		}
-		status := proxy.Types[envoy.ListenerType]
-		for _, r := range status.Refusals {
-			add(proxy.ID, r.Name, r.LeftOut)
-		}
-		for _, f := range status.Failed {
-			add(proxy.ID, f.Name, f.LeftOut)
-		}
+		out = append(out, listenerLeftOut{f.Name, f.Object, fmt.Errorf("%s is left out of listener %s for %s: %s", f.Object, f.Name, f.Proxy, f.Text)})
 	}
 	return out
 }

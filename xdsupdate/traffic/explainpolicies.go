@@ -37,9 +37,9 @@ func (p *Policies) Ineffective() []Ineffective {
 	if last == nil {
 		return nil
 	}
-	connected := p.connected()
+	connected, faults := p.connected()
 	sidecars := last.sidecarsAmong(connected, p.Name())
-	found := slices.Concat(last.state.ineffective(), quarantined(connected), withoutEffect(p.store))
+	found := slices.Concat(last.state.ineffective(), quarantined(faults), withoutEffect(p.store))
 	for key, o := range last.state.objects.All() {
 		found = append(found, last.state.unenforced(key, o, sidecars)...)
 	}
@@ -58,5 +58,6 @@ func (p *Policies) Effects(key configstore.ConfigKey) ([]Effect, []Ineffective) 
 	}
 	does, not := last.state.effects(key)
 	o, _ := last.state.objects.Get(key)
-	return does, append(not, last.state.unenforced(key, o, last.sidecarsAmong(p.connected(), p.Name()))...)
+	connected, _ := p.connected()
+	return does, append(not, last.state.unenforced(key, o, last.sidecarsAmong(connected, p.Name()))...)
 }

@@ -4,6 +4,7 @@ package traffic_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -284,11 +285,10 @@ func (m *mesh) until(what string, condition func() bool) {
 // refused fails the test if a client has refused a resource.
 func (m *mesh) refused() {
 	m.t.Helper()
-	for _, p := range m.server.Proxies() {
-		for typeURL, s := range p.Types {
-			if s.Error != "" {
-				m.t.Errorf("%s: %s", typeURL, s.Error)
-			}
+	faults, _ := m.server.Faults()
+	for _, f := range faults {
+		if errors.Is(&f, ads.ErrRejected) {
+			m.t.Error(&f)
 		}
 	}
 }

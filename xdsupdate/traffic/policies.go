@@ -31,9 +31,8 @@ type Policies struct {
 	// last provided push. Only pushes use it.
 	configs *xdsupdate.Configs
 	root    *xdsupdate.Root
-	// proxies returns the status of the server's proxies. Attach sets it, and it is nil if the
-	// server has no such method.
-	proxies func() []ads.ProxyStatus
+	// server is set by Attach, and nil if the updater is no server.
+	server server
 	// logger receives closed policies, up to the limit of logged.
 	logger *slog.Logger
 	logged loglimit.Limiter
@@ -79,9 +78,7 @@ func (p *Policies) Name() string { return "traffic" }
 func (p *Policies) Attach(updater xdsupdate.XDSUpdater) {
 	p.attach(updater)
 	p.configs = xdsupdate.FollowConfigs(updater, p.store, kinds(), sameConfig)
-	if server, ok := updater.(interface{ Proxies() []ads.ProxyStatus }); ok {
-		p.proxies = server.Proxies
-	}
+	p.server, _ = updater.(server)
 }
 
 func (p *Policies) attach(updater xdsupdate.XDSUpdater) {

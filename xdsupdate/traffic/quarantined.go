@@ -9,31 +9,34 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
-// connected returns the status of the connected proxies. It is nil if the server has no such
-// method.
-func (p *Policies) connected() []ads.ProxyStatus {
-	p.mu.Lock()
-	proxies := p.proxies
-	p.mu.Unlock()
-	if proxies == nil {
-		return nil
+// server is the part of the server that reports about its clients.
+type server interface {
+	Proxies() []ads.ProxyStatus
+	Faults() (list []ads.Fault, changed <-chan struct{})
+}
+
+// connected returns the status of the connected proxies, and their faults. Both are nil if the updater is no
+// server.
+func (p *Policies) connected() ([]ads.ProxyStatus, []ads.Fault) {
+	if p.server == nil {
+		return nil, nil
 	}
-	return proxies()
+	faults, _ := p.server.Faults()
+	return p.server.Proxies(), faults
 }
 
 // quarantined returns findings for the objects that are left out because clients reject them or
 // resources cannot be built with them. There is one finding for each object, resource and reason,
 // with the first affected client.
-func quarantined(connected []ads.ProxyStatus) []Ineffective {
+func quarantined(faults []ads.Fault) []Ineffective {
 	found := leftOutFindings{first: make(map[leftOutFinding]string), more: make(map[leftOutFinding]int)}
-	for _, proxy := range connected {
-		for _, status := range proxy.Types {
-			for _, r := range status.Refusals {
-				found.add(proxy.ID, r.Name, "which refuses it", r.LeftOut)
-			}
-			for _, f := range status.Failed {
-				found.add(proxy.ID, f.Name, "as it cannot be made with it", f.LeftOut)
-			}
+	for _, f := range faults {
+		switch {
+		case f.Object == configstore.ConfigKey{}:
+		case f.Status == ads.FaultBuiltWithout:
+			found.add(f, "as it cannot be made with it")
+		default:
+			found.add(f, "which refuses it")
 		}
 	}
 	return found.ineffective()
@@ -53,15 +56,13 @@ type leftOutFindings struct {
 	more  map[leftOutFinding]int
 }
 
-func (l *leftOutFindings) add(proxy, resource, why string, list []ads.LeftOut) {
-	for _, left := range list {
-		f := leftOutFinding{left.Object, resource, why, left.Error}
-		if _, known := l.first[f]; known {
-			l.more[f]++
-			continue
-		}
-		l.first[f], l.list = proxy, append(l.list, f)
+func (l *leftOutFindings) add(fault ads.Fault, why string) {
+	f := leftOutFinding{fault.Object, fault.Name, why, fault.Text}
+	if _, known := l.first[f]; known {
+		l.more[f]++
+		return
 	}
+	l.first[f], l.list = fault.Proxy, append(l.list, f)
 }
 
 func (l *leftOutFindings) ineffective() []Ineffective {

@@ -101,8 +101,9 @@ func TestRefusedWord(t *testing.T) {
 				w.set(configsOf(t, neighbour, moment)...)
 				w.applied()
 				w.check(where, base[moment])
-				refused, _ := w.server.LeftOut()
-				named := slices.ContainsFunc(refused, func(l ads.LeftOut) bool { return l.Object.Namespace == culprit })
+				faults, _ := w.server.Faults()
+				refused := slices.DeleteFunc(faults, func(f ads.Fault) bool { return f.Status != ads.FaultLeftOut })
+				named := slices.ContainsFunc(refused, func(f ads.Fault) bool { return f.Object.Namespace == culprit })
 				if named != shared.Load() {
 					t.Errorf("%s: left out are %v", where, refused)
 				}
@@ -116,7 +117,7 @@ func TestRefusedWord(t *testing.T) {
 				}
 				w.set(healthy)
 				w.applied()
-				if refused, _ := w.server.LeftOut(); len(refused) > 0 {
+				if refused, _ := w.server.Faults(); len(refused) > 0 {
 					t.Errorf("%s: still left out are %v", where, refused)
 				}
 				return true

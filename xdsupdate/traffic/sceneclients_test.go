@@ -118,8 +118,11 @@ func (s *scene) ask(n *core.Node, typeURL string, names ...string) answer {
 		out.resources[name] = m
 	}
 	out.names = slices.Sorted(maps.Keys(out.resources))
-	for _, f := range s.status(n).Types[typeURL].Failed {
-		out.failed[f.Name] = reasons(f.Error)
+	faults, _ := s.server.Faults()
+	for _, f := range faults {
+		if f.TypeURL == typeURL && f.Stream == s.status(n).Stream {
+			out.failed[f.Name] = reasons(f.Text)
+		}
 	}
 	return out
 }

@@ -266,11 +266,10 @@ func (s *siege) settled(name string) map[string]string {
 		s.TB.Fatal(err)
 	}
 	s.proxy.Await(name, func() bool { return s.get("http://set.good.test/") == "200  "+name+" <nil>" })
-	for _, p := range s.Server.Proxies() {
-		for typeURL, status := range p.Types {
-			for _, r := range status.Refusals {
-				out[typeURL+" "+r.Name] = r.Error
-			}
+	faults, _ := s.Server.Faults()
+	for _, f := range faults {
+		if errors.Is(&f, ads.ErrRejected) {
+			out[f.TypeURL+" "+f.Name] = f.Text
 		}
 	}
 	return out

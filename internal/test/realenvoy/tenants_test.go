@@ -221,11 +221,10 @@ func TestRefusedSecret(t *testing.T) {
 // refused are the secrets that the proxy refuses.
 func (x *tenants) refused() []string {
 	var out []string
-	for _, p := range x.Server.Proxies() {
-		for _, status := range p.Types {
-			for _, r := range status.Refusals {
-				out = append(out, r.Name)
-			}
+	faults, _ := x.Server.Faults()
+	for _, f := range faults {
+		if errors.Is(&f, ads.ErrRejected) {
+			out = append(out, f.Name)
 		}
 	}
 	return out

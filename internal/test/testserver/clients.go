@@ -31,10 +31,11 @@ func Applied(tb testing.TB, configs configstore.Flusher, server *ads.Server) {
 // Accepted fails the test if a client has refused something.
 func Accepted(tb testing.TB, server *ads.Server) {
 	tb.Helper()
+	faults, _ := server.Faults()
 	for _, proxy := range server.Proxies() {
 		for typeURL, status := range proxy.Types {
 			if status.Rejections > 0 {
-				tb.Errorf("%s refused %s %d times: %s", proxy.ID, typeURL, status.Rejections, status.Error)
+				tb.Errorf("%s refused %s %d times, present faults: %v", proxy.ID, typeURL, status.Rejections, faults)
 			}
 		}
 	}

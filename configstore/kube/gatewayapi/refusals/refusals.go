@@ -28,10 +28,10 @@ import (
 // server, and not every response of a proxy justifies reading all of them.
 const interval = 100 * time.Millisecond
 
-// Server returns the objects that are excluded for its proxies. An ads.Server implements it.
+// Server returns the faults of its proxies, with the objects that are excluded. An ads.Server implements
+// it.
 type Server interface {
-	LeftOut() (refused, unmade []ads.LeftOut)
-	Progress() <-chan struct{}
+	Faults() (list []ads.Fault, changed <-chan struct{})
 }
 
 // Statuses receives the NACKs: a gatewayapi.Cache, or a cluster.Cache.
@@ -46,14 +46,14 @@ func Run(server Server, statuses Statuses, stop <-chan struct{}) {
 	defer again.Stop()
 	said := false
 	for {
-		progress := server.Progress()
-		texts := textsOf(server.LeftOut())
+		faults, changed := server.Faults()
+		texts := textsOf(faults)
 		if len(texts) > 0 || said { // also if they are unchanged, because other objects may contribute now
 			statuses.Apply(gatewayapi.SetRefusals(texts))
 			said = len(texts) > 0
 		}
 		again.Reset(interval)
-		if !await(progress, stop) || !await(again.C, stop) {
+		if !await(changed, stop) || !await(again.C, stop) {
 			return
 		}
 	}
@@ -70,13 +70,16 @@ func await[T any](from <-chan T, stop <-chan struct{}) bool {
 }
 
 // textsOf returns the messages for the conditions.
-func textsOf(refused, unmade []ads.LeftOut) map[configstore.ConfigKey]string {
-	texts := make(map[configstore.ConfigKey]string, len(refused)+len(unmade))
-	for _, l := range refused {
-		texts[l.Object] = "a proxy refuses it: " + l.Error
-	}
-	for _, l := range unmade {
-		texts[l.Object] = "it is left out for all proxies: " + l.Error
+func textsOf(faults []ads.Fault) map[configstore.ConfigKey]string {
+	texts := make(map[configstore.ConfigKey]string)
+	for _, f := range faults {
+		switch {
+		case f.Object == configstore.ConfigKey{}:
+		case f.Status == ads.FaultBuiltWithout:
+			texts[f.Object] = "it is left out for all proxies: " + f.Text
+		case texts[f.Object] == "":
+			texts[f.Object] = "a proxy refuses it: " + f.Text
+		}
 	}
 	return texts
 }

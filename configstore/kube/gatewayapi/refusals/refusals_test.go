@@ -31,33 +31,27 @@ var (
 
 // server is a Server whose proxies reject the objects that a test sets.
 type server struct {
-	mu              sync.Mutex
-	refused, unmade []ads.LeftOut
-	progress        chan struct{}
-	looks           int
+	mu       sync.Mutex
+	faults   []ads.Fault
+	progress chan struct{}
+	looks    int
 }
 
-func (s *server) LeftOut() (refused, unmade []ads.LeftOut) {
+func (s *server) Faults() (list []ads.Fault, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.looks++
-	return s.refused, s.unmade
-}
-
-func (s *server) Progress() <-chan struct{} {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	if s.progress == nil {
 		s.progress = make(chan struct{})
 	}
-	return s.progress
+	return s.faults, s.progress
 }
 
 // answers makes the proxies respond, and reject some objects from then on.
-func (s *server) answers(refused, unmade []ads.LeftOut) {
+func (s *server) answers(faults ...ads.Fault) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.refused, s.unmade = refused, unmade
+	s.faults = faults
 	if s.progress != nil {
 		close(s.progress)
 		s.progress = nil
@@ -139,13 +133,13 @@ func TestRun(t *testing.T) {
 		}
 		synctest.Wait()
 		expect("cart", "Accepted", "")
-		s.answers([]ads.LeftOut{{Object: cart, Error: "too large"}}, nil)
+		s.answers(ads.Fault{Status: ads.FaultLeftOut, Object: cart, Text: "too large"})
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		expect("cart", "RefusedByProxy", "a proxy refuses it: too large")
 		expect("other", "Accepted", "")
 
-		s.answers(nil, []ads.LeftOut{{Object: other, Error: "no such thing"}})
+		s.answers(ads.Fault{Status: ads.FaultBuiltWithout, Object: other, Text: "no such thing"}, ads.Fault{Status: ads.FaultSearching, Text: "?"})
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		expect("cart", "Accepted", "")
@@ -153,7 +147,7 @@ func TestRun(t *testing.T) {
 
 		before := s.looks
 		for range 1000 {
-			s.answers(nil, nil)
+			s.answers()
 			time.Sleep(time.Millisecond)
 		}
 		synctest.Wait()
@@ -176,7 +170,7 @@ func TestRun(t *testing.T) {
 func TestRefusedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, cart, _ := newConverter()
-		s, stop := &server{refused: []ads.LeftOut{{Object: cart, Error: "too large"}}}, make(chan struct{})
+		s, stop := &server{faults: []ads.Fault{{Status: ads.FaultLeftOut, Object: cart, Text: "too large"}}}, make(chan struct{})
 		var running sync.WaitGroup
 		running.Go(func() { refusals.Run(s, c, stop) })
 		synctest.Wait()
@@ -188,7 +182,7 @@ func TestRefusedAgain(t *testing.T) {
 			},
 		}
 		c.Apply(gatewayapi.Set(late))
-		s.answers(slices.Clone(s.refused), nil)
+		s.answers(slices.Clone(s.faults)...)
 		time.Sleep(100 * time.Millisecond)
 		synctest.Wait()
 		for _, name := range []string{"cart", "late"} {

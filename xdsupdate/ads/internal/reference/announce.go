@@ -39,26 +39,17 @@ func Announce(configuration []byte, clusters []string, most int) (out []byte) {
 		routes = append(routes, announcingRoute(name)...)
 	}
 	out = make([]byte, 0, len(configuration)+len(routes)+16)
-	for len(configuration) > 0 {
-		number, kind, n := protowire.ConsumeTag(configuration)
-		if n < 0 {
-			return nil
-		}
-		size := protowire.ConsumeFieldValue(number, kind, configuration[n:])
-		if size < 0 {
-			return nil
-		}
+	eachField(configuration, func(number protowire.Number, field, host []byte) {
 		if number != virtualHostsField {
-			out = append(out, configuration[:n+size]...)
-		} else {
-			host, _ := protowire.ConsumeBytes(configuration[n:])
-			out = protowire.AppendVarint(append(out, configuration[:n]...), uint64(len(host)+len(routes)))
-			out = append(append(out, host...), routes...)
+			out = append(out, field...)
+			return
 		}
-		if len(out) > most {
-			return nil
-		}
-		configuration = configuration[n+size:]
+		out = protowire.AppendTag(out, virtualHostsField, protowire.BytesType)
+		out = protowire.AppendVarint(out, uint64(len(host)+len(routes)))
+		out = append(append(out, host...), routes...)
+	})
+	if len(out) > most {
+		return nil
 	}
 	return out
 }

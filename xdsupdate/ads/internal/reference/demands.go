@@ -231,19 +231,24 @@ func (l *demandList) rules(typed string, encoded []byte) {
 // typedConfig returns the type and the value of an Any in a field of a message; typed is "" if
 // there is none.
 func typedConfig(message []byte, number protowire.Number) (typed string, value []byte) {
-	const typeField, valueField = 1, 2 // of google.protobuf.Any
 	eachField(message, func(n protowire.Number, _, packed []byte) {
-		if n != number {
-			return
+		if n == number {
+			typed, value = unpacked(packed)
 		}
-		eachField(packed, func(n protowire.Number, _, content []byte) {
-			if n == typeField {
-				typed = typeName(string(content))
-			}
-			if n == valueField {
-				value = content
-			}
-		})
+	})
+	return typed, value
+}
+
+// unpacked returns the name of the type and the value of an encoded Any.
+func unpacked(packed []byte) (typed string, value []byte) {
+	const typeField, valueField = 1, 2
+	eachField(packed, func(n protowire.Number, _, content []byte) {
+		if n == typeField {
+			typed = typeName(string(content))
+		}
+		if n == valueField {
+			value = content
+		}
 	})
 	return typed, value
 }

@@ -204,31 +204,13 @@ type finder struct {
 	demanding         demanding
 }
 
-// scan visits an encoded message. It ends at a field that cannot be decoded, which does not occur
-// because this server has encoded the message.
+// scan visits an encoded message.
 func (f *finder) scan(in naming, message []byte) {
-	for len(message) > 0 {
-		number, kind, n := protowire.ConsumeTag(message)
-		if n < 0 {
-			return
-		}
-		message = message[n:]
-		if kind != protowire.BytesType {
-			if n = protowire.ConsumeFieldValue(number, kind, message); n < 0 {
-				return
-			}
-			message = message[n:]
-			continue
-		}
-		value, n := protowire.ConsumeBytes(message)
-		if n < 0 {
-			return
-		}
-		message = message[n:]
-		if field := in[number]; field != nil {
+	eachField(message, func(number protowire.Number, _, value []byte) {
+		if field := in[number]; field != nil && value != nil {
 			f.found(field, value)
 		}
-	}
+	})
 }
 
 func (f *finder) found(field *namingField, value []byte) {
@@ -254,7 +236,8 @@ func (f *finder) found(field *namingField, value []byte) {
 	case field.in != nil:
 		f.scan(field.in, value)
 	case field.packed:
-		f.scanAny(value)
+		typed, message := unpacked(value)
+		f.scan(namingTypes[typed], message)
 	case field.is == clusterNamed:
 		f.clusters = append(f.clusters, xxhash.Sum64(value))
 		if f.named != nil {
@@ -275,31 +258,6 @@ func (f *finder) chain(encoded []byte, routes []string) {
 	content, demands := f.demanding.of(encoded)
 	for _, name := range routes {
 		f.chains = append(f.chains, chain{name, content, demands})
-	}
-}
-
-// scanAny visits the message in an Any, if it may have names.
-func (f *finder) scanAny(encoded []byte) {
-	const typeURL, value = 1, 2
-	var of naming
-	for len(encoded) > 0 {
-		number, kind, n := protowire.ConsumeTag(encoded)
-		if n < 0 || kind != protowire.BytesType {
-			return
-		}
-		field, size := protowire.ConsumeBytes(encoded[n:])
-		if size < 0 {
-			return
-		}
-		encoded = encoded[n+size:]
-		switch int(number) {
-		case typeURL:
-			of = namingTypes[typeName(string(field))]
-		case value:
-			if of != nil {
-				f.scan(of, field)
-			}
-		}
 	}
 }
 

@@ -74,8 +74,8 @@ func (f *facts) announcement(r *resource.State) (a announcedState, needed bool) 
 			return before, true
 		}
 	}
-	if !base.IsPresent() || !r.References().Clusters.Exceed(base.References().Clusters) {
-		return a, false
+	if !base.IsPresent() || base.Value == nil || !r.References().Clusters.Exceed(base.References().Clusters) {
+		return a, false // also if the client has brought the routes from another stream, so that they are not known here
 	}
 	made := f.of.Announcement(base, r)
 	if made == nil {

@@ -18,6 +18,12 @@
 // others; the table in removal.go delays removals. Client.Timeout bounds each wait. Routes behind a
 // rejected stricter listener do not wait: the client keeps its state of them. Locks, timers and
 // encoding are the caller's.
+//
+// To add a rule, open one file: rules.go for new and changed resources, removal.go for removals. The rule
+// is a row of the table, with its outcome, and a function of the facts that holds for the resources that
+// wait. The fields of facts are the input of all rules; a rule adds one, and phase fills it, only if none
+// of them says what the rule needs. Then add an example for the row to rules_test.go, which fails
+// for a row without one.
 package sequence
 
 import (

@@ -30,7 +30,7 @@ type Builder struct {
 	outdated outdated
 	// warned are the silent providers that were logged. unwarned means that services have changed
 	// since warnSilent.
-	warned   providers
+	warned   map[registry.ProviderID]bool
 	unwarned bool
 
 	Built

@@ -7,37 +7,9 @@ import (
 	"maps"
 	"slices"
 
-	"go.uber.org/atomic"
-
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
-
-// providers is a set of providers that only grows. It is small, so it is copied for each new
-// provider, and read without a lock.
-type providers struct {
-	set atomic.Pointer[map[registry.ProviderID]struct{}]
-}
-
-func (p *providers) has(id registry.ProviderID) bool {
-	set := p.set.Load()
-	if set == nil {
-		return false
-	}
-	_, ok := (*set)[id]
-	return ok
-}
-
-func (p *providers) add(id registry.ProviderID) {
-	for !p.has(id) {
-		next, old := make(map[registry.ProviderID]struct{}), p.set.Load()
-		if old != nil {
-			maps.Copy(next, *old)
-		}
-		next[id] = struct{}{}
-		p.set.CompareAndSwap(old, &next)
-	}
-}
 
 // warnSilent logs each silent provider once.
 //
@@ -45,9 +17,12 @@ func (p *providers) add(id registry.ProviderID) {
 // reported the endpoints of its services. A registry without batches may be between the two calls
 // of its first report, and then gets a warning.
 func (b *Builder) warnSilent() {
-	for _, svc := range b.table.silentSince(b.index, &b.warned) {
+	for _, svc := range b.table.silentSince(b.index, b.warned) {
 		id := svc.Attributes.Provider
-		b.warned.add(id)
+		if b.warned == nil {
+			b.warned = make(map[registry.ProviderID]bool)
+		}
+		b.warned[id] = true
 		b.logger.Warn("a registry shows services but never reported endpoints to this server, so that their clusters stay empty: "+
 			"give the registry this server as its updater", slog.String("provider", string(id)),
 			slog.String("host", string(svc.Hostname)), slog.String("namespace", svc.Attributes.Namespace))
@@ -61,11 +36,11 @@ func (t *Table) Silent(index *xdsupdate.EndpointIndex) []*registry.Service {
 }
 
 // silentSince is Silent without the providers that are known to be silent.
-func (t *Table) silentSince(index *xdsupdate.EndpointIndex, known *providers) (out []*registry.Service) {
+func (t *Table) silentSince(index *xdsupdate.EndpointIndex, known map[registry.ProviderID]bool) (out []*registry.Service) {
 	reported := make(map[registry.ProviderID]bool)
 	silent := func(id registry.ProviderID) bool {
 		if _, asked := reported[id]; !asked {
-			reported[id] = known != nil && known.has(id) || index.HasReported(id)
+			reported[id] = known[id] || index.HasReported(id)
 		}
 		return !reported[id]
 	}
