@@ -160,9 +160,9 @@ func keepOthersOut(t *testing.T, limits ads.Limits, identity string) {
 	}
 }
 
-// TestRapidReset: a connection that opens streams and resets them at once, again and again, leaves nothing
-// behind and keeps
-// neither a new client out nor a connected one from its changes.
+// TestRapidReset: a connection that opens streams and resets them at once, again and again, as in
+// CVE-2023-44487, leaves nothing behind, and keeps neither a new client out nor a connected one from
+// its changes.
 func TestRapidReset(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, identifiedBy(ads.Limits{Streams: 10}), service("a", "shop"))
@@ -193,6 +193,9 @@ func TestRapidReset(t *testing.T) {
 		fresh := f.client(xdstest.ClientOptions{Delta: true, Node: identified("fresh")})
 		f.subscribe(fresh, envoy.ClusterType, cluster("b"))
 		f.await(fresh, envoy.ClusterType, cluster("b"))
+		// The network has no buffers, so that both ends of this connection may be writing: gRPC stops
+		// reading while it has too much to write.
+		_ = conn.Close()
 		synctest.Wait()
 		check(t, "proxies", len(f.Proxies()), 2)
 	})
@@ -283,40 +286,4 @@ func TestNamesOfOthers(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TestResetStreams: a client that opens streams, asks for everything and resets them at once, as in a
-// rapid reset attack (CVE-2023-44487), keeps no other client waiting, and leaves nothing behind.
-func TestResetStreams(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := serve(t, ads.Options{}, service("a", "shop"))
-		f.flush()
-		good := f.client(xdstest.ClientOptions{Delta: true, Node: node("good", "shop")})
-		f.subscribe(good, envoy.ClusterType, cluster("a"))
-		f.await(good, envoy.ClusterType, cluster("a"))
-		conn := dialTo(t, f.listener)
-		defer func() { _ = conn.Close() }()
-		for i := range 2000 {
-			ctx, cancel := context.WithCancel(t.Context())
-			stream, err := discovery.NewAggregatedDiscoveryServiceClient(conn).StreamAggregatedResources(ctx)
-			if err == nil && i%3 > 0 {
-				err = stream.Send(&discovery.DiscoveryRequest{Node: node(fmt.Sprint("bad", i), "shop"), TypeUrl: envoy.ClusterType})
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if i%3 == 2 {
-				synctest.Wait() // it is answered
-			}
-			cancel()
-		}
-		f.define([]string{"b"}, service("a", "shop"), service("b", "shop"))
-		f.flush()
-		f.subscribe(good, envoy.ClusterType, cluster("b"))
-		f.await(good, envoy.ClusterType, cluster("a"), cluster("b"))
-		synctest.Wait()
-		if n := len(f.Server.Proxies()); n != 1 {
-			t.Errorf("%d proxies are connected", n)
-		}
-	})
 }
