@@ -17,6 +17,8 @@ import (
 // fieldsToCheck returns the fields through which a message of a type can contain one that unpack
 // checks, by the name of the type. Most fields of resources cannot, and reflection is slow. Types
 // that only occur packed in an Any are missing.
+//
+//nolint:gochecknoglobals // never changed
 var fieldsToCheck = sync.OnceValue(func() map[protoreflect.FullName][]protoreflect.FieldDescriptor {
 	types := make(map[protoreflect.FullName]protoreflect.MessageDescriptor)
 	for _, m := range []proto.Message{&clusterv3.Cluster{}, &endpointv3.ClusterLoadAssignment{}, &listenerv3.Listener{}, &routev3.RouteConfiguration{}} {
