@@ -64,35 +64,21 @@ func (l *layer) names(v View, typeURL string, yield func(name string)) (only boo
 }
 
 // each calls visit with the names that a wildcard subscription covers, and with the answer for each
-// name if it is known.
+// name if it is known. What was visited does not count if it returns an error.
 func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, known bool)) (only bool, err error) {
 	if l == nil {
 		return false, nil
 	}
 	lister, lists := l.Provided.(Lister)
-	// If the provider panics halfway, all its results are dropped.
-	var names []string
-	var answers []Answer
-	if lists {
-		only, names, answers, err = l.list(lister, v, typeURL)
-	} else {
+	if !lists {
+		// The provider may hold a lock while it yields its names, and visit calls it again.
+		var names []string
 		only, err = l.names(v, typeURL, func(name string) { names = append(names, name) })
-	}
-	if err != nil {
-		return only, err
-	}
-	for i, name := range names {
-		if lists {
-			visit(name, answers[i], true)
-		} else {
+		for _, name := range names {
 			visit(name, Answer{}, false)
 		}
+		return only, err
 	}
-	return only, nil
-}
-
-// list returns the results of Lister.List, except for empty names.
-func (l *layer) list(lister Lister, v View, typeURL string) (only bool, names []string, answers []Answer, err error) {
 	err = l.part.Call(func() error {
 		list, ok := lister.List(l.view(v), typeURL)
 		if only = ok; list == nil {
@@ -103,12 +89,12 @@ func (l *layer) list(lister Lister, v View, typeURL string) (only bool, names []
 				return err
 			}
 			if name != "" {
-				names, answers = append(names, name), append(answers, a)
+				visit(name, a, true)
 			}
 		}
 		return nil
 	})
-	return only, names, answers, err
+	return only, err
 }
 
 // covers is Provided.Covers.
