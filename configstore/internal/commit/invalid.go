@@ -4,8 +4,8 @@ package commit
 
 import "log/slog"
 
-// LogInvalid logs that an object of a source is invalid, and what is in effect instead: its last
-// good state, a placeholder, or nothing.
+// LogInvalid logs that an object of a source is invalid, and the state in effect instead: the last
+// good one, a placeholder, or nothing.
 func LogInvalid(log *slog.Logger, good, placeholder bool) {
 	instead := "nothing"
 	switch {

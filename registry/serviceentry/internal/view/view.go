@@ -21,7 +21,7 @@ type View struct {
 	Shown, Wanted Shown
 	// Entries are the ServiceEntries, the oldest first.
 	Entries []*Entry
-	// Workloads are the valid workloads, in the order in which entries select them.
+	// Workloads are the valid workloads, in the order of their selection by entries.
 	Workloads []*Workload
 	// Ignored returns the reason why any other workload is not valid.
 	Ignored func(key registry.WorkloadKey) string

@@ -46,8 +46,8 @@ type Response struct {
 	SentIn uint64
 	// PushedAt is when the push was requested that caused the response, or zero if no push did.
 	PushedAt time.Time
-	// Listed are the resources that were new to the client, by name. Full means that the response
-	// has all resources of the client, so that the answer is about more than Listed.
+	// Listed contains the resources that were new to the client, by name. Full means that the response
+	// has all resources of the client, so that the answer covers resources beyond Listed.
 	Listed []*resource.State
 	Full   bool
 	// Before is the client's snapshot before the response.
@@ -63,7 +63,7 @@ type Response struct {
 	Overdue bool
 }
 
-// Find returns a resource that was new to the client, or nil if there was none of that name.
+// Find returns a resource that was new to the client, or nil if no such resource has that name.
 func (o *Response) Find(name string) *resource.State {
 	i, found := slices.BinarySearchFunc(o.Listed, name, func(r *resource.State, name string) int { return strings.Compare(r.Name, name) })
 	if !found {

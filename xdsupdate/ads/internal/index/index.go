@@ -14,7 +14,7 @@ import (
 // Index finds the holders of a name of a type, and the holders of all names. It has only names with
 // a holder, so that a change of any other name costs a look-up. The zero value is empty.
 type Index[H comparable] struct {
-	types map[string]*Type[H] // none of the types is empty
+	types map[string]*Type[H] // without empty types
 	names int
 }
 

@@ -107,7 +107,7 @@ func Sum[H comparable](topics []*Topic[H]) uint64 {
 	return sum
 }
 
-// Sorted sorts the topics of names and drops those that occur twice.
+// Sorted sorts the topics of names and drops duplicates.
 func Sorted[H comparable](topics []*Topic[H]) []*Topic[H] {
 	if !slices.IsSortedFunc(topics, byName[H]) {
 		slices.SortFunc(topics, byName[H])

@@ -26,7 +26,7 @@ const mostTurns = 32
 // (BenchmarkChangeDuringConnects). In turns all clients are served earlier, because the buffers of
 // few are used again.
 //
-// Turns are taken in the order in which streams ask for them. Clients that do not answer in time
+// Turns are taken in the order of the requests. Clients that do not answer in time
 // show that processors are not the bottleneck: then there is one turn more, up to mostTurns times
 // as many, so that a thousand distant clients are served in about twenty times longestTurn, and not
 // one after the other. Thousands of malicious clients that are late on purpose take no more than

@@ -71,7 +71,7 @@ const (
 	// cluster exists, and in the snapshot of a client, that it has an empty assignment, or none.
 	Tombstone
 	// Unknown means, in the snapshot of a client, that the client must get a response about the
-	// resource, whatever it has.
+	// resource in any case.
 	Unknown
 	// Absent means, in the snapshot of a client, that it was told in a special way that there is no
 	// resource.

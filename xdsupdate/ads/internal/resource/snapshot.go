@@ -12,8 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/cow"
 )
 
-// Snapshot is a set of resources of one type, sorted by name: those of a selection at one moment,
-// or those that a client was sent. It is immutable, and shares unchanged parts with the snapshot
+// Snapshot is a set of resources of one type, sorted by name: the resources of a selection at one
+// moment, or the resources sent to a client. It is immutable, and shares unchanged parts with the snapshot
 // that it was made from: the resources of thousands of clients cost each of them one pointer.
 //
 // A pointer is also an identity: clients with the same pointer are sent the same bytes.

@@ -53,8 +53,8 @@ const maxAlone limit.Size = 16
 // not accepted count as rejected.
 const maxTrials = 200
 
-// NewSearch returns a search among parts that are rejected together, some of which may be more
-// likely than others. They can be left out in as many depths as deepest, which is at least 1.
+// NewSearch returns a search among parts that are rejected together. The likely parts are tried
+// first. They can be left out in as many depths as deepest, which is at least 1.
 func NewSearch[T comparable](parts, likely []T, deepest int) *Search[T] {
 	s := &Search[T]{Depth: 1, deepest: deepest, suspects: slices.Clone(parts)}
 	if guess := SetOf(likely); len(guess.of(parts)) > 0 && len(guess.of(parts)) < len(parts) {
