@@ -46,8 +46,8 @@ type Response struct {
 	SentIn uint64
 	// PushedAt is when the push was requested that caused the response, or zero if no push did.
 	PushedAt time.Time
-	// Listed contains the resources that were new to the client, by name. Full means that the response
-	// has all resources of the client, so that the answer covers resources beyond Listed.
+	// Listed contains the resources that were new to the client, by name. Full is set for a response
+	// with all resources of the client. Its answer covers resources beyond Listed.
 	Listed []*resource.State
 	Full   bool
 	// Before is the client's snapshot before the response.
