@@ -19,7 +19,7 @@
 //	body                  the spec, in an Any
 //
 // Status, UID, Domain, OwnerReferences and Generation are not transferred. The format and the
-// requests are those of Istio 1.31 (pkg/adsc, pilot/pkg/networking/apigen). In SotW a response has
+// requests equal Istio 1.31's (pkg/adsc, pilot/pkg/networking/apigen). In SotW a response contains
 // all objects of its kind, on both sides. A cache that sends changed resources only, as
 // go-control-plane's LinearCache does for types other than Envoy's, must be followed by delta.
 //

@@ -33,7 +33,7 @@ var fieldsToCheck = sync.OnceValue(func() map[protoreflect.FullName][]protorefle
 		for name, of := range types {
 			for i := range of.Fields().Len() {
 				f := of.Fields().Get(i)
-				if to := contained(f); to != nil && !slices.Contains(out[name], f) && (isChecked(to.FullName()) || len(out[to.FullName()]) > 0) {
+				if to := f.Message(); to != nil && !slices.Contains(out[name], f) && (isChecked(to.FullName()) || len(out[to.FullName()]) > 0) {
 					out[name], changed = append(out[name], f), true
 				}
 			}
@@ -49,18 +49,10 @@ func addTypes(of protoreflect.MessageDescriptor, types map[protoreflect.FullName
 	}
 	types[of.FullName()] = of
 	for i := range of.Fields().Len() {
-		if to := contained(of.Fields().Get(i)); to != nil {
+		if to := of.Fields().Get(i).Message(); to != nil {
 			addTypes(to, types)
 		}
 	}
-}
-
-// contained returns the type of the messages in a field, or nil.
-func contained(f protoreflect.FieldDescriptor) protoreflect.MessageDescriptor {
-	if f.IsMap() {
-		f = f.MapValue()
-	}
-	return f.Message()
 }
 
 // isChecked reports whether unpack checks messages of a type themselves.

@@ -47,11 +47,11 @@
 // # Providers
 //
 // The server asks a Provider by name for the subscribed resources. With each push the provider
-// reports the names that may have changed, and in which views. Views with equal share keys share
-// the resource of a name, as long as a client has it or the provider keeps it (ResourceState). A
+// reports the names that may have changed, and their views. Views with equal share keys share the
+// resource of a name, as long as a client has it or the provider keeps it (ResourceState). A
 // resource without subscribers is never built, and a push costs nothing for other names and views.
 //
-// The resources of services and those of Server.SetResource come from providers, too. The order of
+// The resources of services and of Server.SetResource come from providers, too. The order of
 // precedence is: Server.SetResource, Options.Providers, services. The first of them that has an
 // answer for a name counts. So a provider that changes a cluster of a service answers for its name,
 // with a cluster that it makes by package envoy from the services of the push.

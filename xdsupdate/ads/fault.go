@@ -25,14 +25,14 @@ var (
 // Fault is the reason why one proxy does not have one resource as its providers describe it: the
 // proxy rejects the resource, or it cannot be built. Server.Faults lists the present faults. As an
 // error it wraps ErrRejected, ErrNotUpdated, or the error of the build (FaultBuiltWithout); WaitApplied
-// and Observer.Failed have it in this form.
+// and Observer.Failed return it as an error.
 type Fault struct { //nolint:errname // it is a record first: Faults lists it
 	// Proxy, Stream and View are ID, Stream and View of the ProxyStatus. They are not set in an error that
 	// is about all proxies.
 	Proxy  string
 	Stream uint64
 	View   View
-	// TypeURL and Name are those of the resource. Name is "" if the proxy rejects a response that
+	// TypeURL and Name identify the resource. Name is "" if the proxy rejects a response that
 	// cannot be divided further, and names no resource.
 	TypeURL, Name string
 	Status        FaultStatus
@@ -59,7 +59,7 @@ const (
 	// is sent the resource again when that changes, and from time to time.
 	FaultRejected FaultStatus = "REJECTED"
 	// FaultSearching means that the proxy is being sent the resource without some objects, to find
-	// those that it rejects.
+	// the rejected ones.
 	FaultSearching FaultStatus = "SEARCHING"
 	// FaultUnnamed is FaultRejected of a resource that the proxy rejects also without the contribution
 	// of any object, so that no object can be named.
@@ -157,8 +157,8 @@ func (f *failing) note(name string, r *resource.State) {
 	}
 }
 
-// buildFaults returns the faults in the error of a build, some of which may be known: one for each object, and one for
-// everything else.
+// buildFaults returns the faults in the error of a build: one for each object, and one for everything
+// else. A known fault keeps its time.
 func buildFaults(name string, r *resource.State, known []Fault) (out []Fault) {
 	others := r.Kept
 	var find func(error)
