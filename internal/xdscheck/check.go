@@ -44,7 +44,7 @@ const maxSeconds = 9223372035
 
 // report collects the errors.
 type report struct {
-	name string
+	of   proto.Message
 	grpc bool
 	errs []error
 	// unpackOne is unpackField: a method value is an allocation.
@@ -52,24 +52,33 @@ type report struct {
 }
 
 func (r *report) fail(format string, args ...any) {
-	r.errs = append(r.errs, fmt.Errorf(r.name+": "+format, args...))
+	r.errs = append(r.errs, fmt.Errorf("%s: "+format, append([]any{r.name()}, args...)...))
+}
+
+// name returns the type of the message, and the name of a resource.
+func (r *report) name() string {
+	kind := string(r.of.ProtoReflect().Descriptor().Name())
+	switch m := r.of.(type) {
+	case *endpointv3.ClusterLoadAssignment:
+		return kind + " " + m.GetClusterName()
+	case *clusterv3.Cluster, *listenerv3.Listener, *routev3.RouteConfiguration:
+		return kind + " " + m.(interface{ GetName() string }).GetName()
+	default:
+		return kind
+	}
 }
 
 func check(m proto.Message, grpc bool) error {
-	r := &report{grpc: grpc, name: string(m.ProtoReflect().Descriptor().Name())}
+	r := &report{grpc: grpc, of: m}
 	r.unpackOne = r.unpackField
 	switch m := m.(type) {
 	case *clusterv3.Cluster:
-		r.name += " " + m.GetName()
 		r.cluster(m)
 	case *endpointv3.ClusterLoadAssignment:
-		r.name += " " + m.GetClusterName()
 		r.assignment(m, false)
 	case *listenerv3.Listener:
-		r.name += " " + m.GetName()
 		r.listener(m)
 	case *routev3.RouteConfiguration:
-		r.name += " " + m.GetName()
 		r.routes(m)
 	case *routev3.VirtualHost:
 		r.domains(m)

@@ -3,6 +3,7 @@
 package envoy
 
 import (
+	"sync"
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -34,6 +35,9 @@ func (u *Upstream) setProtocol(c *clusterv3.Cluster) {
 				HttpProtocolOptions: &core.Http1ProtocolOptions{}, Http2ProtocolOptions: u.http2Options(),
 			},
 		}
+	case u.http2() && !explicit && u.Policy.GetConnectionPool() == nil && u.Service.Resolution != registry.DynamicDNS:
+		c.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpProtocolOptions: {TypeUrl: typeURL(options), Value: plainHTTP2()}}
+		return
 	case u.http2():
 		options.UpstreamProtocolOptions = explicitly(&http.HttpProtocolOptions_ExplicitHttpConfig{
 			ProtocolConfig: &http.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: u.http2Options()},
@@ -54,6 +58,16 @@ func (u *Upstream) setProtocol(c *clusterv3.Cluster) {
 	}
 	c.TypedExtensionProtocolOptions = map[string]*anypb.Any{httpProtocolOptions: packed(options)}
 }
+
+// plainHTTP2 returns the encoded options of HTTP/2 without settings, which most clusters with HTTP/2
+// have. The caller must not change the bytes.
+//
+//nolint:gochecknoglobals // never changed
+var plainHTTP2 = sync.OnceValue(func() []byte {
+	return packed(&http.HttpProtocolOptions{UpstreamProtocolOptions: explicitly(&http.HttpProtocolOptions_ExplicitHttpConfig{
+		ProtocolConfig: &http.HttpProtocolOptions_ExplicitHttpConfig_Http2ProtocolOptions{Http2ProtocolOptions: &core.Http2ProtocolOptions{}},
+	})}).GetValue()
+})
 
 func explicitly(config *http.HttpProtocolOptions_ExplicitHttpConfig) *http.HttpProtocolOptions_ExplicitHttpConfig_ {
 	return &http.HttpProtocolOptions_ExplicitHttpConfig_{ExplicitHttpConfig: config}

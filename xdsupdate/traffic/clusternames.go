@@ -27,7 +27,7 @@ func (st *state) clusterNames(p *proxy) []string {
 func (st *state) assignmentNames(p *proxy) []string {
 	var out []string
 	for at := range st.clusterPlaces(p) {
-		if st.upstreamOf(p, &at).EDS() {
+		if st.eds(p, &at) {
 			out = append(out, at.name())
 		}
 	}
@@ -43,7 +43,7 @@ func (st *state) coversCluster(p *proxy, name string) bool {
 // coversAssignment reports whether a name is one of assignmentNames.
 func (st *state) coversAssignment(p *proxy, name string) bool {
 	at := st.clusterPlaceOf(p, name)
-	return at != nil && st.upstreamOf(p, at).EDS()
+	return at != nil && st.eds(p, at)
 }
 
 // clusterPlace identifies the service port or subset of a cluster.

@@ -43,6 +43,7 @@ func (x *proxies) of(v ads.View) *proxy {
 	p := x.byView[v]
 	if p == nil {
 		p = proxyOf(v)
+		p.locate(v)
 		x.byView[v] = p
 	}
 	return p
@@ -183,7 +184,7 @@ func (x *provided) List(v ads.View, typeURL string) (iter.Seq2[string, ads.Answe
 		for at := range x.state.clusterPlaces(p) {
 			name := at.name()
 			a := x.answer(v, p, typeURL, name, &at)
-			if typeURL == envoy.LoadAssignmentType && !a.Next && !x.state.upstreamOf(p, &at).EDS() {
+			if typeURL == envoy.LoadAssignmentType && !a.Next && !x.state.eds(p, &at) {
 				continue
 			}
 			if !yield(name, a) {

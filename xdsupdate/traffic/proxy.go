@@ -3,6 +3,8 @@
 package traffic
 
 import (
+	"unique"
+
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -50,6 +52,8 @@ type proxy struct {
 	services []string
 	// registered is the result of registryProxy for proxies of views; nil: not computed.
 	registered *registry.Proxy
+	// location and families are set for proxies of views, see clusterShare.
+	location, families unique.Handle[location]
 	// leaving is set while a resource is built for a client that rejects it.
 	leaving *leaving
 }

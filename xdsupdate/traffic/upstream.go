@@ -7,6 +7,7 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -53,12 +54,30 @@ func (st *state) assignment(p *proxy, name string, at *clusterPlace) *endpointv3
 // from encoded endpoints. No policy may influence it, and its service must be the only one with the
 // host name.
 func (st *state) plainAssignment(p *proxy, at *clusterPlace) bool {
-	if at == nil || len(st.world.named(at.host)) != 1 || at.host != at.port.of.Hostname || at.port.of.Resolution != registry.ClientSideLB {
+	if at == nil || at.subset != nil || at.passed ||
+		len(st.world.named(at.host)) != 1 || at.host != at.port.of.Hostname || at.port.of.Resolution != registry.ClientSideLB {
 		return false
 	}
 	u := st.upstreamOf(p, at)
 	u.Plaintext = st.takesPlaintext(u, st.world.endpoints(u.Service.Hostname, u.Service.Attributes.Namespace))
 	return u.EDS() && u.Plain()
+}
+
+// eds reports whether the cluster of a place gets its endpoints by a load assignment. It costs less than
+// the whole input of the cluster.
+func (st *state) eds(p *proxy, at *clusterPlace) bool {
+	u := envoy.Upstream{
+		Service: at.port.of, Port: at.port.Port, Subset: at.subset.GetName(), Gateway: p.role == router, Client: p.client(),
+	}
+	if at.rule.trafficPolicy() != nil || at.subset.GetTrafficPolicy() != nil {
+		u.Policy = st.trafficPolicy(at)
+	}
+	return u.EDS()
+}
+
+// trafficPolicy returns the policy of the DestinationRule and the mesh for a place, or nil.
+func (st *state) trafficPolicy(at *clusterPlace) *networking.TrafficPolicy {
+	return envoy.TrafficPolicy(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy(), st.settings.mesh)
 }
 
 func clusterNamed(name string) bool {
@@ -83,7 +102,7 @@ func (st *state) upstream(p *proxy, at *clusterPlace) (*envoy.Upstream, *xdsupda
 func (st *state) upstreamOf(p *proxy, at *clusterPlace) *envoy.Upstream {
 	u := &envoy.Upstream{
 		Service: at.port.of, Port: at.port.Port, Subset: at.subset.GetName(), Labels: at.subset.GetLabels(),
-		Policy:           envoy.TrafficPolicy(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy(), st.settings.mesh),
+		Policy:           st.trafficPolicy(at),
 		SelectedByLabels: at.rule.selective(),
 		Mesh:             st.settings.mesh,
 		Networks:         st.settings.gateways,
