@@ -16,6 +16,7 @@ import (
 	_ "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/internal/xdscheck"
@@ -205,5 +206,18 @@ func TestTeeth(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestNamesInErrors: an error begins with the type and the name of the resource, whatever is in the name.
+func TestNamesInErrors(t *testing.T) {
+	for want, m := range map[string]proto.Message{
+		"Cluster a%d: ":               &clusterv3.Cluster{Name: "a%d", ConnectTimeout: &durationpb.Duration{Seconds: -1}},
+		"ClusterLoadAssignment a%s: ": &endpointv3.ClusterLoadAssignment{ClusterName: "a%s", Policy: &endpointv3.ClusterLoadAssignment_Policy{EndpointStaleAfter: &durationpb.Duration{}}},
+		"Route: ":                     &routev3.Route{Name: "a"},
+	} {
+		if err := xdscheck.Envoy(m); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "%!") {
+			t.Errorf("the error is %v, want a beginning %q", err, want)
+		}
 	}
 }
