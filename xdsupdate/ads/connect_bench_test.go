@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/test/cputime"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -61,7 +62,7 @@ func serveLinear(b *testing.B, typeURL string, resources map[string]types.Resour
 func (f *fixture) clustersOf() map[string]types.Resource {
 	out := make(map[string]types.Resource)
 	for _, s := range f.services.Services() {
-		c := envoy.Cluster(s, s.Ports[0], nil, nil, envoy.ForEnvoy)
+		c := xdsbuild.Cluster(s, s.Ports[0], nil, nil, envoy.ForEnvoy)
 		out[c.GetName()] = c
 	}
 	return out
@@ -312,7 +313,7 @@ func BenchmarkOwnResourceChange(b *testing.B) {
 			states := [2][]*registry.Endpoint{benchEndpoints(0), benchEndpoints(1)}
 			set := func(host string, state int) {
 				svc.Hostname = registry.Hostname(host)
-				if err := f.SetResource(cluster(host), envoy.LoadAssignment(svc, svc.Ports[0], states[state], envoy.ForEnvoy)); err != nil {
+				if err := f.SetResource(cluster(host), xdsbuild.LoadAssignment(svc, svc.Ports[0], states[state], envoy.ForEnvoy)); err != nil {
 					b.Fatal(err)
 				}
 			}
@@ -332,7 +333,7 @@ func BenchmarkOwnResourceChange(b *testing.B) {
 			f.waitApplied()
 			svc.Hostname = "service-00007.example.com"
 			changed := [2]proto.Message{
-				envoy.LoadAssignment(svc, svc.Ports[0], states[1], envoy.ForEnvoy), envoy.LoadAssignment(svc, svc.Ports[0], states[0], envoy.ForEnvoy),
+				xdsbuild.LoadAssignment(svc, svc.Ports[0], states[1], envoy.ForEnvoy), xdsbuild.LoadAssignment(svc, svc.Ports[0], states[0], envoy.ForEnvoy),
 			}
 			b.ReportAllocs()
 			defer cputime.Report(b, "op", 1)()
@@ -355,14 +356,14 @@ func BenchmarkLinearEndpointChange(b *testing.B) {
 			states := [2][]*registry.Endpoint{benchEndpoints(0), benchEndpoints(1)}
 			for i := range max(bench.names, 1_000) {
 				svc.Hostname = registry.Hostname(fmt.Sprintf("service-%05d.example.com", i))
-				assignments[cluster(string(svc.Hostname))] = envoy.LoadAssignment(svc, svc.Ports[0], states[0], envoy.ForEnvoy)
+				assignments[cluster(string(svc.Hostname))] = xdsbuild.LoadAssignment(svc, svc.Ports[0], states[0], envoy.ForEnvoy)
 				names = append(names, cluster(string(svc.Hostname)))
 			}
 			l := serveLinear(b, envoy.LoadAssignmentType, assignments)
 			names = names[7:min(7+bench.names, len(names))]
 			svc.Hostname = "service-00007.example.com"
 			changed := []types.Resource{
-				envoy.LoadAssignment(svc, svc.Ports[0], states[1], envoy.ForEnvoy), envoy.LoadAssignment(svc, svc.Ports[0], states[0], envoy.ForEnvoy),
+				xdsbuild.LoadAssignment(svc, svc.Ports[0], states[1], envoy.ForEnvoy), xdsbuild.LoadAssignment(svc, svc.Ports[0], states[0], envoy.ForEnvoy),
 			}
 			var list []*rawClient
 			for range bench.clients {

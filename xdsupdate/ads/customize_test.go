@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -72,7 +73,7 @@ func (t timeoutsOfPush) Lookup(v ads.View, typeURL, name string) ads.Answer {
 
 func (t timeoutsOfPush) cluster(v ads.View, svc *registry.Service, port *registry.Port) proto.Message {
 	endpoints := t.push.Endpoints(svc.Hostname, svc.Attributes.Namespace)
-	c := envoy.Cluster(svc, port, slices.Collect(endpoints.All()), endpoints.ServiceAccounts(), v.Client)
+	c := xdsbuild.Cluster(svc, port, slices.Collect(endpoints.All()), endpoints.ServiceAccounts(), v.Client)
 	if c == nil {
 		return nil
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/test/cputime"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -34,7 +35,7 @@ func BenchmarkNamesSotW(b *testing.B) {
 		b.Run(fmt.Sprintf("limit/n=%d", n), func(b *testing.B) {
 			_, names := benchServer(b, n)
 			svc := service("service-00000.example.com", "shop")
-			value, err := proto.Marshal(envoy.LoadAssignment(svc, svc.Ports[0], benchEndpoints(0), envoy.ForEnvoy))
+			value, err := proto.Marshal(xdsbuild.LoadAssignment(svc, svc.Ports[0], benchEndpoints(0), envoy.ForEnvoy))
 			if err != nil {
 				b.Fatal(err)
 			}

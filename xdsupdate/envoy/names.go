@@ -3,16 +3,14 @@
 package envoy
 
 import (
-	"fmt"
 	"net"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// The type URLs of the resources that this package builds.
+// The type URLs of the resources.
 const (
 	ClusterType        = "type.googleapis.com/envoy.config.cluster.v3.Cluster"
 	LoadAssignmentType = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment"
@@ -57,7 +55,8 @@ func ListenerName(port uint32, host registry.Hostname) string {
 }
 
 // ParseListenerName is the inverse of ListenerName. For a name without a port, from a client that
-// dials "xds:///HOST", it returns port 0, which means DefaultPort.
+// dials "xds:///HOST", it returns port 0, which means
+// the default port of the service: its only port, or else its first gRPC port.
 func ParseListenerName(name string) (port uint32, host registry.Hostname, ok bool) {
 	h, number, err := net.SplitHostPort(name)
 	if err != nil {
@@ -65,20 +64,6 @@ func ParseListenerName(name string) (port uint32, host registry.Hostname, ok boo
 	}
 	port, ok = parsePort(number)
 	return port, registry.Hostname(h), ok && h != ""
-}
-
-// DefaultPort returns the port for clients that name only the service: its only port, or else its
-// first gRPC port, or nil.
-func DefaultPort(svc *registry.Service) *registry.Port {
-	if len(svc.Ports) == 1 {
-		return svc.Ports[0]
-	}
-	for _, p := range svc.Ports {
-		if p != nil && p.Protocol == registry.ProtocolGRPC {
-			return p
-		}
-	}
-	return nil
 }
 
 // HTTPRouteName returns the name of the route configuration of all HTTP services on a port: its
@@ -103,34 +88,46 @@ func parsePort(s string) (uint32, bool) {
 	return n, n <= maxPort
 }
 
-// CheckPort returns the reason why a port of a service can never have a cluster: the host or the
-// port cannot be part of a resource name, or the target port is invalid. It returns nil otherwise,
-// even if the resolution has no cluster. The port must not be nil.
-func CheckPort(svc *registry.Service, port *registry.Port) error {
-	target := svc.Attributes.PassthroughTargetPorts[port.Number]
-	switch {
-	case port.Number == 0 || port.Number > maxPort:
-		return fmt.Errorf("port %d: not from 1 to %d", port.Number, maxPort)
-	case !usable(svc.Hostname, port):
-		return fmt.Errorf("host name %q: empty, not UTF-8, or with a space or a bar", svc.Hostname)
-	case svc.Resolution == registry.Passthrough && target > maxPort:
-		return fmt.Errorf("port %d: target port %d is more than %d", port.Number, target, maxPort)
-	default:
-		return nil
-	}
-}
-
-// usable reports whether a resource can be named after the port of the service. Registries validate
-// their input; invalid names that pass must not become a resource that clients reject or that
-// cannot be encoded.
-func usable(host registry.Hostname, port *registry.Port) bool {
-	if host == "" || port == nil || port.Number == 0 || port.Number > maxPort || !utf8.ValidString(string(host)) {
-		return false
-	}
-	return !strings.ContainsFunc(string(host), unnameable)
-}
-
-// unnameable reports whether a rune cannot be part of a host or subset in a name.
-func unnameable(r rune) bool { return r <= ' ' || r == 0x7f || r == '|' || r == utf8.RuneError }
-
 const maxPort = 1<<16 - 1
+
+// ParseSubsetClusterName is the inverse of SubsetClusterName.
+func ParseSubsetClusterName(name string) (port uint32, subset string, host registry.Hostname, ok bool) {
+	rest, ok := strings.CutPrefix(name, clusterPrefix)
+	if !ok {
+		return 0, "", "", false
+	}
+	return parseParts(rest, "|")
+}
+
+// SNIName returns "outbound_.PORT_.SUBSET_.HOST": the name of the same cluster in a form that is
+// valid as a TLS server name.
+func SNIName(port uint32, subset string, host registry.Hostname) string {
+	return sniPrefix + strconv.FormatUint(uint64(port), 10) + sniSeparator + subset + sniSeparator + string(host)
+}
+
+// ParseSNIName is the inverse of SNIName.
+func ParseSNIName(name string) (port uint32, subset string, host registry.Hostname, ok bool) {
+	rest, ok := strings.CutPrefix(name, sniPrefix)
+	if !ok {
+		return 0, "", "", false
+	}
+	return parseParts(rest, sniSeparator)
+}
+
+const (
+	sniPrefix    = "outbound_."
+	sniSeparator = "_."
+)
+
+func parseParts(rest, separator string) (port uint32, subset string, host registry.Hostname, ok bool) {
+	number, rest, ok := strings.Cut(rest, separator)
+	if !ok {
+		return 0, "", "", false
+	}
+	subset, name, ok := strings.Cut(rest, separator)
+	if !ok || name == "" {
+		return 0, "", "", false
+	}
+	port, ok = parsePort(number)
+	return port, subset, registry.Hostname(name), ok
+}

@@ -3,9 +3,9 @@
 package envoy_test
 
 import (
-	"fmt"
 	"testing"
 
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -30,12 +30,18 @@ func TestSubsetNames(t *testing.T) {
 }
 
 func TestNames(t *testing.T) {
+	check := func(what string, port uint32, host registry.Hostname, ok bool, want uint32) {
+		t.Helper()
+		if port != want || host != "a.com" || !ok {
+			t.Errorf("%s: %d %q %t, want port %d", what, port, host, ok, want)
+		}
+	}
 	p, h, ok := envoy.ParseClusterName(envoy.ClusterName(80, "a.com"))
-	check(t, "cluster", fmt.Sprintln(p, h, ok), "80 a.com true\n")
+	check("cluster", p, h, ok, 80)
 	p, h, ok = envoy.ParseListenerName(envoy.ListenerName(80, "a.com"))
-	check(t, "listener", fmt.Sprintln(p, h, ok), "80 a.com true\n")
+	check("listener", p, h, ok, 80)
 	p, h, ok = envoy.ParseListenerName("a.com")
-	check(t, "bare listener", fmt.Sprintln(p, h, ok), "0 a.com true\n")
+	check("bare listener", p, h, ok, 0)
 	for _, name := range []string{
 		"", "80", "outbound|80|v1|a.com", "outbound|080||a.com", "outbound|0||a.com", "outbound|+1||a.com",
 		"outbound|65536||a.com", "outbound|80||", "inbound|80||a.com",

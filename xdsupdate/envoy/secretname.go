@@ -5,7 +5,7 @@ package envoy
 import (
 	"strings"
 
-	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	networking "istio.io/api/networking/v1alpha3"
 )
 
 // The names of a proxy's own secrets: the certificate of the workload, and the roots of the mesh.
@@ -80,7 +80,52 @@ func ParseSecretName(name string) (s SecretName, ok bool) {
 	return s, s.Roots || name == WorkloadCertificate
 }
 
-// sds references a secret on the stream that also carries the referencing resource.
-func sds(name string) *tlsv3.SdsSecretConfig {
-	return &tlsv3.SdsSecretConfig{Name: name, SdsConfig: ADS()}
+// ServerSecrets returns the names of the secrets that the TLS context of a server references: those of
+// its certificates, and the one with the authorities of client certificates, which is empty if the
+// server requests no client certificate.
+func ServerSecrets(tls *networking.ServerTLSSettings) (certificates []string, roots string) {
+	return certificateNames(tls), rootsName(tls)
+}
+
+func certificateNames(tls *networking.ServerTLSSettings) []string {
+	var names []string
+	switch {
+	case tls.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL:
+		return []string{WorkloadCertificate}
+	case len(tls.GetCredentialNames()) > 0:
+		for _, n := range tls.GetCredentialNames() {
+			names = append(names, CredentialName(n))
+		}
+	case tls.GetCredentialName() != "":
+		return []string{CredentialName(tls.GetCredentialName())}
+	case len(tls.GetTlsCertificates()) > 0:
+		for _, c := range tls.GetTlsCertificates() {
+			names = append(names, FileCertificateName(c.GetServerCertificate(), c.GetPrivateKey()))
+		}
+	case tls.GetServerCertificate() != "":
+		return []string{FileCertificateName(tls.GetServerCertificate(), tls.GetPrivateKey())}
+	}
+	return names
+}
+
+func rootsName(tls *networking.ServerTLSSettings) string {
+	switch tls.GetMode() {
+	case networking.ServerTLSSettings_ISTIO_MUTUAL:
+		return MeshRoots
+	case networking.ServerTLSSettings_MUTUAL, networking.ServerTLSSettings_OPTIONAL_MUTUAL:
+	default:
+		return ""
+	}
+	switch {
+	case strings.Contains(tls.GetCaCertCredentialName(), "://") && strings.HasSuffix(tls.GetCaCertCredentialName(), rootsSuffix):
+		return tls.GetCaCertCredentialName() // derived from a Kubernetes Gateway; it is the whole name
+	case tls.GetCaCertCredentialName() != "":
+		return CredentialRootsName(tls.GetCaCertCredentialName())
+	case tls.GetCredentialName() != "":
+		return CredentialRootsName(tls.GetCredentialName())
+	case len(tls.GetCredentialNames()) > 0:
+		return CredentialRootsName(tls.GetCredentialNames()[0])
+	default:
+		return FileRootsName(tls.GetCaCertificates())
+	}
 }

@@ -60,7 +60,10 @@ func namesIn(c *configstore.Config) []string {
 			out = append(out, envoy.CredentialName(name))
 		}
 		for _, s := range spec.GetServers() {
-			out = append(out, envoy.ServerSecrets(s.GetTls())...)
+			certificates, roots := envoy.ServerSecrets(s.GetTls())
+			if out = append(out, certificates...); roots != "" {
+				out = append(out, roots)
+			}
 		}
 	case *networking.DestinationRule:
 		addPolicy(spec.GetTrafficPolicy())

@@ -9,6 +9,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -145,6 +146,6 @@ func (c *affected) chainNames(port uint32, v *virtualService, why string, views 
 // listeners adds the listeners of a server on a port.
 func (c *affected) listeners(spec *networking.Server, port uint32, why string, views func(ads.View) bool) {
 	for _, bind := range []string{canonicalBind(spec.GetBind()), "0.0.0.0", "::"} {
-		c.add(envoy.ListenerType, envoy.GatewayListener{Bind: bind, Port: port}.Name(), why, views)
+		c.add(envoy.ListenerType, xdsbuild.GatewayListener{Bind: bind, Port: port}.Name(), why, views)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -116,7 +117,7 @@ func (x *bench) guardedRouters() {
 // guardedServers connects 1,000 gRPC servers of 100 namespaces, of which each has a listener of its own.
 func (x *bench) guardedServers() {
 	for i := range 1000 {
-		name := envoy.InboundName(netip.AddrPortFrom(netip.MustParseAddr(benchAddress(i)), 80))
+		name := xdsbuild.InboundName(netip.AddrPortFrom(netip.MustParseAddr(benchAddress(i)), 80))
 		x.connectNode(&core.Node{
 			Id: fmt.Sprintf("sidecar~%s~p%d.ns%d~x", benchAddress(i), i, i%benchNamespaces), UserAgentName: "gRPC Go",
 		}, map[string][]string{envoy.ListenerType: {name}})

@@ -12,6 +12,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -28,7 +29,7 @@ func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer, guard *protec
 		for _, svc := range passed {
 			for _, name := range st.passedNames(p, svc) {
 				c, err := guard.connections().before(func(filters []*listenerv3.Filter) *listenerv3.FilterChain {
-					return envoy.AutoPassthroughChain(name, filters...)
+					return xdsbuild.AutoPassthroughChain(name, filters...)
 				})
 				if err != nil {
 					err = s.leftOut(fmt.Errorf("%s: %w", name, err))

@@ -9,8 +9,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // parentsAnnotation lists the Kubernetes objects that a config was generated from, each as
@@ -76,7 +76,7 @@ func policyTLS(policies []*destinationRule, port uint32) *networking.ClientTLSSe
 // applyPolicies sets the TLS settings of BackendTLSPolicies in the policy of a cluster, unless a
 // DestinationRule of a user sets TLS. A router also presents the client certificate of its Gateway
 // to such servers.
-func (st *state) applyPolicies(u *envoy.Upstream, p *proxy, at clusterPlace) {
+func (st *state) applyPolicies(u *xdsbuild.Upstream, p *proxy, at clusterPlace) {
 	policies, _ := st.policiesOf(p, at.host, at.port.of.Attributes.Namespace)
 	tls := policyTLS(policies, at.port.Number)
 	if tls == nil || u.Policy.GetTls() != nil {

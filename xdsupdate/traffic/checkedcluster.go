@@ -8,7 +8,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 )
 
 // checkedCluster returns the cluster of a place as a proxy receives it, or nil if there is none. The error says
@@ -20,7 +20,7 @@ func (st *state) checkedCluster(p *proxy, name string, at *clusterPlace) (*clust
 			return nil, st.clusterLeftOut(p, at, noCluster(name, err))
 		}
 	}
-	c, err := envoy.Try(p.client(), func() *clusterv3.Cluster { return st.cluster(p, name, at) })
+	c, err := xdsbuild.Try(p.client(), func() *clusterv3.Cluster { return st.cluster(p, name, at) })
 	if err != nil {
 		return nil, st.clusterLeftOut(p, at, noCluster(name, err))
 	}
@@ -32,8 +32,8 @@ func (st *state) checkedCluster(p *proxy, name string, at *clusterPlace) (*clust
 				missing = append(missing, st.clusterLeftOut(p, at, err))
 			}
 		}
-		hash := envoy.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
-		if err := envoy.CheckHash(hash); err != nil {
+		hash := xdsbuild.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
+		if err := xdsbuild.CheckHash(hash); err != nil {
 			missing = append(missing, st.clusterLeftOut(p, at, notHashed(name, err)))
 		}
 		return c, errors.Join(missing...)

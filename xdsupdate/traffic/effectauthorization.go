@@ -11,7 +11,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/rbac"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 )
 
 func (f *findings) authorizationPolicy(a *authorizationPolicy) {
@@ -78,7 +78,7 @@ func (f *findings) unverified(a *authorizationPolicy) {
 			continue
 		}
 		for i, s := range g.spec.GetServers() {
-			if envoy.TakesUnverified(s.GetTls()) {
+			if xdsbuild.TakesUnverified(s.GetTls()) {
 				f.add(field, "nobody verifies the certificates of the clients of %s of Gateway %s: there nobody has an identity", element("spec.servers", i), g)
 				return
 			}

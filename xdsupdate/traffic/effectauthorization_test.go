@@ -12,6 +12,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
@@ -96,7 +97,7 @@ func TestPoliciesTooLarge(t *testing.T) {
 	if failed := answer.failed["0.0.0.0_80"]; !strings.Contains(failed, "all connections are closed: its policies") {
 		t.Errorf("it is reported as %q", failed)
 	}
-	if text := l.String(); !strings.Contains(text, envoy.BlackHole) || strings.Contains(text, "http_connection_manager") {
+	if text := l.String(); !strings.Contains(text, xdsbuild.BlackHole) || strings.Contains(text, "http_connection_manager") {
 		t.Errorf("the listener serves: %s", text)
 	}
 }

@@ -5,8 +5,8 @@ package traffic
 import (
 	"slices"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // labelled stands for all workloads with equal labels.
@@ -51,6 +51,6 @@ func (f *findings) workloadsOf(namespace string) []labelled {
 func mayServeGRPC(svc *registry.Service, e *registry.Endpoint) bool {
 	return slices.ContainsFunc(svc.Ports, func(p *registry.Port) bool {
 		grpc := p.Protocol == registry.ProtocolGRPC || p.Protocol == registry.ProtocolHTTP2 || p.Protocol == registry.ProtocolUnsupported
-		return grpc && envoy.Serves(e, p)
+		return grpc && xdsbuild.Serves(e, p)
 	})
 }

@@ -12,6 +12,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -67,7 +68,7 @@ func (f *findings) refusedTLS(v *virtualService) {
 	for i, r := range v.spec.GetTls() {
 		for _, m := range r.GetMatch() {
 			anywhere := &networking.TLSMatchAttributes{SniHosts: m.GetSniHosts()}
-			_, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return f.tlsChain(p, s, v, r, anywhere, nil) })
+			_, err := xdsbuild.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return f.tlsChain(p, s, v, r, anywhere, nil) })
 			if err != nil {
 				f.addOnce(element("spec.tls", i), closedConnections(err))
 			}
@@ -130,13 +131,13 @@ func (f *findings) refusedCluster(r *destinationRule, at clusterPlace) {
 	_, field := at.rule.owner(at.subset)
 	for _, role := range []role{sidecarProxy, router} {
 		p := &proxy{role: role, namespace: r.namespace, labels: r.selector}
-		_, err := envoy.Try(p.client(), func() *clusterv3.Cluster { return f.upstreamOf(p, &at).Cluster() })
+		_, err := xdsbuild.Try(p.client(), func() *clusterv3.Cluster { return f.upstreamOf(p, &at).Cluster() })
 		if err != nil {
 			f.addOnce(field, noCluster(at.name(), err))
 		}
 	}
-	hash := envoy.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
-	if err := envoy.CheckHash(hash); err != nil {
+	hash := xdsbuild.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
+	if err := xdsbuild.CheckHash(hash); err != nil {
 		f.addOnce(field, notHashed(at.name(), err))
 	}
 }

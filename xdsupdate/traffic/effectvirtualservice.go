@@ -7,8 +7,8 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 func (f *findings) virtualService(v *virtualService) {
@@ -134,8 +134,8 @@ func (f *findings) rules(v *virtualService) {
 			f.destination(use, element(rule+".route", j)+".destination", d.GetDestination())
 		}
 		f.destination(use, rule+".mirror", r.GetMirror())
-		if len(r.GetMirrors()) > envoy.MaxMirrors {
-			f.add(element(rule+".mirrors", envoy.MaxMirrors), "there are more than %d mirrors, and no more copies of a request are sent", envoy.MaxMirrors)
+		if len(r.GetMirrors()) > xdsbuild.MaxMirrors {
+			f.add(element(rule+".mirrors", xdsbuild.MaxMirrors), "there are more than %d mirrors, and no more copies of a request are sent", xdsbuild.MaxMirrors)
 		}
 		for j, m := range r.GetMirrors() {
 			f.destination(use, element(rule+".mirrors", j)+".destination", m.GetDestination())

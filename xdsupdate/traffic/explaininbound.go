@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 
@@ -29,9 +29,9 @@ func (x *explaining) inboundCall() {
 		if err != nil || x.call.Port > math.MaxUint16 || x.call.Destination.IsValid() && at != x.call.Destination.Unmap() {
 			continue
 		}
-		name := envoy.InboundName(netip.AddrPortFrom(at, uint16(x.call.Port))) //nolint:gosec // it is not greater
+		name := xdsbuild.InboundName(netip.AddrPortFrom(at, uint16(x.call.Port))) //nolint:gosec // it is not greater
 		of, left := x.without(func(listener string) bool {
-			asked, _, ok := envoy.ParseInboundName(listener)
+			asked, _, ok := xdsbuild.ParseInboundName(listener)
 			return ok && asked.Port() == uint16(x.call.Port) //nolint:gosec // it is not greater
 		})
 		if l, problems := x.listener(of, name); l != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -305,7 +306,7 @@ func TestExplainedDecisionsOfServers(t *testing.T) {
 		for n := range namespaces {
 			server := netip.AddrPortFrom(netip.MustParseAddr(fmt.Sprintf("10.7.0.%d", n+1)), 80)
 			v := x.view(at(in("grpc", fmt.Sprint("n", n)), server.Addr().String()))
-			g, mutual := x.gateFor(x.sent(v, envoy.InboundName(server)))
+			g, mutual := x.gateFor(x.sent(v, xdsbuild.InboundName(server)))
 			for range calls {
 				c, call := plainCall(d.call(false))
 				call.Inbound, call.Destination = true, netip.Addr{}

@@ -10,6 +10,7 @@ import (
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -36,7 +37,7 @@ func newFilters[F proto.Message](list []F, refused error) filters[F] {
 // error if the chain or the filters cannot be sent. The chain is validated without the filters,
 // because these are the same in all chains and already validated.
 func (x filters[F]) before(build func(filters []F) *listenerv3.FilterChain) (*listenerv3.FilterChain, error) {
-	c, err := envoy.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return build(nil) })
+	c, err := xdsbuild.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return build(nil) })
 	switch {
 	case c == nil || err != nil:
 		return nil, err

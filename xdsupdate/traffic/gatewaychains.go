@@ -11,9 +11,9 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // gatewayListener returns a listener of a router by its name, or nil, and the errors for parts of
@@ -106,7 +106,7 @@ func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]
 		return func(yield func(gatewayChain, error) bool) {
 			c, err := guard.http.before(func(filters []*hcm.HttpFilter) *listenerv3.FilterChain {
 				protocol := registry.ParseProtocol(s.spec.GetPort().GetProtocol())
-				return st.serverChain(s, envoy.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p), envoy.HTTPOptions{
+				return st.serverChain(s, xdsbuild.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p), xdsbuild.HTTPOptions{
 					HTTP10: st.settings.http10, Filters: filters,
 				}))
 			})
@@ -158,7 +158,7 @@ func (s *gatewayServer) unreadChains() iter.Seq2[gatewayChain, error] {
 func (s *gatewayServer) closingChains(how ads.Omission) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
 		if names, ok := s.serverNames(); ok && how == ads.Failing && s.tls() {
-			yield(gatewayChain{FilterChain: envoy.FilterChain(names, nil, envoy.TCPProxy{Cluster: envoy.BlackHole}.Filter())}, nil)
+			yield(gatewayChain{FilterChain: xdsbuild.FilterChain(names, nil, xdsbuild.TCPProxy{Cluster: xdsbuild.BlackHole}.Filter())}, nil)
 		}
 	}
 }
@@ -176,12 +176,12 @@ func (st *state) serverChain(s *gatewayServer, filter *listenerv3.Filter, before
 		return nil
 	}
 	if !s.tls() {
-		return envoy.FilterChain(nil, nil, filter, before...)
+		return xdsbuild.FilterChain(nil, nil, filter, before...)
 	}
-	tls := envoy.DownstreamTLS(s.spec, st.settings.mesh)
+	tls := xdsbuild.DownstreamTLS(s.spec, st.settings.mesh)
 	names, ok := s.serverNames()
 	if tls == nil || !ok {
 		return nil
 	}
-	return envoy.FilterChain(names, tls, filter, before...)
+	return xdsbuild.FilterChain(names, tls, filter, before...)
 }

@@ -7,13 +7,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // gatewayListener merges the servers of a router's Gateways on one address. It is immutable.
 type gatewayListener struct {
-	envoy.GatewayListener
+	xdsbuild.GatewayListener
 	// servers are in the order of precedence. They are either plain HTTP servers, or one TCP
 	// server, or TLS servers.
 	servers []*gatewayServer
@@ -46,7 +46,7 @@ func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 			if server == nil {
 				continue
 			}
-			address := envoy.GatewayListener{Bind: server.bind, Port: port}
+			address := xdsbuild.GatewayListener{Bind: server.bind, Port: port}
 			if address.Bind == "" {
 				address.Bind = p.wildcardAddress()
 			}
@@ -68,7 +68,7 @@ func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 
 // wildcardName returns the name of the wildcard listener whose connections a listener on one
 // address would take. It is empty for listeners that take none.
-func wildcardName(l envoy.GatewayListener) string {
+func wildcardName(l xdsbuild.GatewayListener) string {
 	addr, err := netip.ParseAddr(l.Bind)
 	if err != nil || addr.IsUnspecified() {
 		return ""

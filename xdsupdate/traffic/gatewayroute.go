@@ -11,9 +11,9 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // tlsChains yields the filter chain of each match of a TLS route that applies to a server, or an
@@ -80,11 +80,11 @@ func (st *state) tlsChain(
 	}
 	var tls *tlsv3.DownstreamTlsContext
 	if s.kind == terminatedTCP {
-		if tls = envoy.DownstreamTLS(s.spec, st.settings.mesh); tls == nil {
+		if tls = xdsbuild.DownstreamTLS(s.spec, st.settings.mesh); tls == nil {
 			return nil
 		}
 	}
-	return envoy.FilterChain(names, tls, filter, before...)
+	return xdsbuild.FilterChain(names, tls, filter, before...)
 }
 
 // namesOf returns the server names of a match at a server. No names stand for all. If the server
@@ -92,7 +92,7 @@ func (st *state) tlsChain(
 // these.
 func (s *gatewayServer) namesOf(v *virtualService, m *networking.TLSMatchAttributes) (names []string, ok bool) {
 	if s.kind != terminatedTCP {
-		return envoy.ServerNames(m.GetSniHosts())
+		return xdsbuild.ServerNames(m.GetSniHosts())
 	}
 	var asked []registry.Hostname
 	for _, h := range m.GetSniHosts() {
@@ -101,7 +101,7 @@ func (s *gatewayServer) namesOf(v *virtualService, m *networking.TLSMatchAttribu
 	for _, h := range intersect(s.hosts, s.names, asked, v.namespace) {
 		names = append(names, string(h))
 	}
-	return envoy.ServerNames(names)
+	return xdsbuild.ServerNames(names)
 }
 
 // l4Match is a match of a TCP or TLS route.
@@ -131,14 +131,14 @@ func (s *gatewayServer) fits(p *proxy, v *virtualService, m l4Match) bool {
 
 // tcpProxy returns the TCP proxy for a route of a server. Connection limits and the hash come from
 // the policy of the first destination.
-func (st *state) tcpProxy(p *proxy, v *virtualService, s *gatewayServer, route []*networking.RouteDestination) envoy.TCPProxy {
-	var out envoy.TCPProxy
+func (st *state) tcpProxy(p *proxy, v *virtualService, s *gatewayServer, route []*networking.RouteDestination) xdsbuild.TCPProxy {
+	var out xdsbuild.TCPProxy
 	for _, d := range route {
 		name := st.destinationCluster(p, d.GetDestination(), v.namespace, s.port())
 		if len(route) == 1 {
 			out.Cluster = name
 		} else {
-			out.Shares = append(out.Shares, envoy.ClusterShare{Cluster: name, Weight: uint32(max(d.GetWeight(), 0))})
+			out.Shares = append(out.Shares, xdsbuild.ClusterShare{Cluster: name, Weight: uint32(max(d.GetWeight(), 0))})
 		}
 	}
 	if len(route) > 0 {
@@ -147,7 +147,7 @@ func (st *state) tcpProxy(p *proxy, v *virtualService, s *gatewayServer, route [
 	return out
 }
 
-func (st *state) setPolicy(out *envoy.TCPProxy, p *proxy, v *virtualService, s *gatewayServer, d *networking.Destination) {
+func (st *state) setPolicy(out *xdsbuild.TCPProxy, p *proxy, v *virtualService, s *gatewayServer, d *networking.Destination) {
 	host, svc, port := st.destination(p, d, v.namespace, s.port())
 	tcp := st.policyOf(p, host, svc, port, d.GetSubset()).GetConnectionPool().GetTcp()
 	out.IdleTimeout, out.MaxConnectionDuration = tcp.GetIdleTimeout(), tcp.GetMaxConnectionDuration()

@@ -11,9 +11,9 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // gatewayRoutes returns a route configuration of a router by its name, or nil, and the errors for
@@ -129,7 +129,7 @@ func (h *gatewayHost) routes() []*routev3.Route {
 		lists = append(lists, rules.without(by[rules.of]))
 		by[rules.of] = append(by[rules.of], rules)
 	}
-	return envoy.JoinRoutes(lists...)
+	return xdsbuild.JoinRoutes(lists...)
 }
 
 // without returns the routes that do not occur in others.
@@ -205,7 +205,7 @@ func newGatewayHosts(servers []*gatewayServer, parts []*serverRoutes) *gatewayHo
 			}
 		}
 	}
-	failing := &builtRules{routes: (&envoy.RouteScope{}).FailingRoutes()}
+	failing := &builtRules{routes: (&xdsbuild.RouteScope{}).FailingRoutes()}
 	for _, part := range over {
 		for _, h := range part.names {
 			if g.byName[h] == nil {
@@ -227,7 +227,7 @@ func (g *gatewayHosts) addMisdirected(p *proxy, routes string, servers []*gatewa
 	for _, h := range unrouted {
 		g.get(h)
 	}
-	rules := &builtRules{routes: envoy.MisdirectedRoutes()}
+	rules := &builtRules{routes: xdsbuild.MisdirectedRoutes()}
 	for _, h := range misdirected {
 		if !chains.absent(p, h) {
 			g.get(h).add(rules, false)

@@ -9,8 +9,8 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // serverKind is the way a Gateway server handles connections.
@@ -139,5 +139,5 @@ func (s *gatewayServer) serverNames() ([]string, bool) {
 	for _, h := range s.hosts {
 		hosts = append(hosts, string(h.name))
 	}
-	return envoy.ServerNames(hosts)
+	return xdsbuild.ServerNames(hosts)
 }

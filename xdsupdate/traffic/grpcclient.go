@@ -9,6 +9,7 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -48,7 +49,7 @@ func (st *state) grpcService(p *proxy, host registry.Hostname, port uint32) (*eg
 }
 
 // grpcListener returns the API listener for a target of a gRPC client, or nil. Its name is the
-// target, "HOST:PORT", or "HOST" for the port of envoy.DefaultPort. Hosts in the client's own
+// target, "HOST:PORT", or "HOST" for the port of xdsbuild.DefaultPort. Hosts in the client's own
 // namespace also have short names.
 func (st *state) grpcListener(p *proxy, name string) *listenerv3.Listener {
 	port, host, ok := envoy.ParseListenerName(name)
@@ -70,7 +71,7 @@ func (st *state) grpcListener(p *proxy, name string) *listenerv3.Listener {
 			if all := addressesOf(svc, p); len(all) > 0 {
 				address = strings.Trim(all[0], "[]")
 			}
-			return envoy.GRPCListener(name, envoy.ClusterName(number, svc.host), address, number)
+			return xdsbuild.GRPCListener(name, envoy.ClusterName(number, svc.host), address, number)
 		}
 	}
 	return nil

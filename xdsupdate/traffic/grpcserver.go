@@ -15,8 +15,8 @@ import (
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // tlsModeLabel says that a workload has a certificate of the mesh if its value is "istio".
@@ -29,7 +29,7 @@ const (
 // policies that deny more than they specify. A server has a listener for each port that a service
 // in its namespace forwards to.
 func (st *state) serverListener(p *proxy, name string) (*listenerv3.Listener, []error) {
-	at, _, ok := envoy.ParseInboundName(name)
+	at, _, ok := xdsbuild.ParseInboundName(name)
 	if !ok || len(p.server) == 0 {
 		return nil, nil
 	}
@@ -40,7 +40,7 @@ func (st *state) serverListener(p *proxy, name string) (*listenerv3.Listener, []
 	}
 	labels := labelsOf(all)
 	guard := st.serverProtectionOf(p, labels)
-	server := envoy.GRPCServer{MutualTLS: st.servesMutualTLS(p.namespace, labels, port), Filters: guard.http.list}
+	server := xdsbuild.GRPCServer{MutualTLS: st.servesMutualTLS(p.namespace, labels, port), Filters: guard.http.list}
 	if err := guard.http.refused; err != nil { // no other filter applies without the policies
 		server.Filters = []*hcm.HttpFilter{denyAll()}
 		return server.Listener(name, at), append(slices.Clip(guard.problems), fmt.Errorf("all calls are denied: %w", err))
@@ -51,7 +51,7 @@ func (st *state) serverListener(p *proxy, name string) (*listenerv3.Listener, []
 // servesOn reports whether a service port forwards to a port of the workload.
 func (w workload) servesOn(port uint32) bool {
 	return w.endpoint.EndpointPort == port &&
-		slices.ContainsFunc(w.service.Ports, func(p *registry.Port) bool { return p != nil && envoy.Serves(w.endpoint, p) })
+		slices.ContainsFunc(w.service.Ports, func(p *registry.Port) bool { return p != nil && xdsbuild.Serves(w.endpoint, p) })
 }
 
 // labelsOf returns the distinct label sets of workloads, in the order of their services. All
@@ -157,5 +157,5 @@ func (b *protectionBuilder) boundServer() {
 
 // denyAll returns a filter that denies every request.
 func denyAll() *hcm.HttpFilter {
-	return envoy.HTTPFilter(rbac.DenyFilter, rbac.Rules{Enforced: rbac.Nobody()}.HTTP())
+	return xdsbuild.HTTPFilter(rbac.DenyFilter, rbac.Rules{Enforced: rbac.Nobody()}.HTTP())
 }

@@ -12,7 +12,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 )
 
 // Routes apply in their order, but Envoy chooses a filter chain by one property after the other:
@@ -161,7 +161,7 @@ func (s *chainSpreader) spread(c gatewayChain) []*listenerv3.FilterChain {
 	}
 	out := make([]*listenerv3.FilterChain, len(parts))
 	for i, part := range parts {
-		out[i] = envoy.MatchRanges(c.FilterChain, part.names, part.destinations, part.sources)
+		out[i] = xdsbuild.MatchRanges(c.FilterChain, part.names, part.destinations, part.sources)
 	}
 	return out
 }

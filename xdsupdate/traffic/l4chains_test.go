@@ -17,6 +17,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/pilotkit/pilotkit/internal/test/histories"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -290,7 +291,7 @@ func TestL4Quarantine(t *testing.T) {
 	s.must(c.Connect(t.Context()))
 	defer c.Close()
 	s.must(c.Subscribe(envoy.ListenerType, "0.0.0.0_90"))
-	want := []string{"from 10.0.0.0/8 > " + envoy.BlackHole, "> catalog"}
+	want := []string{"from 10.0.0.0/8 > " + xdsbuild.BlackHole, "> catalog"}
 	s.await(c, func(st xdstest.State) bool {
 		l, has := st.Resources(envoy.ListenerType)["0.0.0.0_90"]
 		return has && slices.Equal(chains(l), want)

@@ -10,12 +10,12 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/guard"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 )
 
 // Clients reject a route configuration or a listener as a whole, even if only one of several
 // contributing objects is at fault. The contribution of each object is therefore validated
-// separately (envoy.Check). A route that fails validation answers with 500, a filter chain that
+// separately (xdsbuild.Check). A route that fails validation answers with 500, a filter chain that
 // fails it is left out, and the rest is sent. Each such part is reported by a LeftOutError that
 // accompanies the resource. The server reports these errors. Policies.Ineffective finds them
 // without any client.
@@ -87,7 +87,7 @@ func (l *leftOutRules) addAt(place rulePlace, reason error) {
 
 // checkedRoutes returns the routes that build returns or, if it panics, routes that fail all
 // requests, with an error.
-func checkedRoutes(scope *envoy.RouteScope, v *virtualService, build func() []*routev3.Route) (routes []*routev3.Route, err error) {
+func checkedRoutes(scope *xdsbuild.RouteScope, v *virtualService, build func() []*routev3.Route) (routes []*routev3.Route, err error) {
 	if p := guard.Call(func() { routes = build() }); p != nil {
 		return scope.FailingRoutes(), leftOut(v.config, "spec.http", p)
 	}

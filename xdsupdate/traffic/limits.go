@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 )
 
 // Limits bound the contribution of each object to the resources of clients. A small object can lead
@@ -135,7 +135,7 @@ func sizeOf(routes []*routev3.Route) int {
 	n := 0
 	for _, r := range routes {
 		size := proto.Size(r)
-		n += 1 + protowire.SizeBytes(size) + envoy.ProgramSize(r)
+		n += 1 + protowire.SizeBytes(size) + xdsbuild.ProgramSize(r)
 	}
 	return n
 }

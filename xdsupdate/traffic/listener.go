@@ -5,7 +5,7 @@ package traffic
 import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 )
 
 // listener returns a listener of a proxy by its name, or nil, and the errors for parts of it that
@@ -13,7 +13,7 @@ import (
 func (st *state) listener(p *proxy, name string) (*listenerv3.Listener, []error) {
 	switch p.role {
 	case grpcClient:
-		if _, inbound, _ := envoy.ParseInboundName(name); inbound {
+		if _, inbound, _ := xdsbuild.ParseInboundName(name); inbound {
 			return st.serverListener(p, name)
 		}
 		return st.grpcListener(p, name), nil

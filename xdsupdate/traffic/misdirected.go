@@ -8,9 +8,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // HTTP/2 clients reuse one connection for several hosts if its certificate is valid for all of them
@@ -112,7 +112,7 @@ func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq2[[]string, *
 		case passthrough:
 			st.namesOfTLSRoutes(p, s, yield)
 		case terminatedHTTP, terminatedTCP:
-			if !envoy.HasCertificate(s.spec) || !st.namesOfTLSRoutes(p, s, yield) {
+			if !xdsbuild.HasCertificate(s.spec) || !st.namesOfTLSRoutes(p, s, yield) {
 				return
 			}
 			names, ok := s.serverNames()
@@ -175,7 +175,7 @@ func (n *chainNames) foreign(routes string, name registry.Hostname) bool {
 // trusts reports whether a request for this server may use a connection to another one, because
 // this server does not verify client certificates or because both verify them in the same way.
 func (s *gatewayServer) trusts(other *gatewayServer) bool {
-	return s.kind != terminatedHTTP || !envoy.VerifiesClients(s.spec.GetTls()) || envoy.SameClients(s.spec.GetTls(), other.spec.GetTls())
+	return s.kind != terminatedHTTP || !xdsbuild.VerifiesClients(s.spec.GetTls()) || xdsbuild.SameClients(s.spec.GetTls(), other.spec.GetTls())
 }
 
 // missing returns additional hosts for the route configuration of servers, sorted: misdirected

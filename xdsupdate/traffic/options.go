@@ -14,8 +14,8 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // Options configures New. The zero value works.
@@ -80,7 +80,7 @@ type settings struct {
 	// domain is the DNS suffix of short names, in lower case.
 	domain                string
 	networks              *meshconfig.MeshNetworks
-	gateways              *envoy.Networks
+	gateways              *xdsbuild.Networks
 	filterGatewayClusters bool
 	outliersForGRPC       bool
 	http10                bool
@@ -101,7 +101,7 @@ func newSettings(o Options) *settings {
 	if s.networks == nil {
 		s.networks = &meshconfig.MeshNetworks{}
 	}
-	s.gateways = envoy.NewNetworks(networkGateways(s.networks))
+	s.gateways = xdsbuild.NewNetworks(networkGateways(s.networks))
 	if o.Mesh != nil {
 		override(s.mesh, o.Mesh)
 	}

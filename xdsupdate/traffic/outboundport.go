@@ -6,9 +6,9 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // portForm is a port of a route configuration, with the form of its domains.
@@ -98,7 +98,7 @@ func (b *virtualHosts) admit(parts []*portRoutes) {
 // has no effect.
 func (b *virtualHosts) withoutRoom(part *portRoutes, reason error) {
 	if reason != nil {
-		part.over, part.rules = true, &builtRules{routes: (&envoy.RouteScope{}).FailingRoutes()}
+		part.over, part.rules = true, &builtRules{routes: (&xdsbuild.RouteScope{}).FailingRoutes()}
 		b.st.made.note(part.of, part.rules.routes, nil)
 		b.leftOut = append(b.leftOut, leftOut(part.of.config, "spec.http", failedRequests(reason)))
 	}

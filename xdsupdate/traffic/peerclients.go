@@ -6,9 +6,9 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // Sidecars and gateways follow PeerAuthentications as clients: they use plain text for workloads
@@ -29,7 +29,7 @@ func (x *index) hasPeers() bool { return x.peers.Len() > 0 }
 // takesPlaintext returns a predicate for the endpoints of a service that do not accept mutual TLS
 // because of a PeerAuthentication. It is nil if there are none. TLS settings of a DestinationRule
 // take precedence (S32).
-func (x *index) takesPlaintext(u *envoy.Upstream, endpoints *xdsupdate.ServiceEndpoints) func(*registry.Endpoint) bool {
+func (x *index) takesPlaintext(u *xdsbuild.Upstream, endpoints *xdsupdate.ServiceEndpoints) func(*registry.Endpoint) bool {
 	svc := u.Service
 	if !x.hasPeers() || u.Policy.GetTls() != nil || !x.someDisabled(svc.Attributes.Namespace) && (!endpoints.Foreign() || !x.anyDisabled()) {
 		return nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -45,7 +46,7 @@ func (x *protection) connections() filters[*listenerv3.Filter] {
 
 // of returns the protection of a server.
 func (x *protection) of(s *gatewayServer) *protection {
-	if x.unverified != nil && s.tls() && envoy.TakesUnverified(s.spec.GetTls()) {
+	if x.unverified != nil && s.tls() && xdsbuild.TakesUnverified(s.spec.GetTls()) {
 		return x.unverified()
 	}
 	return x
@@ -165,7 +166,7 @@ func checkOf(form rbac.Form) func(proto.Message) error {
 	if form == rbac.GRPC || form == rbac.GRPCNode {
 		client = envoy.ForGRPC
 	}
-	return func(m proto.Message) error { return envoy.Check(client, m) }
+	return func(m proto.Message) error { return xdsbuild.Check(client, m) }
 }
 
 // askProviders determines the providers of CUSTOM policies. A provider whose filter would be
@@ -198,7 +199,7 @@ func (b *protectionBuilder) askProviders() {
 // check returns an error if Envoys would reject the filters of the provider.
 func (p askedProvider) check() error {
 	http, err := p.HTTPAuthz()
-	return errors.Join(err, envoy.Check(envoy.ForEnvoy, http), envoy.Check(envoy.ForEnvoy, p.TCPAuthz()))
+	return errors.Join(err, xdsbuild.Check(envoy.ForEnvoy, http), xdsbuild.Check(envoy.ForEnvoy, p.TCPAuthz()))
 }
 
 // custom adds the filters of providers.
@@ -215,14 +216,14 @@ func (b *protectionBuilder) custom() {
 
 // add adds an HTTP filter whose parts are already validated.
 func (b *protectionBuilder) add(name string, config proto.Message) {
-	b.http = append(b.http, envoy.HTTPFilter(name, config))
+	b.http = append(b.http, xdsbuild.HTTPFilter(name, config))
 }
 
 // tcp returns the network filters for connections without HTTP. It reports no problems for
 // conditions that connections lack, because Ineffective does.
 func (b *protectionBuilder) tcp() filters[*listenerv3.Filter] {
 	var list []*listenerv3.Filter
-	add := func(name string, config proto.Message) { list = append(list, envoy.NetworkFilter(name, config)) }
+	add := func(name string, config proto.Message) { list = append(list, xdsbuild.NetworkFilter(name, config)) }
 	t := b.translator(rbac.TCP)
 	t.Problem = nil
 	for _, provider := range b.asked {
@@ -297,7 +298,7 @@ func (x *protection) bytesIn(c *listenerv3.FilterChain) int {
 
 // closedChain returns a filter chain that closes all connections of a match.
 func closedChain(match *listenerv3.FilterChainMatch) *listenerv3.FilterChain {
-	c := envoy.FilterChain(nil, nil, envoy.TCPProxy{Cluster: envoy.BlackHole}.Filter())
+	c := xdsbuild.FilterChain(nil, nil, xdsbuild.TCPProxy{Cluster: xdsbuild.BlackHole}.Filter())
 	c.FilterChainMatch = match
 	return c
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -94,7 +95,7 @@ func (st *state) catchAll(p *proxy) *routev3.VirtualHost {
 	name, route := catchAllOpen, &routev3.Route{}
 	cluster, allowed := st.unknownTraffic(p)
 	if allowed {
-		route = (&envoy.RouteScope{Retries: &networking.HTTPRetry{}}).DefaultRoute(cluster, nil)
+		route = (&xdsbuild.RouteScope{Retries: &networking.HTTPRetry{}}).DefaultRoute(cluster, nil)
 	} else {
 		name = catchAllClosed
 		route.Match = &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}}

@@ -5,9 +5,9 @@ package traffic
 import (
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // ruleStep is the lookup step that found a rule.
@@ -80,7 +80,7 @@ func (x *index) ruleFor(p *proxy, host registry.Hostname, svc *service) *rule {
 // the service.
 func (x *index) policyOf(p *proxy, host registry.Hostname, svc *service, port uint32, subset string) *networking.TrafficPolicy {
 	m := x.ruleFor(p, host, svc)
-	return envoy.TrafficPolicy(m.trafficPolicy(), port, m.subset(subset).GetTrafficPolicy(), x.settings.mesh)
+	return xdsbuild.TrafficPolicy(m.trafficPolicy(), port, m.subset(subset).GetTrafficPolicy(), x.settings.mesh)
 }
 
 // hashOf returns the consistent hash of a destination, whose key its routes need, or nil if there is
@@ -89,7 +89,7 @@ func (x *index) hashOf(
 	p *proxy, host registry.Hostname, svc *service, port uint32, subset string,
 ) *networking.LoadBalancerSettings_ConsistentHashLB {
 	m := x.ruleFor(p, host, svc)
-	hash := envoy.ConsistentHash(m.trafficPolicy(), port, m.subset(subset).GetTrafficPolicy())
+	hash := xdsbuild.ConsistentHash(m.trafficPolicy(), port, m.subset(subset).GetTrafficPolicy())
 	if hash != nil && p.leaving != nil {
 		if by, _ := m.owner(m.subset(subset)); p.leaves(by.config, by) != ads.Included {
 			return nil

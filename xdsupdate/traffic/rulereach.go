@@ -11,8 +11,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // ruleReach limits the services that a rule applies to. A rule adds clusters for its subsets, and
@@ -185,9 +185,9 @@ func withoutHash(p *networking.TrafficPolicy) *networking.TrafficPolicy {
 
 // hashEntries returns the maximum number of hash entries that a policy costs for one port.
 func hashEntries(p *networking.TrafficPolicy) int {
-	entries := envoy.HashEntries(p.GetLoadBalancer())
+	entries := xdsbuild.HashEntries(p.GetLoadBalancer())
 	for _, at := range p.GetPortLevelSettings() {
-		entries = max(entries, envoy.HashEntries(at.GetLoadBalancer()))
+		entries = max(entries, xdsbuild.HashEntries(at.GetLoadBalancer()))
 	}
 	return entries
 }

@@ -6,6 +6,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -75,7 +76,7 @@ func (st *state) defaultRoute(p *proxy, svc *service, at place) *routev3.Route {
 }
 
 // rulesScope is routeScope for the rules of a VirtualService.
-func (st *state) rulesScope(p *proxy, v *virtualService, at place) *envoy.RouteScope {
+func (st *state) rulesScope(p *proxy, v *virtualService, at place) *xdsbuild.RouteScope {
 	out := st.routeScope(p, v.namespace, at)
 	out.WholeElements = matchesElements(v.config)
 	return out
@@ -83,8 +84,8 @@ func (st *state) rulesScope(p *proxy, v *virtualService, at place) *envoy.RouteS
 
 // routeScope returns the input for building the routes of an object in a namespace with package
 // envoy.
-func (st *state) routeScope(p *proxy, namespace string, at place) *envoy.RouteScope {
-	out := &envoy.RouteScope{
+func (st *state) routeScope(p *proxy, namespace string, at place) *xdsbuild.RouteScope {
+	out := &xdsbuild.RouteScope{
 		Port: at.port, Gateway: at.gateway, TLS: at.tls, Namespace: p.namespace, Labels: p.labels,
 		Retries: st.settings.mesh.GetDefaultHttpRetryPolicy(),
 		Cluster: func(d *networking.Destination) string { return st.destinationCluster(p, d, namespace, at.port) },

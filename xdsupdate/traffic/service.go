@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/internal/limit"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // service is a host name as a proxy sees it, with the merged services of one namespace. It is
@@ -19,7 +19,7 @@ type service struct {
 	// of are the services in the order of precedence. There is at least one.
 	of []*registry.Service
 	// ports are the ports of the services in order, without duplicate numbers and without ports
-	// that fail envoy.CheckPort.
+	// that fail xdsbuild.CheckPort.
 	ports []servicePort
 	// byNumber maps port numbers to positions in ports. It is nil for few ports.
 	byNumber map[uint32]int
@@ -40,7 +40,7 @@ func newService(of []*registry.Service) *service {
 		for _, p := range svc.Ports {
 			// A port that cannot have a cluster is skipped, because no resource could be named
 			// after it.
-			if p != nil && envoy.CheckPort(svc, p) == nil {
+			if p != nil && xdsbuild.CheckPort(svc, p) == nil {
 				s.addPort(servicePort{p, svc})
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unique"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -52,7 +53,7 @@ func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string, at *clust
 	// listeners of a server.
 	g, _ := v.Policy.(group)
 	g.locality, g.network = "", ""
-	if _, inbound, _ := envoy.ParseInboundName(name); !inbound {
+	if _, inbound, _ := xdsbuild.ParseInboundName(name); !inbound {
 		g.server, g.node = "", false
 	}
 	v.Policy = g

@@ -15,6 +15,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
@@ -164,7 +165,7 @@ func TestPoliciesRepeatedTooOften(t *testing.T) {
 	served := map[string]bool{}
 	for _, c := range l.GetFilterChains() {
 		serves := strings.Contains(fmt.Sprint(c.GetFilters()), "http_connection_manager")
-		if closed := strings.Contains(fmt.Sprint(c.GetFilters()), envoy.BlackHole) && c.GetTransportSocket() == nil; serves == closed {
+		if closed := strings.Contains(fmt.Sprint(c.GetFilters()), xdsbuild.BlackHole) && c.GetTransportSocket() == nil; serves == closed {
 			t.Errorf("filter chain %v", c)
 		}
 		served[strings.Join(c.GetFilterChainMatch().GetServerNames(), " ")] = serves

@@ -11,9 +11,9 @@ import (
 	"sync"
 
 	"github.com/pilotkit/pilotkit/internal/ipaddr"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // targets determines the listening ports of routers. If a service has an endpoint at a router's
@@ -197,7 +197,7 @@ func addTargets(found map[workloadPlace]targetPorts, at workloadPlace, svc *regi
 		return
 	}
 	for _, port := range svc.Ports {
-		if !envoy.Serves(e, port) {
+		if !xdsbuild.Serves(e, port) {
 			continue
 		}
 		if found[at] == nil {

@@ -9,8 +9,8 @@ import (
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // tcpRoute is a TCP route that applies to a server.
@@ -112,7 +112,7 @@ func (st *state) yieldTCPChains(
 			return true
 		}
 		build = func([]*listenerv3.Filter) *listenerv3.FilterChain {
-			return st.serverChain(s, envoy.TCPProxy{Cluster: envoy.BlackHole}.Filter())
+			return st.serverChain(s, xdsbuild.TCPProxy{Cluster: xdsbuild.BlackHole}.Filter())
 		}
 	}
 	c, err := guard.connections().before(build)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
@@ -78,7 +79,7 @@ func TestUnreadTLS(t *testing.T) {
 		t.Errorf("it is reported as %q", failed)
 	}
 	for _, c := range l.GetFilterChains() {
-		closes := strings.Contains(prototext.Format(c.GetFilters()[0]), envoy.BlackHole) && c.GetTransportSocket() == nil
+		closes := strings.Contains(prototext.Format(c.GetFilters()[0]), xdsbuild.BlackHole) && c.GetTransportSocket() == nil
 		if name := c.GetFilterChainMatch().GetServerNames()[0]; closes != (name == "a.example.com") {
 			t.Errorf("connections to %s are closed: %t", name, closes)
 		}

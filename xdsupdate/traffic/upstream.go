@@ -9,6 +9,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -66,7 +67,7 @@ func (st *state) plainAssignment(p *proxy, at *clusterPlace) bool {
 // eds reports whether the cluster of a place gets its endpoints by a load assignment. It costs less than
 // the whole input of the cluster.
 func (st *state) eds(p *proxy, at *clusterPlace) bool {
-	u := envoy.Upstream{
+	u := xdsbuild.Upstream{
 		Service: at.port.of, Port: at.port.Port, Subset: at.subset.GetName(), Gateway: p.role == router, Client: p.client(),
 	}
 	if at.rule.trafficPolicy() != nil || at.subset.GetTrafficPolicy() != nil {
@@ -77,7 +78,7 @@ func (st *state) eds(p *proxy, at *clusterPlace) bool {
 
 // trafficPolicy returns the policy of the DestinationRule and the mesh for a place, or nil.
 func (st *state) trafficPolicy(at *clusterPlace) *networking.TrafficPolicy {
-	return envoy.TrafficPolicy(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy(), st.settings.mesh)
+	return xdsbuild.TrafficPolicy(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy(), st.settings.mesh)
 }
 
 func clusterNamed(name string) bool {
@@ -87,7 +88,7 @@ func clusterNamed(name string) bool {
 
 // upstream returns the input for the cluster of a place without endpoints, and its endpoints. It is
 // nil without a place.
-func (st *state) upstream(p *proxy, at *clusterPlace) (*envoy.Upstream, *xdsupdate.ServiceEndpoints) {
+func (st *state) upstream(p *proxy, at *clusterPlace) (*xdsbuild.Upstream, *xdsupdate.ServiceEndpoints) {
 	if at == nil {
 		return nil, nil
 	}
@@ -99,8 +100,8 @@ func (st *state) upstream(p *proxy, at *clusterPlace) (*envoy.Upstream, *xdsupda
 }
 
 // upstreamOf returns the input for a cluster of a proxy, without endpoints.
-func (st *state) upstreamOf(p *proxy, at *clusterPlace) *envoy.Upstream {
-	u := &envoy.Upstream{
+func (st *state) upstreamOf(p *proxy, at *clusterPlace) *xdsbuild.Upstream {
+	u := &xdsbuild.Upstream{
 		Service: at.port.of, Port: at.port.Port, Subset: at.subset.GetName(), Labels: at.subset.GetLabels(),
 		Policy:           st.trafficPolicy(at),
 		SelectedByLabels: at.rule.selective(),

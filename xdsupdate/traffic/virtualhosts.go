@@ -8,6 +8,7 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -128,7 +129,7 @@ func (b *virtualHosts) add(host registry.Hostname, port uint32, domains []string
 // checkVirtualHost returns an error if clients would reject a virtual host. It ignores routes,
 // which are validated when they are built.
 func checkVirtualHost(h *routev3.VirtualHost) error {
-	if err := envoy.Check(envoy.ForEnvoy, &routev3.VirtualHost{Name: h.GetName(), Domains: h.GetDomains()}); err != nil {
+	if err := xdsbuild.Check(envoy.ForEnvoy, &routev3.VirtualHost{Name: h.GetName(), Domains: h.GetDomains()}); err != nil {
 		return fmt.Errorf("host %.253q is left out: %w", h.GetName(), err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/internal/test/grpccall"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -187,7 +188,7 @@ func formRoutes(t *testing.T, tc formCase) []*routev3.Route {
 		}
 		rules = append(rules, r)
 	}
-	scope := &envoy.RouteScope{
+	scope := &xdsbuild.RouteScope{
 		Client: envoy.ForGRPC, Port: 80, ServiceCluster: "rest",
 		Cluster: func(d *networking.Destination) string { return d.GetHost() },
 	}

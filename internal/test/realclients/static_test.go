@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -86,7 +87,7 @@ func (p *staticPlane) cluster(t *testing.T, name string, ports ...uint32) {
 	t.Helper()
 	p.add(t, envoy.ClusterType, name, &cluster.Cluster{
 		Name: name, ClusterDiscoveryType: &cluster.Cluster_Type{Type: cluster.Cluster_EDS},
-		EdsClusterConfig: &cluster.Cluster_EdsClusterConfig{EdsConfig: envoy.ADS()},
+		EdsClusterConfig: &cluster.Cluster_EdsClusterConfig{EdsConfig: xdsbuild.ADS()},
 	})
 	out := &endpoint.ClusterLoadAssignment{ClusterName: name}
 	for _, port := range ports {
@@ -108,7 +109,7 @@ func (p *staticPlane) target(t *testing.T, host string, routes []*route.Route) s
 	p.add(t, envoy.RouteType, host, &route.RouteConfiguration{
 		Name: host, VirtualHosts: []*route.VirtualHost{{Name: host, Domains: []string{host}, Routes: routes}},
 	})
-	p.add(t, envoy.ListenerType, host, envoy.GRPCListener(host, host, "0.0.0.0", 80))
+	p.add(t, envoy.ListenerType, host, xdsbuild.GRPCListener(host, host, "0.0.0.0", 80))
 	return "xds:///" + host
 }
 

@@ -10,8 +10,8 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // routedListener is a listener of the program's, on any port, that serves HTTP by a route
@@ -20,7 +20,7 @@ func routedListener(routes string) *listenerv3.Listener {
 	return &listenerv3.Listener{
 		Name: routes, Address: envoyproxy.Address("127.0.0.1", 0),
 		FilterChains: []*listenerv3.FilterChain{
-			envoy.FilterChain(nil, nil, envoy.GatewayConnectionManager(routes, registry.ProtocolHTTP, nil, envoy.HTTPOptions{})),
+			xdsbuild.FilterChain(nil, nil, xdsbuild.GatewayConnectionManager(routes, registry.ProtocolHTTP, nil, xdsbuild.HTTPOptions{})),
 		},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	tcp "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -155,7 +156,7 @@ func (x *chain) decide(c *call, d *Decision, routes func(string) *Table) {
 		return
 	}
 	d.Rule = x.rule
-	if d.Destination = x.rule.choose(c.Random); d.Destination == nil || d.Destination.Cluster == envoy.BlackHole {
+	if d.Destination = x.rule.choose(c.Random); d.Destination == nil || d.Destination.Cluster == xdsbuild.BlackHole {
 		d.Outcome, d.Reason, d.Destination, d.Access.Allowed = Closed, LeftOut, nil, false
 	}
 }

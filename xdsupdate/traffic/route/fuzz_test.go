@@ -16,15 +16,15 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 
 // adminDenied denies requests below /admin.
 func adminDenied() *hcm.HttpFilter {
 	path := &matcher.PathMatcher{Rule: &matcher.PathMatcher_Path{Path: &matcher.StringMatcher{MatchPattern: &matcher.StringMatcher_Prefix{Prefix: "/admin"}}}}
-	return envoy.HTTPFilter("envoy.filters.http.rbac", &httprbac.RBAC{Rules: &rbacv3.RBAC{
+	return xdsbuild.HTTPFilter("envoy.filters.http.rbac", &httprbac.RBAC{Rules: &rbacv3.RBAC{
 		Action: rbacv3.RBAC_DENY,
 		Policies: map[string]*rbacv3.Policy{"ns[shop]-policy[admin]-rule[0]": {
 			Permissions: []*rbacv3.Permission{{Rule: &rbacv3.Permission_UrlPath{UrlPath: path}}},
@@ -40,10 +40,10 @@ func hostile(tb testing.TB) (chains []*listenerv3.FilterChain, routes *route.Tab
 		mesh := &meshconfig.MeshConfig{PathNormalization: &meshconfig.MeshConfig_ProxyPathNormalization{
 			Normalization: meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType(n),
 		}}
-		chains = append(chains, envoy.FilterChain(nil, nil,
-			envoy.GatewayConnectionManager("http", registry.ProtocolHTTP, mesh, envoy.HTTPOptions{Filters: []*hcm.HttpFilter{adminDenied()}})))
+		chains = append(chains, xdsbuild.FilterChain(nil, nil,
+			xdsbuild.GatewayConnectionManager("http", registry.ProtocolHTTP, mesh, xdsbuild.HTTPOptions{Filters: []*hcm.HttpFilter{adminDenied()}})))
 	}
-	to := (&envoy.RouteScope{}).DefaultRoute("outbound|80||shop", nil)
+	to := (&xdsbuild.RouteScope{}).DefaultRoute("outbound|80||shop", nil)
 	return chains, route.NewTable(route.Made{Message: &routev3.RouteConfiguration{
 		IgnorePortInHostMatching: true,
 		VirtualHosts:             []*routev3.VirtualHost{{Name: "shop", Domains: []string{"shop.example.com", "*.shop.example.com"}, Routes: []*routev3.Route{to}}},

@@ -19,6 +19,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/internal/jwtauthn"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
@@ -33,11 +34,11 @@ func tableOf(routes ...*routev3.Route) *route.Table {
 
 // TestUnsupported: content that cannot be evaluated denies, and says so.
 func TestUnsupported(t *testing.T) {
-	to := (&envoy.RouteScope{}).DefaultRoute("outbound|80||a", nil)
-	manager := envoy.GatewayConnectionManager("http", registry.ProtocolHTTP, nil, envoy.HTTPOptions{
-		Filters: []*hcm.HttpFilter{envoy.HTTPFilter("other", &buffer.Buffer{MaxRequestBytes: wrapperspb.UInt32(1)})},
+	to := (&xdsbuild.RouteScope{}).DefaultRoute("outbound|80||a", nil)
+	manager := xdsbuild.GatewayConnectionManager("http", registry.ProtocolHTTP, nil, xdsbuild.HTTPOptions{
+		Filters: []*hcm.HttpFilter{xdsbuild.HTTPFilter("other", &buffer.Buffer{MaxRequestBytes: wrapperspb.UInt32(1)})},
 	})
-	l := route.NewListener(route.Made{Message: &listenerv3.Listener{FilterChains: []*listenerv3.FilterChain{envoy.FilterChain(nil, nil, manager)}}})
+	l := route.NewListener(route.Made{Message: &listenerv3.Listener{FilterChains: []*listenerv3.FilterChain{xdsbuild.FilterChain(nil, nil, manager)}}})
 	if d := l.Route(route.Request{}, func(string) *route.Table { return tableOf(to) }); d.Outcome != route.Closed || d.Reason != route.Unsupported || d.Access.Allowed {
 		t.Errorf("a filter of the host: %+v", d)
 	}
@@ -56,13 +57,13 @@ func TestUnsupported(t *testing.T) {
 
 // TestTCP: connections go by server names, and those that need a certificate are closed without.
 func TestTCP(t *testing.T) {
-	forward := func(cluster string) *listenerv3.Filter { return envoy.TCPProxy{Cluster: cluster}.Filter() }
+	forward := func(cluster string) *listenerv3.Filter { return xdsbuild.TCPProxy{Cluster: cluster}.Filter() }
 	l := route.NewListener(route.Made{
-		Message: envoy.GatewayListener{Bind: "0.0.0.0", Port: 443, TLS: true}.Build([]*listenerv3.FilterChain{
-			envoy.FilterChain([]string{"a.com"}, nil, forward("outbound|443||a")),
-			envoy.FilterChain([]string{"*.a.com"}, nil, forward("outbound|443||all")),
-			envoy.FilterChain([]string{"*.b.a.com"}, nil, forward("outbound|443||b")),
-			envoy.FilterChain([]string{"closed.com"}, nil, forward(envoy.BlackHole)),
+		Message: xdsbuild.GatewayListener{Bind: "0.0.0.0", Port: 443, TLS: true}.Build([]*listenerv3.FilterChain{
+			xdsbuild.FilterChain([]string{"a.com"}, nil, forward("outbound|443||a")),
+			xdsbuild.FilterChain([]string{"*.a.com"}, nil, forward("outbound|443||all")),
+			xdsbuild.FilterChain([]string{"*.b.a.com"}, nil, forward("outbound|443||b")),
+			xdsbuild.FilterChain([]string{"closed.com"}, nil, forward(xdsbuild.BlackHole)),
 		}),
 		Chains: []route.Origin{{Kind: "VirtualService", Namespace: "shop", Name: "a", Field: "spec.tls[0]"}},
 	})
@@ -88,7 +89,7 @@ func TestRequests(t *testing.T) {
 	value := &routev3.HeaderMatcher{Name: "x-a", HeaderMatchSpecifier: &routev3.HeaderMatcher_ExactMatch{ExactMatch: "1,2"}} //nolint:staticcheck // the form of gRPC clients
 	r := &routev3.Route{
 		Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}, Headers: []*routev3.HeaderMatcher{value}},
-		Action: (&envoy.RouteScope{}).DefaultRoute("a", nil).GetAction(),
+		Action: (&xdsbuild.RouteScope{}).DefaultRoute("a", nil).GetAction(),
 	}
 	if d := tableOf(r).Route(route.Request{Headers: http.Header{"X-A": {"1", "2"}}}); d.Outcome != route.Forwarded {
 		t.Errorf("%+v", d)
@@ -113,11 +114,13 @@ func TestTokens(t *testing.T) {
 		}}})
 	}
 	decide := func(config *jwt.JwtAuthentication, r route.Request) route.Decision {
-		manager := envoy.GatewayConnectionManager("http", registry.ProtocolHTTP, nil, envoy.HTTPOptions{
-			Filters: []*hcm.HttpFilter{envoy.HTTPFilter(jwtauthn.Filter, config)},
+		manager := xdsbuild.GatewayConnectionManager("http", registry.ProtocolHTTP, nil, xdsbuild.HTTPOptions{
+			Filters: []*hcm.HttpFilter{xdsbuild.HTTPFilter(jwtauthn.Filter, config)},
 		})
-		l := route.NewListener(route.Made{Message: &listenerv3.Listener{FilterChains: []*listenerv3.FilterChain{envoy.FilterChain(nil, nil, manager)}}})
-		return l.Route(r, func(string) *route.Table { return tableOf((&envoy.RouteScope{}).DefaultRoute("outbound|80||a", nil)) })
+		l := route.NewListener(route.Made{Message: &listenerv3.Listener{FilterChains: []*listenerv3.FilterChain{xdsbuild.FilterChain(nil, nil, manager)}}})
+		return l.Route(r, func(string) *route.Table {
+			return tableOf((&xdsbuild.RouteScope{}).DefaultRoute("outbound|80||a", nil))
+		})
 	}
 	claims := map[string]any{"iss": "https://a", "sub": "eve", "org": map[string]any{"name": []any{"x"}}}
 	for name, r := range map[string]route.Request{
@@ -199,8 +202,8 @@ func (l listeners) Resource(typeURL, name string) route.Made {
 	if !l.Has(typeURL, name) {
 		return route.Made{}
 	}
-	return route.Made{Message: envoy.GatewayListener{Bind: "0.0.0.0", Port: 80}.Build([]*listenerv3.FilterChain{
-		envoy.FilterChain(nil, nil, envoy.TCPProxy{Cluster: l[name]}.Filter()),
+	return route.Made{Message: xdsbuild.GatewayListener{Bind: "0.0.0.0", Port: 80}.Build([]*listenerv3.FilterChain{
+		xdsbuild.FilterChain(nil, nil, xdsbuild.TCPProxy{Cluster: l[name]}.Filter()),
 	})}
 }
 

@@ -129,8 +129,12 @@ func usesOf(c *configstore.Config) (out []use) {
 			out = append(out, use{envoy.CredentialName(name), namespace})
 		}
 		for _, server := range spec.GetServers() {
-			for _, name := range envoy.ServerSecrets(server.GetTls()) {
+			certificates, roots := envoy.ServerSecrets(server.GetTls())
+			for _, name := range certificates {
 				out = append(out, use{name, namespace})
+			}
+			if roots != "" {
+				out = append(out, use{roots, namespace})
 			}
 		}
 	case *networking.DestinationRule:

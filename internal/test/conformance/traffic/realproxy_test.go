@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -86,7 +87,7 @@ func (p *realProxy) follow(t *testing.T, recorded recordedStep) {
 		listeners = append(listeners, &listenerv3.Listener{
 			Name: route, Address: p.ownAddress(i),
 			FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{
-				envoy.GatewayConnectionManager(route, registry.ProtocolHTTP, nil, envoy.HTTPOptions{}),
+				xdsbuild.GatewayConnectionManager(route, registry.ProtocolHTTP, nil, xdsbuild.HTTPOptions{}),
 			}}},
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
@@ -214,7 +215,7 @@ func (s State[H]) removalOf(old, now *resource.State, d Traits) removalAction {
 // grpcKeeps reports whether gRPC clients keep a removed resource. They do not keep the listener of
 // a server, because it decides who may call and would never be updated.
 func grpcKeeps(typeURL, name string) bool {
-	_, inbound, _ := envoy.ParseInboundName(name)
+	_, inbound, _ := xdsbuild.ParseInboundName(name)
 	return !inbound && (typeURL == envoy.ClusterType || typeURL == envoy.ListenerType || typeURL == envoy.RouteType)
 }
 

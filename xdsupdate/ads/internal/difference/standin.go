@@ -6,6 +6,7 @@ import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
@@ -43,11 +44,11 @@ func standIn(typeURL, name string) proto.Message {
 		return &clusterv3.Cluster{
 			Name:                 name,
 			ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
-			EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: envoy.ADS(), ServiceName: name},
+			EdsClusterConfig:     &clusterv3.Cluster_EdsClusterConfig{EdsConfig: xdsbuild.ADS(), ServiceName: name},
 		}
 	}
 	number, host, ok := envoy.ParseListenerName(name)
-	if _, inbound, _ := envoy.ParseInboundName(name); inbound || !ok {
+	if _, inbound, _ := xdsbuild.ParseInboundName(name); inbound || !ok {
 		return nil
 	}
 	if number == 0 {
@@ -55,7 +56,7 @@ func standIn(typeURL, name string) proto.Message {
 		// client finds no route until it gets the real listener.
 		number = guessedPort
 	}
-	return envoy.APIListener(name, &registry.Service{Hostname: host}, &registry.Port{Number: number})
+	return xdsbuild.APIListener(name, &registry.Service{Hostname: host}, &registry.Port{Number: number})
 }
 
 const guessedPort = 80

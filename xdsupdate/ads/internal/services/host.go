@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -188,7 +189,7 @@ func (v *variant) port(number uint32, by View) *port {
 		if first < 0 {
 			return nil
 		}
-		p := envoy.DefaultPort(v.services[first])
+		p := xdsbuild.DefaultPort(v.services[first])
 		if p == nil {
 			return nil
 		}

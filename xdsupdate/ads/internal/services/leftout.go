@@ -6,8 +6,8 @@ import (
 	"log/slog"
 	"slices"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // leftOut is an endpoint, or a port of a service, that no client is sent, because Envoy would
@@ -30,7 +30,7 @@ func appendLeftOut(out []leftOut, before, after *host) []leftOut {
 	for _, v := range after.variants {
 		var reported map[string]struct{} // most hosts need none
 		for _, p := range v.ports {
-			if err := envoy.CheckPort(p.service, p.port); err != nil && !before.in(v.namespace).leavesOut(p.port.Number) {
+			if err := xdsbuild.CheckPort(p.service, p.port); err != nil && !before.in(v.namespace).leavesOut(p.port.Number) {
 				out = append(out, leftOut{false, after.name, v.namespace, err})
 			}
 			for _, e := range p.leftOut {
@@ -39,7 +39,7 @@ func appendLeftOut(out []leftOut, before, after *host) []leftOut {
 				}
 				if _, again := reported[e.Address()]; !again {
 					reported[e.Address()] = struct{}{}
-					out = append(out, leftOut{true, after.name, v.namespace, envoy.CheckEndpoint(e)})
+					out = append(out, leftOut{true, after.name, v.namespace, xdsbuild.CheckEndpoint(e)})
 				}
 			}
 		}
@@ -50,7 +50,7 @@ func appendLeftOut(out []leftOut, before, after *host) []leftOut {
 // leavesOut reports whether a port of a variant, which may be nil, is left out.
 func (v *variant) leavesOut(number uint32) bool {
 	return v != nil && slices.ContainsFunc(v.ports, func(p *port) bool {
-		return p.port.Number == number && envoy.CheckPort(p.service, p.port) != nil
+		return p.port.Number == number && xdsbuild.CheckPort(p.service, p.port) != nil
 	})
 }
 

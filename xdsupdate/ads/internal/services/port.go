@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
@@ -30,8 +31,8 @@ type port struct {
 
 	mu       sync.Mutex
 	made     made
-	prepared *envoy.Prepared // endpoints that serve the port; nil before the first use
-	before   *envoy.Prepared // an earlier prepared state, until prepared is set
+	prepared *xdsbuild.Prepared // endpoints that serve the port; nil before the first use
+	before   *xdsbuild.Prepared // an earlier prepared state, until prepared is set
 }
 
 // varieties are resources of a port, mostly one or two: an immutable map takes a fifth of the
@@ -56,11 +57,11 @@ type variety struct {
 func newPort(svc *registry.Service, p *registry.Port, endpoints *xdsupdate.ServiceEndpoints) *port {
 	out := &port{service: svc, port: p, endpoints: endpoints}
 	for e := range endpoints.All() {
-		if envoy.Serves(e, p) {
+		if xdsbuild.Serves(e, p) {
 			out.restricted = out.restricted || e.Attributes().DiscoverableFromSameCluster
-			if envoy.IsUnix(e) {
+			if xdsbuild.IsUnix(e) {
 				out.unix = true
-				if envoy.CheckEndpoint(e) != nil {
+				if xdsbuild.CheckEndpoint(e) != nil {
 					out.leftOut = append(out.leftOut, e)
 				}
 			}
@@ -114,7 +115,7 @@ func (p *port) resource(typeURL, name string, v View) *resource.State {
 			key.cluster = v.Cluster
 		}
 	case envoy.LoadAssignmentType:
-		if !envoy.ByAssignment(p.service, v.Client) {
+		if !xdsbuild.ByAssignment(p.service, v.Client) {
 			return nil
 		}
 		if p.restricted {
@@ -125,7 +126,7 @@ func (p *port) resource(typeURL, name string, v View) *resource.State {
 		}
 	default:
 		// With other resolutions there is no cluster that a gRPC client accepts.
-		if !envoy.ByAssignment(p.service, v.Client) && !resolution.IsDNS() {
+		if !xdsbuild.ByAssignment(p.service, v.Client) && !resolution.IsDNS() {
 			return nil
 		}
 	}
@@ -149,7 +150,7 @@ func (p *port) build(key variety) (proto.Message, error) {
 	var m proto.Message
 	switch key.typeURL {
 	case envoy.ClusterType:
-		u := envoy.Upstream{
+		u := xdsbuild.Upstream{
 			Service: p.service, Port: p.port, Identities: p.endpoints.ServiceAccounts(), Client: key.client,
 			EncodedMetadata: true,
 		}
@@ -158,9 +159,9 @@ func (p *port) build(key variety) (proto.Message, error) {
 		}
 		m = u.PlainCluster()
 	case envoy.ListenerType:
-		m = envoy.APIListener(key.name, p.service, p.port)
+		m = xdsbuild.APIListener(key.name, p.service, p.port)
 	case envoy.RouteType:
-		m = envoy.GRPCRoutes(p.service, p.port)
+		m = xdsbuild.GRPCRoutes(p.service, p.port)
 	}
 	if m == nil || !m.ProtoReflect().IsValid() {
 		return nil, nil
@@ -179,11 +180,11 @@ func (p *port) assignment(key variety) []byte {
 	return prepared.Encode(p.service.Hostname, visible, key.client)
 }
 
-func (p *port) prepare() *envoy.Prepared {
+func (p *port) prepare() *xdsbuild.Prepared {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.prepared == nil {
-		p.prepared, p.before = envoy.Prepare(p.port, slices.Collect(p.endpoints.All()), p.before), nil
+		p.prepared, p.before = xdsbuild.Prepare(p.port, slices.Collect(p.endpoints.All()), p.before), nil
 	}
 	return p.prepared
 }
@@ -204,7 +205,7 @@ func sameEndpoints(p *registry.Port, a, b *xdsupdate.ServiceEndpoints) bool {
 func serving(p *registry.Port, endpoints *xdsupdate.ServiceEndpoints) []*registry.Endpoint {
 	var out []*registry.Endpoint
 	for e := range endpoints.All() {
-		if envoy.Serves(e, p) {
+		if xdsbuild.Serves(e, p) {
 			out = append(out, e)
 		}
 	}

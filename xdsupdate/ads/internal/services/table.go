@@ -14,6 +14,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -168,14 +169,14 @@ func (t *Table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource.Sta
 	return &resource.State{TypeURL: envoy.RouteType, Name: envoy.HTTPRouteName(number), Build: func() (proto.Message, error) {
 		var hosts []*routev3.VirtualHost
 		for _, e := range entries {
-			if vh := envoy.VirtualHost(e.port.service, e.port.port, e.vips); vh != nil {
+			if vh := xdsbuild.VirtualHost(e.port.service, e.port.port, e.vips); vh != nil {
 				hosts = append(hosts, vh)
 			}
 		}
 		if len(hosts) == 0 {
 			return nil, nil
 		}
-		return envoy.HTTPRoutes(number, hosts), nil
+		return xdsbuild.HTTPRoutes(number, hosts), nil
 	}}
 }
 

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package xdsbuild
+
+import (
+	"slices"
+	"time"
+
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	cors "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
+	fault "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
+	grpcweb "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/grpc_web/v3"
+	router "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// HTTPOptions are the host's options for the HTTP of a gateway. The zero value is good.
+type HTTPOptions struct {
+	// HTTP10 accepts HTTP/1.0 requests with a Host header. By default Envoy responds with 426.
+	HTTP10 bool
+	// Filters are HTTP filters that precede the filters of VirtualServices, in order, such as
+	// filters for authorization. Nil means none.
+	Filters []*hcm.HttpFilter
+}
+
+// GatewayConnectionManager returns the network filter of a gateway that serves HTTP with a route
+// configuration. The mesh determines the path normalization, the number of trusted proxies in front
+// of the gateway, and the forwarding of client certificates (gatewayTopology in its defaultConfig).
+// A nil mesh has Istio's defaults. A GRPC-Web port translates GRPC-Web. The trailing dot of a host
+// is removed, for the routes and for the upstream.
+func GatewayConnectionManager(
+	routeConfig string, protocol registry.Protocol, mesh *meshconfig.MeshConfig, options HTTPOptions,
+) *listenerv3.Filter {
+	topology := mesh.GetDefaultConfig().GetGatewayTopology()
+	m := &hcm.HttpConnectionManager{
+		StatPrefix: routeConfig,
+		RouteSpecifier: &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{
+			ConfigSource: ADS(), RouteConfigName: routeConfig,
+		}},
+		HttpFilters: append(slices.Clone(options.Filters), httpFilters(protocol)...),
+		// A gateway is the first proxy on the path, so the remote address is the client's and
+		// X-Forwarded-For is ignored, except behind trusted proxies.
+		UseRemoteAddress:         wrapperspb.Bool(true),
+		XffNumTrustedHops:        topology.GetNumTrustedProxies(),
+		ForwardClientCertDetails: forwardClientCert(topology.GetForwardClientCertDetails()),
+		// Idle connections are closed after an hour, which is Envoy's default.
+		RequestHeadersTimeout: durationpb.New(requestHeadersTimeout),
+		// Streams may be idle without limit, because WebSockets and gRPC streams often are.
+		StreamIdleTimeout: durationpb.New(0),
+		UpgradeConfigs:    []*hcm.HttpConnectionManager_UpgradeConfig{{UpgradeType: "websocket"}},
+		// The domains of gateways have no trailing dot.
+		StripTrailingHostDot: true,
+	}
+	if options.HTTP10 {
+		m.HttpProtocolOptions = &core.Http1ProtocolOptions{AcceptHttp_10: true}
+	}
+	switch m.GetForwardClientCertDetails() {
+	case hcm.HttpConnectionManager_APPEND_FORWARD, hcm.HttpConnectionManager_SANITIZE_SET:
+		m.SetCurrentClientCertDetails = &hcm.HttpConnectionManager_SetCurrentClientCertDetails{
+			Subject: wrapperspb.Bool(true), Cert: true, Dns: true, Uri: true,
+		}
+	default:
+	}
+	normalizePaths(m, mesh.GetPathNormalization().GetNormalization())
+	return NetworkFilter("envoy.filters.network.http_connection_manager", m)
+}
+
+// requestHeadersTimeout bounds the time until a client of a gateway has sent the headers of a
+// request. Envoy's default is no limit.
+const requestHeadersTimeout = 15 * time.Second
+
+// httpFilters returns the filters that the routes of VirtualServices use.
+func httpFilters(protocol registry.Protocol) []*hcm.HttpFilter {
+	var filters []*hcm.HttpFilter
+	if protocol == registry.ProtocolGRPCWeb {
+		filters = append(filters, HTTPFilter("envoy.filters.http.grpc_web", &grpcweb.GrpcWeb{}))
+	}
+	return append(filters,
+		HTTPFilter("envoy.filters.http.fault", &fault.HTTPFault{}),
+		HTTPFilter("envoy.filters.http.cors", &cors.Cors{}),
+		HTTPFilter("envoy.filters.http.router", &router.Router{}),
+	)
+}
+
+// HTTPFilter returns an HTTP filter.
+func HTTPFilter(name string, config proto.Message) *hcm.HttpFilter {
+	return &hcm.HttpFilter{Name: name, ConfigType: &hcm.HttpFilter_TypedConfig{TypedConfig: packed(config)}}
+}
+
+// NetworkFilter returns a network filter.
+func NetworkFilter(name string, config proto.Message) *listenerv3.Filter {
+	return &listenerv3.Filter{Name: name, ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed(config)}}
+}
+
+// forwardClientCert converts the handling of the X-Forwarded-Client-Cert header. By default a
+// gateway replaces the header.
+func forwardClientCert(d meshconfig.ForwardClientCertDetails) hcm.HttpConnectionManager_ForwardClientCertDetails {
+	switch d {
+	case meshconfig.ForwardClientCertDetails_SANITIZE:
+		return hcm.HttpConnectionManager_SANITIZE
+	case meshconfig.ForwardClientCertDetails_FORWARD_ONLY:
+		return hcm.HttpConnectionManager_FORWARD_ONLY
+	case meshconfig.ForwardClientCertDetails_APPEND_FORWARD:
+		return hcm.HttpConnectionManager_APPEND_FORWARD
+	case meshconfig.ForwardClientCertDetails_ALWAYS_FORWARD_ONLY:
+		return hcm.HttpConnectionManager_ALWAYS_FORWARD_ONLY
+	default:
+		return hcm.HttpConnectionManager_SANITIZE_SET
+	}
+}
+
+// normalizePaths sets the path normalization. Routes match the normalized path.
+func normalizePaths(m *hcm.HttpConnectionManager, n meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType) {
+	m.NormalizePath = wrapperspb.Bool(n != meshconfig.MeshConfig_ProxyPathNormalization_NONE)
+	m.PathWithEscapedSlashesAction = hcm.HttpConnectionManager_KEEP_UNCHANGED
+	switch n {
+	case meshconfig.MeshConfig_ProxyPathNormalization_MERGE_SLASHES:
+		m.MergeSlashes = true
+	case meshconfig.MeshConfig_ProxyPathNormalization_DECODE_AND_MERGE_SLASHES:
+		m.MergeSlashes = true
+		m.PathWithEscapedSlashesAction = hcm.HttpConnectionManager_UNESCAPE_AND_FORWARD
+	default:
+	}
+}
