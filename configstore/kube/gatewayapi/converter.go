@@ -12,9 +12,8 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/internal/options"
-	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
 // Options are the settings of a Converter.
@@ -82,14 +81,9 @@ type Converter struct {
 	users         counts[target, Key]       // Gateways by the backends of their routes
 
 	published *Snapshot
-	changed   map[configKey]*configstore.Config // the changed configs, with their previous state
+	configs   derived.Edit
 	statuses  map[ObjectKey]struct{}
 	converted map[Key]struct{} // the Gateways that were recomputed
-}
-
-type configKey struct {
-	kind configstore.GroupVersionKind
-	key  Key
 }
 
 // Update is the result of a call of Apply.
@@ -121,7 +115,7 @@ func NewConverter(opts ...Options) *Converter {
 		gatewayStates: map[Key]*gatewayState{}, setStates: map[Key]*setState{}, serverOf: map[Key]Key{}, routeStates: map[routeKey]*routeState{},
 		policyStates: map[target]*policyState{}, hosts: map[hostKey]map[routeKey]*contribution{}, hostConfigs: map[hostKey]Key{},
 		dirtyHosts: map[hostKey]struct{}{}, attached: counts[parentKey, string]{}, users: counts[target, Key]{},
-		published: &Snapshot{}, changed: map[configKey]*configstore.Config{}, statuses: map[ObjectKey]struct{}{},
+		published: &Snapshot{}, statuses: map[ObjectKey]struct{}{},
 		converted: map[Key]struct{}{},
 	}
 }
@@ -137,15 +131,15 @@ func (c *Converter) Apply(changes ...Change) Update {
 		}
 	}
 	c.compute()
+	next.configs = c.configs.Set()
 	update := Update{
-		Before: before, After: c.published, Changes: c.settle(),
+		Before: before, After: c.published, Changes: c.configs.Settle(),
 		Statuses: slices.SortedFunc(maps.Keys(c.statuses), ObjectKey.Compare),
 		gateways: slices.SortedFunc(maps.Keys(c.converted), Key.Compare),
 	}
 	if len(update.Changes) == 0 && len(update.Statuses) == 0 {
 		c.published, update.After = before, before
 	}
-	empty(&c.changed)
 	empty(&c.statuses)
 	empty(&c.converted)
 	return update
@@ -184,52 +178,9 @@ func (c *Converter) compute() {
 	empty(&c.dirtyHosts)
 }
 
-func (s *Snapshot) configs(kind configstore.GroupVersionKind) *pmap.Map[Key, *configstore.Config] {
-	switch kind {
-	case istio.Gateway:
-		return &s.gateways
-	case istio.VirtualService:
-		return &s.virtualServices
-	default:
-		return &s.destinationRules
-	}
-}
-
 // publish sets the config of a key; nil removes it.
 func (c *Converter) publish(kind configstore.GroupVersionKind, key Key, next *configstore.Config) {
-	configs := c.published.configs(kind)
-	old, _ := configs.Get(key)
-	if old == nil && next == nil || old != nil && next != nil && old.Equal(*next) {
-		return
-	}
-	at := configKey{kind, key}
-	if _, touched := c.changed[at]; !touched {
-		c.changed[at] = old
-	}
-	if next == nil {
-		*configs = configs.Delete(key)
-	} else {
-		*configs = configs.Set(key, next)
-	}
-}
-
-// settle returns the changes of the configs since the last Apply.
-func (c *Converter) settle() []configstore.Change {
-	var out []configstore.Change
-	for at, old := range c.changed {
-		next, _ := c.published.of(at.kind).Get(at.key)
-		switch {
-		case old == nil && next == nil, old != nil && next != nil && old.Equal(*next):
-		case old == nil:
-			out = append(out, configstore.Change{Event: configstore.EventAdd, Curr: next})
-		case next == nil:
-			out = append(out, configstore.Change{Event: configstore.EventDelete, Curr: old})
-		default:
-			out = append(out, configstore.Change{Event: configstore.EventUpdate, Old: old, Curr: next})
-		}
-	}
-	slices.SortFunc(out, func(a, b configstore.Change) int { return a.Curr.Key().Compare(b.Curr.Key()) })
-	return out
+	c.configs.Put(configstore.ConfigKey{Kind: kind, Name: key.Name, Namespace: key.Namespace}, next)
 }
 
 // publishStatus sets the wanted status of an object; nil removes it.

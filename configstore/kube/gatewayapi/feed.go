@@ -109,7 +109,7 @@ func (c *Cache) apply(changes []Change, keys []ObjectKey, noted []func()) {
 	}
 	look := c.look
 	if c.ready {
-		c.publish(update.Changes)
+		c.publish(derived.Mutations(update.Changes))
 		c.host(update.gateways)
 	}
 	c.mu.Unlock()
@@ -128,13 +128,7 @@ func (c *Cache) begin() {
 	if c.ready {
 		return
 	}
-	var all []configstore.Change
-	for _, kind := range outputKinds() {
-		for _, config := range c.converter.Snapshot().Configs(kind) {
-			all = append(all, configstore.Change{Event: configstore.EventAdd, Curr: config})
-		}
-	}
-	c.publish(all)
+	c.publish(c.converter.Snapshot().configs.Mutations())
 	c.ready = true
 	var gateways []Key
 	for key := range c.converter.gatewayStates {
@@ -156,9 +150,8 @@ func (c *Cache) host(gateways []Key) {
 // oldest is the creation time of configs without one: they come before all others, as in Istio.
 func oldest() time.Time { return time.Unix(0, 0).UTC() }
 
-// publish commits changes.
-func (c *Cache) publish(changes []configstore.Change) {
-	mutations := derived.Mutations(changes)
+// publish commits a batch.
+func (c *Cache) publish(mutations []configstore.Mutation) {
 	for i := range mutations {
 		if config := &mutations[i].Config; config.CreationTimestamp.IsZero() {
 			config.CreationTimestamp = oldest() // not the local time, so that replicas have the same order

@@ -5,11 +5,10 @@ package gatewayapi
 import (
 	"cmp"
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
@@ -36,41 +35,20 @@ type Status any
 // Snapshot is a result of a Converter. It never changes, and any goroutine may read it. Its
 // contents are shared and read-only. The zero value is the result without objects.
 type Snapshot struct {
-	gateways, virtualServices, destinationRules pmap.Map[Key, *configstore.Config]
-	statuses                                    pmap.Map[ObjectKey, Status]
-}
-
-func (s *Snapshot) of(kind configstore.GroupVersionKind) pmap.Map[Key, *configstore.Config] {
-	switch kind {
-	case istio.Gateway:
-		return s.gateways
-	case istio.VirtualService:
-		return s.virtualServices
-	case istio.DestinationRule:
-		return s.destinationRules
-	default:
-		return pmap.Map[Key, *configstore.Config]{}
-	}
+	configs  derived.Set
+	statuses pmap.Map[ObjectKey, Status]
 }
 
 // Configs returns all configs of a kind, istio.Gateway, istio.VirtualService or
-// istio.DestinationRule, sorted by namespace and name. Each call sorts them.
+// istio.DestinationRule, sorted by namespace
+// and name. Each call sorts them.
 func (s *Snapshot) Configs(kind configstore.GroupVersionKind) []*configstore.Config {
-	configs := s.of(kind)
-	out := make([]*configstore.Config, 0, configs.Len())
-	for _, c := range configs.All() {
-		out = append(out, c)
-	}
-	slices.SortFunc(out, func(a, b *configstore.Config) int {
-		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
-	})
-	return out
+	return s.configs.Configs(kind)
 }
 
 // Get returns a config, or nil.
 func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	c, _ := s.of(kind).Get(Key{namespace, name})
-	return c
+	return s.configs.Get(kind, name, namespace)
 }
 
 // Status returns the wanted status of an object, or nil if its status must not be changed.

@@ -201,13 +201,7 @@ func (c *Cache) apply(changes ...Change) {
 	case c.ready:
 		c.published.Publish(derived.Mutations(update.Changes))
 	case !slices.ContainsFunc(c.sources, func(s *follow.Source) bool { return !s.HasSynced() }):
-		var all []configstore.Change
-		for _, kind := range []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService} {
-			for _, config := range update.After.Configs(kind) {
-				all = append(all, configstore.Change{Event: configstore.EventAdd, Curr: config})
-			}
-		}
-		c.published.Publish(derived.Mutations(all))
+		c.published.Publish(update.After.configs.Mutations())
 		c.ready = true
 	}
 	c.mu.Unlock()

@@ -85,14 +85,6 @@ type service struct {
 	addresses []string
 }
 
-// namedPorts returns the named ports, or none if the Service does not exist.
-func (s *service) namedPorts() map[string]uint32 {
-	if s == nil {
-		return nil
-	}
-	return s.ports
-}
-
 func serviceOf(o *corev1.Service) *service {
 	s := &service{}
 	for i := range o.Spec.Ports {

@@ -54,19 +54,6 @@ func pathsOf(http *networkingv1.HTTPIngressRuleValue) []networkingv1.HTTPIngress
 	return http.Paths
 }
 
-// usesChanged reports whether the number of a referenced Service port has changed.
-func (i *ingress) usesChanged(service string, before, after map[string]uint32) bool {
-	if i.object == nil {
-		return false
-	}
-	for backend := range backendsOf(i.object) {
-		if s := backend.Service; s != nil && s.Name == service && before[s.Port.Name] != after[s.Port.Name] {
-			return true
-		}
-	}
-	return false
-}
-
 // isOurs reports whether an Ingress is ours. An Ingress whose IngressClass does not exist is not.
 func (c *Converter) isOurs(o *networkingv1.Ingress) (ours bool, found []Problem) {
 	if c.mesh.Mode == meshconfig.MeshConfig_OFF {

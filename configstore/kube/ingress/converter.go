@@ -10,6 +10,7 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
@@ -41,8 +42,8 @@ type Converter struct {
 	dirtyAddresses bool
 
 	published *Snapshot
-	touched   bool // published has changed since Apply began
-	changes   []configstore.Change
+	touched   bool // the rest of published has changed since Apply began
+	configs   derived.Edit
 	statuses  map[Key]bool
 }
 
@@ -80,7 +81,8 @@ func (c *Converter) Apply(changes ...Change) Update {
 			change.apply(c)
 		}
 	}
-	c.published = c.published.next()
+	next := *before
+	c.published = &next
 	for _, key := range slices.SortedFunc(maps.Keys(c.dirty), Key.Compare) {
 		c.convert(key)
 	}
@@ -90,11 +92,12 @@ func (c *Converter) Apply(changes ...Change) Update {
 	if c.dirtyAddresses {
 		c.locate()
 	}
+	next.configs = c.configs.Set()
 	update := Update{
-		Before: before, After: c.published, Changes: settle(c.changes),
+		Before: before, After: c.published, Changes: c.configs.Settle(),
 		Statuses: slices.SortedFunc(maps.Keys(c.statuses), Key.Compare),
 	}
-	if !c.touched {
+	if !c.touched && len(update.Changes) == 0 {
 		c.published, update.After = before, before
 	}
 	c.settled()
@@ -105,7 +108,7 @@ func (c *Converter) Apply(changes ...Change) Update {
 // once would remain expensive.
 func (c *Converter) settled() {
 	c.dirty, c.dirtyHosts, c.statuses = map[Key]bool{}, map[string]bool{}, map[Key]bool{}
-	c.dirtyAddresses, c.touched, c.changes = false, false, nil
+	c.dirtyAddresses, c.touched = false, false
 }
 
 // Snapshot returns the present snapshot.
@@ -173,12 +176,9 @@ func (c *Converter) setClass(name string, next *class) {
 func (c *Converter) setService(key Key, next *service) {
 	old := c.services[key]
 	put(c.services, key, next, next != nil)
-	before, after := old.namedPorts(), next.namedPorts()
-	if appears := (old == nil) != (next == nil); appears || !maps.Equal(before, after) {
+	if (old == nil) != (next == nil) || old != nil && !maps.Equal(old.ports, next.ports) {
 		for user := range c.byService[key] {
-			if appears || c.ingresses[user].usesChanged(key.Name, before, after) {
-				c.dirty[user] = true
-			}
+			c.dirty[user] = true
 		}
 	}
 	if key.Namespace == c.opts.Namespace && key.Name == c.mesh.Service {
@@ -220,32 +220,7 @@ func put[K comparable, V any](m map[K]V, k K, v V, there bool) {
 
 // publish sets the config of a key; nil removes it.
 func (c *Converter) publish(kind configstore.GroupVersionKind, key Key, next *configstore.Config) {
-	configs := &c.published.gateways
-	if kind == istio.VirtualService {
-		configs = &c.published.virtualServices
-	}
-	old, _ := configs.Get(key)
-	before := len(c.changes)
-	defer func() { c.touched = c.touched || len(c.changes) > before }()
-	switch {
-	case old == nil && next == nil, old != nil && next != nil && old.Equal(*next):
-		return
-	case next == nil:
-		*configs = configs.Delete(key)
-		c.changes = append(c.changes, configstore.Change{Event: configstore.EventDelete, Curr: old})
-	case old == nil:
-		*configs = configs.Set(key, next)
-		c.changes = append(c.changes, configstore.Change{Event: configstore.EventAdd, Curr: next})
-	default:
-		*configs = configs.Set(key, next)
-		c.changes = append(c.changes, configstore.Change{Event: configstore.EventUpdate, Old: old, Curr: next})
-	}
-}
-
-// settle sorts changes. Each change belongs to a different config.
-func settle(changes []configstore.Change) []configstore.Change {
-	slices.SortFunc(changes, func(a, b configstore.Change) int { return a.Curr.Key().Compare(b.Curr.Key()) })
-	return changes
+	c.configs.Put(configstore.ConfigKey{Kind: kind, Name: key.Name, Namespace: key.Namespace}, next)
 }
 
 // index is a map of sets.

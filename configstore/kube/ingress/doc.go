@@ -62,6 +62,6 @@
 // # Cost
 //
 // A changed Ingress costs the recomputation of its hosts. A changed port of a Service costs that of
-// the hosts of the Ingresses that reference the port. A changed address costs only the list of the
-// Ingresses with that status.
+// the hosts of the Ingresses that reference a port of the Service by name. A changed address costs
+// only the list of the Ingresses with that status.
 package ingress

@@ -11,52 +11,28 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
 // Snapshot is a result of a Converter. It never changes, and any goroutine may read it. Its
 // contents are shared and read-only. The zero value is the result without objects.
 type Snapshot struct {
-	gateways, virtualServices pmap.Map[Key, *configstore.Config]
-	ours                      pmap.Map[Key, struct{}]
-	problems                  pmap.Map[Key, []Problem]
-	addresses                 []networkingv1.IngressLoadBalancerIngress
-}
-
-// next returns a copy, which Apply changes.
-func (s *Snapshot) next() *Snapshot {
-	next := *s
-	return &next
-}
-
-func (s *Snapshot) of(kind configstore.GroupVersionKind) pmap.Map[Key, *configstore.Config] {
-	switch kind {
-	case istio.Gateway:
-		return s.gateways
-	case istio.VirtualService:
-		return s.virtualServices
-	default:
-		return pmap.Map[Key, *configstore.Config]{}
-	}
+	configs   derived.Set
+	ours      pmap.Map[Key, struct{}]
+	problems  pmap.Map[Key, []Problem]
+	addresses []networkingv1.IngressLoadBalancerIngress
 }
 
 // Configs returns all configs of a kind, istio.Gateway or istio.VirtualService, sorted by namespace
 // and name. Each call sorts them.
 func (s *Snapshot) Configs(kind configstore.GroupVersionKind) []*configstore.Config {
-	configs := s.of(kind)
-	out := make([]*configstore.Config, 0, configs.Len())
-	for _, c := range configs.All() {
-		out = append(out, c)
-	}
-	slices.SortFunc(out, func(a, b *configstore.Config) int { return a.Key().Compare(b.Key()) })
-	return out
+	return s.configs.Configs(kind)
 }
 
 // Get returns a config, or nil.
 func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	c, _ := s.of(kind).Get(Key{namespace, name})
-	return c
+	return s.configs.Get(kind, name, namespace)
 }
 
 // Status returns the wanted status of an Ingress, and whether the Ingress is ours: the statuses of
