@@ -47,8 +47,6 @@ type Cache struct {
 var (
 	_ configstore.ConfigStoreCache = (*Cache)(nil)
 	_ configstore.Subscriber       = (*Cache)(nil)
-	_ configstore.BatchSubscriber  = (*Cache)(nil)
-	_ configstore.ListSubscriber   = (*Cache)(nil)
 	_ configstore.Drainer          = (*Cache)(nil)
 	_ configstore.Flusher          = (*Cache)(nil)
 )
@@ -181,11 +179,6 @@ func (c *Cache) readOnly(verb string, config *configstore.Config) error {
 		key.Kind, _ = c.schemas.KindOf(config.Spec)
 	}
 	return fmt.Errorf("%s %s: %w", verb, key.Object(), configstore.ErrReadOnly)
-}
-
-// RegisterEventHandler implements ConfigStoreCache.
-func (c *Cache) RegisterEventHandler(kind configstore.GroupVersionKind, handler configstore.EventHandler) {
-	c.Subscribe(kind, handler)
 }
 
 // Run runs all members and delivers events until stop is closed. It returns when Run of each member

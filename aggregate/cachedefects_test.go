@@ -101,8 +101,10 @@ func TestReadOnlyWritesAreRefused(t *testing.T) {
 // A member may have revisions that its events do not have.
 type silent struct{ *memory.Controller }
 
-func (s silent) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
-	return s.Controller.SubscribeBatch(kinds, func(changes []configstore.Change) {
+func (s silent) Subscribe(
+	kinds []configstore.GroupVersionKind, handler configstore.BatchHandler,
+) (objects []*configstore.Config, cancel func()) {
+	return s.Controller.Subscribe(kinds, func(changes []configstore.Change) {
 		for i := range changes {
 			changes[i].Revision = 0
 		}

@@ -11,9 +11,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/notify"
 )
 
-// Subscribe implements configstore.Subscriber.
-func (c *Cache) Subscribe(kind configstore.GroupVersionKind, handler configstore.EventHandler) (cancel func()) {
-	return c.subscribe([]configstore.GroupVersionKind{kind}, notify.Subscription[configstore.Change]{
+// RegisterEventHandler implements ConfigStoreCache.
+func (c *Cache) RegisterEventHandler(kind configstore.GroupVersionKind, handler configstore.EventHandler) {
+	c.subscribe([]configstore.GroupVersionKind{kind}, notify.Subscription[configstore.Change]{
 		Handle: func(change configstore.Change) {
 			var old configstore.Config
 			if change.Old != nil {
@@ -21,32 +21,20 @@ func (c *Cache) Subscribe(kind configstore.GroupVersionKind, handler configstore
 			}
 			handler(old, *change.Curr, change.Event)
 		},
-	})
+	}, true)
 }
 
-// SubscribeBatch implements configstore.BatchSubscriber. Existing objects are delivered in the
-// order of kinds, then of List.
-func (c *Cache) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
-	return c.subscribe(kinds, notify.Subscription[configstore.Change]{Batch: handler})
-}
-
-// ListAndSubscribe implements configstore.ListSubscriber.
-func (c *Cache) ListAndSubscribe(
+// Subscribe implements configstore.Subscriber.
+func (c *Cache) Subscribe(
 	kinds []configstore.GroupVersionKind, handler configstore.BatchHandler,
 ) (objects []*configstore.Config, cancel func()) {
-	lists, cancel := c.subscribeAt(kinds, notify.Subscription[configstore.Change]{Batch: handler}, false)
+	lists, cancel := c.subscribe(kinds, notify.Subscription[configstore.Change]{Batch: handler}, false)
 	return slices.Concat(lists...), cancel
 }
 
-// subscribe registers a handler and replays the existing objects.
-func (c *Cache) subscribe(kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change]) (cancel func()) {
-	_, cancel = c.subscribeAt(kinds, sub, true)
-	return cancel
-}
-
-// subscribeAt returns the objects of each kind and registers a handler for the changes after these
+// subscribe returns the objects of each kind and registers a handler for the changes after these
 // lists. If replayed is true, the handler also gets the objects as Add events.
-func (c *Cache) subscribeAt(
+func (c *Cache) subscribe(
 	kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change], replayed bool,
 ) (lists [][]*configstore.Config, cancel func()) {
 	c.refresh()

@@ -23,37 +23,23 @@ type ConfigStoreCache interface {
 	HasSynced() bool
 }
 
-// Subscriber is the optional ability of a cache to end a registration.
-type Subscriber interface {
-	// Subscribe is like RegisterEventHandler, but returns a cancel function. After
-	// cancel has returned, no further event is handed to the handler; one that is being
-	// handled may still be in progress. cancel may be called many times, from
-	// anywhere, the handler included.
-	Subscribe(kind GroupVersionKind, handler EventHandler) (cancel func())
-}
-
-// BatchHandler is called with several changes at once, in commit order. The slice is valid only
-// until the handler returns; the objects that it refers to are shared and read-only.
+// BatchHandler is called with several changes at once, in commit order: all that are queued when the
+// cache's worker reaches them, so that a burst costs the receiver one update instead of many. The
+// events of one commit (see BatchWriter) are delivered in one call. The slice is valid only until the
+// handler returns; the objects that it refers to are shared and read-only.
 type BatchHandler func(changes []Change)
 
-// BatchSubscriber is the optional ability of a cache to deliver, in one call, all events that are
-// queued when its worker reaches them, so that a burst costs the receiver one update instead of
-// many. The events of one commit (see BatchWriter) are delivered in one call.
-type BatchSubscriber interface {
-	// SubscribeBatch registers a handler for the changes of several kinds. It
-	// sees one timeline for all of them, with the promises of EventHandler.
-	// Within one batch all single-event handlers run first. It panics if a kind
-	// is unknown.
-	SubscribeBatch(kinds []GroupVersionKind, handler BatchHandler) (cancel func())
-}
-
-// ListSubscriber is the optional ability of a cache to return what exists with a
-// registration instead of replaying it: the handler's view is then complete at once,
-// also if nothing runs yet.
-type ListSubscriber interface {
-	// ListAndSubscribe is like SubscribeBatch, but returns the objects that exist, of
-	// one moment, in the order of kinds, then of List; the handler gets the changes
-	// after that moment, without gap or duplicate. The handler
-	// may be called before ListAndSubscribe returns.
-	ListAndSubscribe(kinds []GroupVersionKind, handler BatchHandler) (objects []*Config, cancel func())
+// Subscriber is the optional ability of a cache to deliver the changes of several kinds by batches,
+// and to end that.
+type Subscriber interface {
+	// Subscribe returns the objects of some kinds that exist, of one moment, in the order of kinds,
+	// then of List, and calls handler with the changes after that moment, without gap or duplicate.
+	// The objects are complete also if nothing runs yet. The handler sees one timeline for all kinds,
+	// with the promises of EventHandler; within one batch all single-event handlers run first. It may
+	// be called before Subscribe returns.
+	//
+	// After cancel has returned, no further batch is handed to the handler; one that is being
+	// handled may still be in progress. cancel may be called many times, from anywhere, the handler
+	// included. Subscribe panics if a kind is unknown.
+	Subscribe(kinds []GroupVersionKind, handler BatchHandler) (objects []*Config, cancel func())
 }

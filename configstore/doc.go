@@ -94,8 +94,12 @@
 //
 // The interfaces of this package do not grow, because hosts implement them. Each ability of a store
 // beyond ConfigStore and ConfigStoreCache is an interface of its own, with one or two methods:
-// [Watcher], [Subscriber], [BatchSubscriber], [ListSubscriber], [BatchWriter], [Drainer],
-// [Flusher], [SourceRegistrar]. Consumers look for them with [As] and work without the missing ones.
+// [Watcher], [Subscriber], [BatchWriter], [Drainer], [Flusher], [SourceRegistrar]. Consumers look for
+// them with [As] and work without the missing ones.
+//
+// A program follows a cache in one of two ways: by RegisterEventHandler, which every cache has, or by
+// a [Subscriber], which every cache of this module is. A [Watcher] has numbers for reads that must not
+// lag behind a store.
 //
 // A type that wraps a store must not hide its abilities by accident. It does one
 // of two things:

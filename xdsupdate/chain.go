@@ -50,7 +50,7 @@ func (s *sources) chain(cache configstore.ConfigStoreCache, create bool) *chain 
 // together with the resulting services.
 type chain struct {
 	cache configstore.ConfigStoreCache
-	lists configstore.ListSubscriber // nil if the cache is no ListSubscriber; then registries do not join
+	lists configstore.Subscriber // nil if the cache is no Subscriber; then registries do not join
 	work  calls[commit]
 
 	// mu keeps a listing and the later commits in order.
@@ -82,7 +82,7 @@ type commit struct {
 
 func newChain(cache configstore.ConfigStoreCache) *chain {
 	c := &chain{cache: cache, cancel: func() {}}
-	c.lists, _ = configstore.As[configstore.ListSubscriber](cache)
+	c.lists, _ = configstore.As[configstore.Subscriber](cache)
 	return c
 }
 
@@ -139,7 +139,7 @@ func (c *chain) followEvents(f *Configs) (leave func()) {
 	})
 	var list []configstore.Change
 	for _, kind := range f.kinds {
-		list = append(list, adds(c.cache.List(kind, configstore.NamespaceAll))...)
+		list = append(list, configfeed.Adds(c.cache.List(kind, configstore.NamespaceAll))...)
 	}
 	c.mu.Lock()
 	add(slices.DeleteFunc(list, func(change configstore.Change) bool {
@@ -169,8 +169,8 @@ func (c *chain) relist(change func()) {
 	}
 	if c.cancel = func() {}; len(kinds) > 0 {
 		var objects []*configstore.Config
-		objects, c.cancel = c.lists.ListAndSubscribe(kinds, func(changes []configstore.Change) { c.take(listing, changes) })
-		c.addLocked(adds(objects), true)
+		objects, c.cancel = c.lists.Subscribe(kinds, func(changes []configstore.Change) { c.take(listing, changes) })
+		c.addLocked(configfeed.Adds(objects), true)
 	}
 	c.mu.Unlock()
 	c.deliver()
@@ -179,15 +179,6 @@ func (c *chain) relist(change func()) {
 // hasKind reports whether a kind is one of some, in any version.
 func hasKind(kinds []configstore.GroupVersionKind, kind configstore.GroupVersionKind) bool {
 	return slices.ContainsFunc(kinds, func(k configstore.GroupVersionKind) bool { return k.Group == kind.Group && k.Kind == kind.Kind })
-}
-
-// adds returns objects as Add events.
-func adds(objects []*configstore.Config) []configstore.Change {
-	out := make([]configstore.Change, len(objects))
-	for i, o := range objects {
-		out[i] = configstore.Change{Event: configstore.EventAdd, Curr: o}
-	}
-	return out
 }
 
 func (c *chain) take(listing int, changes []configstore.Change) {

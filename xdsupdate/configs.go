@@ -26,8 +26,8 @@ type Configs struct {
 // an update can be ignored; nil ignores none. It must be a pure function, because it is called with a lock
 // held. FollowConfigs returns nil if the updater is not backed by a Pusher (As).
 //
-// A configstore.ListSubscriber delivers commits as a whole, without a gap after the existing configs. For
-// other caches, each batch or event is an update of its own, and registries do not join them.
+// A configstore.Subscriber delivers commits as a whole, without a gap after the existing configs. For
+// other caches, each event is an update of its own, and registries do not join them.
 func FollowConfigs(
 	updater XDSUpdater, cache configstore.ConfigStoreCache, kinds []configstore.GroupVersionKind,
 	same func(old, curr *configstore.Config) bool,
@@ -44,7 +44,7 @@ func FollowConfigs(
 	return f
 }
 
-// Close ends the subscription to the cache, if the cache can end it. The roots keep the configs.
+// Close ends the subscription to the cache. The roots keep the configs.
 func (f *Configs) Close() { f.leave() }
 
 // pushersOf returns the Pushers behind a target.

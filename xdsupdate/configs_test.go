@@ -17,26 +17,17 @@ func limitKind() configstore.GroupVersionKind {
 	return configstore.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Limit"}
 }
 
-// batches is a cache that cannot list and subscribe at one moment, singles is one without batches, and
-// events is one whose handlers stay. late is one that delivers a deletion while it is listed.
+// events is a cache that is no Subscriber. late is one that delivers a deletion while it is listed.
 type (
-	events  struct{ configstore.ConfigStoreCache }
-	singles struct {
+	events struct{ configstore.ConfigStoreCache }
+	late   struct {
 		events
-		configstore.Subscriber
-	}
-	batches struct {
-		events
-		configstore.BatchSubscriber
-	}
-	late struct {
-		singles
 		deletion func()
 	}
 )
 
 func (l late) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
-	list := l.singles.List(kind, namespace)
+	list := l.events.List(kind, namespace)
 	l.deletion()
 	return list
 }
@@ -104,9 +95,7 @@ func (f *followed) took(want map[string]float64) {
 func TestFollowConfigs(t *testing.T) {
 	t.Parallel()
 	for name, wrap := range map[string]func(*memory.Controller) configstore.ConfigStoreCache{
-		"lists":   func(c *memory.Controller) configstore.ConfigStoreCache { return c },
-		"batches": func(c *memory.Controller) configstore.ConfigStoreCache { return batches{events{c}, c} },
-		"singles": func(c *memory.Controller) configstore.ConfigStoreCache { return singles{events{c}, c} },
+		"batches": func(c *memory.Controller) configstore.ConfigStoreCache { return c },
 		"events":  func(c *memory.Controller) configstore.ConfigStoreCache { return events{c} },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -132,11 +121,7 @@ func TestFollowConfigs(t *testing.T) {
 			}
 			f.configs.Close()
 			f.set("a", 5)
-			want := map[string]float64{}
-			if name == "events" {
-				want["a"] = 5 // its handlers stay
-			}
-			f.took(want)
+			f.took(map[string]float64{})
 		})
 	}
 }
@@ -147,7 +132,7 @@ func TestFollowLateList(t *testing.T) {
 	f.set("a", 1)
 	f.set("b", 1)
 	f.cache.Drain()
-	f.configs = xdsupdate.FollowConfigs(f.pusher, late{singles{events{f.cache}, f.cache}, func() {
+	f.configs = xdsupdate.FollowConfigs(f.pusher, late{events{f.cache}, func() {
 		f.remove("b")
 		f.cache.Drain()
 	}}, []configstore.GroupVersionKind{limitKind()}, nil)

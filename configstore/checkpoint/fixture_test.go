@@ -14,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/configfeed"
 )
 
 // entry is a ServiceEntry whose content differs by text.
@@ -83,7 +84,7 @@ type events struct{ batches [][]string }
 
 func record(c *Cache) *events {
 	e := &events{}
-	c.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func(changes []configstore.Change) {
+	configfeed.Subscribe(c, []configstore.GroupVersionKind{istio.ServiceEntry}, func(changes []configstore.Change) {
 		var batch []string
 		for _, ch := range changes {
 			batch = append(batch, fmt.Sprint(ch.Event, " ", ch.Curr.Name, " ", ch.Curr.Labels["text"]))

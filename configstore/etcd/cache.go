@@ -24,8 +24,7 @@ import (
 type reads = reading.Cache
 
 // Cache is a ConfigStoreCache of objects in etcd. Create it with New. It also implements
-// configstore.BatchWriter, Subscriber, BatchSubscriber, ListSubscriber, Watcher, Drainer and
-// Flusher.
+// configstore.BatchWriter, Subscriber, Watcher, Drainer and Flusher.
 //
 // HasSynced returns true once all objects of etcd were read and the handlers have processed them.
 // Revision counts the changes of this cache and is unrelated to the revisions of etcd, which Status
@@ -67,8 +66,6 @@ var (
 	_ configstore.ConfigStoreCache = (*Cache)(nil)
 	_ configstore.BatchWriter      = (*Cache)(nil)
 	_ configstore.Subscriber       = (*Cache)(nil)
-	_ configstore.BatchSubscriber  = (*Cache)(nil)
-	_ configstore.ListSubscriber   = (*Cache)(nil)
 	_ configstore.Watcher          = (*Cache)(nil)
 	_ configstore.Drainer          = (*Cache)(nil)
 	_ configstore.Flusher          = (*Cache)(nil)

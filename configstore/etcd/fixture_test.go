@@ -70,7 +70,7 @@ func replicaOf(tb testing.TB, client *clientv3.Client, opts etcd.Options) *repli
 	for _, s := range istio.Schemas().All() {
 		kinds = append(kinds, s.GroupVersionKind)
 	}
-	c.SubscribeBatch(kinds, func(changes []configstore.Change) {
+	c.Subscribe(kinds, func(changes []configstore.Change) {
 		var batch []string
 		for _, ch := range changes {
 			batch = append(batch, describe(ch))

@@ -193,7 +193,7 @@ func TestTenThousandObjects(t *testing.T) {
 	store := memory.Make(istio.Schemas())
 	cache := memory.NewController(store)
 	var batches []int
-	cache.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func(changes []configstore.Change) {
+	cache.Subscribe([]configstore.GroupVersionKind{istio.ServiceEntry}, func(changes []configstore.Change) {
 		batches = append(batches, len(changes))
 	})
 	source := file.New(dir, store, file.Options{})

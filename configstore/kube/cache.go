@@ -22,7 +22,7 @@ import (
 type reads = reading.Cache
 
 // Cache is a ConfigStoreCache of an API server's objects. Create it with New. It also implements
-// configstore.Subscriber, BatchSubscriber, ListSubscriber, Watcher, Drainer and Flusher.
+// configstore.Subscriber, Watcher, Drainer and Flusher.
 //
 // HasSynced returns true once all kinds of the API server were listed and the handlers have
 // processed them. It waits for a kind that is forbidden until it may be listed, unless the kind is
@@ -60,8 +60,6 @@ type Cache struct {
 var (
 	_ configstore.ConfigStoreCache = (*Cache)(nil)
 	_ configstore.Subscriber       = (*Cache)(nil)
-	_ configstore.BatchSubscriber  = (*Cache)(nil)
-	_ configstore.ListSubscriber   = (*Cache)(nil)
 	_ configstore.Watcher          = (*Cache)(nil)
 	_ configstore.Drainer          = (*Cache)(nil)
 	_ configstore.Flusher          = (*Cache)(nil)

@@ -21,7 +21,7 @@ func TestMany(t *testing.T) {
 	fill(t, server, schemas, ns, objects)
 	c := newCache(t, restConfig(server.Config()), schemas, kube.Options{})
 	batches, total := 0, 0
-	c.SubscribeBatch([]configstore.GroupVersionKind{kind}, func(changes []configstore.Change) {
+	c.Subscribe([]configstore.GroupVersionKind{kind}, func(changes []configstore.Change) {
 		batches++
 		total += len(changes)
 		for i := 1; i < len(changes); i++ {

@@ -88,11 +88,15 @@ func (r *ServiceReporter) run(ctx context.Context) {
 		}
 	}
 	defer r.registries.SubscribeServices(func(_, _ *registry.Service, _ registry.Event) { notify() })()
-	defer r.writer.cache.SubscribeBatch([]configstore.GroupVersionKind{r.kind}, func(changes []configstore.Change) {
+	objects, cancel := r.writer.cache.Subscribe([]configstore.GroupVersionKind{r.kind}, func(changes []configstore.Change) {
 		if slices.ContainsFunc(changes, isOfContent) {
 			notify()
 		}
-	})()
+	})
+	defer cancel()
+	if len(objects) > 0 {
+		notify()
+	}
 	for again := time.NewTimer(0); ; again.Reset(reportInterval) {
 		select {
 		case <-again.C:

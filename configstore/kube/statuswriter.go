@@ -205,12 +205,10 @@ func (w *StatusWriter) listen() (end func()) {
 	for _, e := range w.cache.Errors() {
 		judged(e.Object)
 	}
-	for _, kind := range kinds {
-		for _, c := range w.cache.List(kind, configstore.NamespaceAll) {
-			w.update(c.Key(), nil)
-		}
+	objects, cancel := w.cache.Subscribe(kinds, w.handle)
+	for _, c := range objects {
+		w.update(c.Key(), nil)
 	}
-	cancel := w.cache.SubscribeBatch(kinds, w.handle)
 	return func() {
 		cancel()
 		w.cache.onVerdict(nil)

@@ -91,7 +91,7 @@ type plainCache struct{ configstore.ConfigStoreCache }
 
 type batchedCache struct {
 	configstore.ConfigStoreCache
-	configstore.BatchSubscriber
+	configstore.Subscriber
 }
 
 // TestServerOfAnyCache: a cache needs no abilities, and may have been running before.

@@ -32,8 +32,6 @@ type Controller struct {
 var (
 	_ configstore.ConfigStoreCache = (*Controller)(nil)
 	_ configstore.Subscriber       = (*Controller)(nil)
-	_ configstore.BatchSubscriber  = (*Controller)(nil)
-	_ configstore.ListSubscriber   = (*Controller)(nil)
 	_ configstore.Watcher          = (*Controller)(nil)
 	_ configstore.Drainer          = (*Controller)(nil)
 	_ configstore.Flusher          = (*Controller)(nil)
@@ -57,28 +55,17 @@ func NewController(store *Store, opts ...ControllerOptions) *Controller {
 
 // RegisterEventHandler implements ConfigStoreCache.
 func (c *Controller) RegisterEventHandler(kind configstore.GroupVersionKind, handler configstore.EventHandler) {
-	c.subscribe("RegisterEventHandler", []configstore.GroupVersionKind{kind}, c.single(handler))
+	c.subscribe(c.canonical("RegisterEventHandler", kind), c.single(handler), true)
 }
 
 // Subscribe implements Subscriber.
-func (c *Controller) Subscribe(kind configstore.GroupVersionKind, handler configstore.EventHandler) (cancel func()) {
-	return c.subscribe("Subscribe", []configstore.GroupVersionKind{kind}, c.single(handler))
-}
-
-// SubscribeBatch implements BatchSubscriber. The objects that exist come in the
-// order of kinds, then of List.
-func (c *Controller) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
-	return c.subscribe("SubscribeBatch", kinds, c.batch(handler))
-}
-
-// ListAndSubscribe implements ListSubscriber.
-func (c *Controller) ListAndSubscribe(
+func (c *Controller) Subscribe(
 	kinds []configstore.GroupVersionKind, handler configstore.BatchHandler,
 ) (objects []*configstore.Config, cancel func()) {
-	canonical := c.canonical("ListAndSubscribe", kinds)
-	snap, cancel := c.subscribeAt(canonical, c.batch(handler), false)
-	for _, kind := range canonical {
-		objects = append(objects, snap.List(kind, configstore.NamespaceAll)...)
+	kinds = c.canonical("Subscribe", kinds...)
+	at, cancel := c.subscribe(kinds, c.batch(handler), false)
+	for _, kind := range kinds {
+		objects = append(objects, at.List(kind, configstore.NamespaceAll)...)
 	}
 	return objects, cancel
 }
@@ -164,16 +151,9 @@ func (c *Controller) batch(handler configstore.BatchHandler) notify.Subscription
 	}}
 }
 
-// subscribe registers a handler at the current revision: it gets the existing objects as its
-// replay, and later commits as events.
-func (c *Controller) subscribe(method string, kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change]) (cancel func()) {
-	_, cancel = c.subscribeAt(c.canonical(method, kinds), sub, true)
-	return cancel
-}
-
 // canonical returns kinds in their canonical versions, each once. It panics if one is
 // unknown.
-func (c *Controller) canonical(method string, kinds []configstore.GroupVersionKind) []configstore.GroupVersionKind {
+func (c *Controller) canonical(method string, kinds ...configstore.GroupVersionKind) []configstore.GroupVersionKind {
 	out := make([]configstore.GroupVersionKind, 0, len(kinds))
 	for _, kind := range kinds {
 		k := c.kind(&kind)
@@ -187,9 +167,9 @@ func (c *Controller) canonical(method string, kinds []configstore.GroupVersionKi
 	return out
 }
 
-// subscribeAt registers a handler for all commits after the snapshot that it returns. If replayed
+// subscribe registers a handler for all commits after the snapshot that it returns. If replayed
 // is true, the handler also gets the objects of the snapshot.
-func (c *Controller) subscribeAt(
+func (c *Controller) subscribe(
 	kinds []configstore.GroupVersionKind, sub notify.Subscription[configstore.Change], replayed bool,
 ) (at *Snapshot, cancel func()) {
 	sub.Wants = func(change configstore.Change) bool {

@@ -65,7 +65,7 @@ func TestEventObjects(t *testing.T) {
 	}
 }
 
-func TestSubscribeBatch(t *testing.T) {
+func TestSubscribe(t *testing.T) {
 	s, c := newController()
 	create(t, s, object(widget(), "b", "1", "1"))
 	create(t, s, object(gadget(), "a", "1", "1"))
@@ -73,7 +73,7 @@ func TestSubscribeBatch(t *testing.T) {
 	var got []string
 	// A kind named twice, once by an alias, is one kind.
 	kinds := []configstore.GroupVersionKind{widget(), gadget(), widgetAlias()}
-	cancel := c.SubscribeBatch(kinds, func(changes []configstore.Change) {
+	objects, cancel := c.Subscribe(kinds, func(changes []configstore.Change) {
 		var batch []string
 		for _, x := range changes {
 			batch = append(batch, fmt.Sprintf("%v %s@%d", x.Event, x.Curr.Key().Object(), x.Revision))
@@ -83,7 +83,12 @@ func TestSubscribeBatch(t *testing.T) {
 	create(t, s, object(node(), "", "n", "1"))
 	update(t, s, object(gadget(), "a", "1", "2"))
 	c.Drain()
-	want(t, &got, "add Widget a/1@3, add Widget b/1@1, add Gadget a/1@2, update Gadget a/1@5")
+	want(t, &got, "update Gadget a/1@5")
+	names := []string{}
+	for _, o := range objects {
+		names = append(names, o.Key().Object()+"@"+o.ResourceVersion)
+	}
+	want(t, &names, "Widget a/1@3", "Widget b/1@1", "Gadget a/1@2")
 	if err := s.Delete(widget(), "1", "b", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +203,7 @@ func TestPanickingHandler(t *testing.T) {
 	s := newStore()
 	c := memory.NewController(s, memory.ControllerOptions{Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	c.RegisterEventHandler(widget(), func(_, curr configstore.Config, _ configstore.Event) { panic("handler: " + curr.Name) })
-	c.SubscribeBatch([]configstore.GroupVersionKind{widget()}, func([]configstore.Change) { panic("batch") })
+	c.Subscribe([]configstore.GroupVersionKind{widget()}, func([]configstore.Change) { panic("batch") })
 	got := record(c)
 	create(t, s, object(widget(), "a", "x", "1"))
 	create(t, s, object(widget(), "a", "y", "1"))
@@ -313,9 +318,7 @@ func TestUnknownKindPanics(t *testing.T) {
 	none := configstore.GroupVersionKind{Group: "g", Version: "v", Kind: "None"}
 	for name, f := range map[string]func(){
 		"RegisterEventHandler": func() { c.RegisterEventHandler(none, nil) },
-		"Subscribe":            func() { c.Subscribe(none, nil) },
-		"SubscribeBatch":       func() { c.SubscribeBatch([]configstore.GroupVersionKind{widget(), none}, nil) },
-		"ListAndSubscribe":     func() { c.ListAndSubscribe([]configstore.GroupVersionKind{widget(), none}, nil) },
+		"Subscribe":            func() { c.Subscribe([]configstore.GroupVersionKind{widget(), none}, nil) },
 	} {
 		if got, want := panicOf(f), "memory: "+name+": unknown kind g/v/None"; got != want {
 			t.Errorf("panic %q, want %q", got, want)
@@ -328,9 +331,7 @@ func TestNilHandlerPanics(t *testing.T) {
 	_, c := newController()
 	for name, f := range map[string]func(){
 		"RegisterEventHandler": func() { c.RegisterEventHandler(widget(), nil) },
-		"Subscribe":            func() { c.Subscribe(widget(), nil) },
-		"SubscribeBatch":       func() { c.SubscribeBatch([]configstore.GroupVersionKind{widget()}, nil) },
-		"ListAndSubscribe":     func() { c.ListAndSubscribe([]configstore.GroupVersionKind{widget()}, nil) },
+		"Subscribe":            func() { c.Subscribe([]configstore.GroupVersionKind{widget()}, nil) },
 	} {
 		if got, want := panicOf(f), "memory: a subscription needs exactly one handler"; got != want {
 			t.Errorf("%s(nil) panics with %v, want %q", name, got, want)

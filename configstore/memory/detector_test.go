@@ -88,12 +88,12 @@ func TestDetectMutationsByCallerAndHandler(t *testing.T) {
 	}
 	s = newStore()
 	c.Labels = map[string]string{}
-	create(t, s, c)
 	control = memory.NewController(s)
-	control.SubscribeBatch([]configstore.GroupVersionKind{widget()}, func(changes []configstore.Change) {
+	control.Subscribe([]configstore.GroupVersionKind{widget()}, func(changes []configstore.Change) {
 		changes[0].Curr.Labels["a"] = "b"
 		changes[0].Curr = nil // the slice is its own
 	})
+	create(t, s, c)
 	if panicOf(control.Drain) == "" {
 		t.Error("a batch handler changed an object unnoticed")
 	}

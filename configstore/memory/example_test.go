@@ -66,7 +66,7 @@ func ExampleController() {
 	_, _ = store.Create(motto("lisp", "code is data"))
 
 	// The handler's view starts complete, then follows every change.
-	cancel := cache.Subscribe(exampleKind(), func(old, curr configstore.Config, event configstore.Event) {
+	cache.RegisterEventHandler(exampleKind(), func(old, curr configstore.Config, event configstore.Event) {
 		fmt.Printf("%v %s: revision %q, before %q\n", event, curr.Name, curr.ResourceVersion, old.ResourceVersion)
 	})
 	_, _ = store.Create(motto("go", "share by communicating"))
@@ -75,12 +75,36 @@ func ExampleController() {
 
 	// A program calls Run on a goroutine of its own; a test drains.
 	cache.Drain()
-	cancel()
 	// Output:
 	// add lisp: revision "1", before ""
 	// add go: revision "2", before ""
 	// update lisp: revision "3", before "1"
 	// delete go: revision "2", before ""
+}
+
+func ExampleController_Subscribe() {
+	store := memory.Make(exampleSchemas())
+	cache := memory.NewController(store)
+	_, _ = store.Create(motto("lisp", "code is data"))
+
+	objects, cancel := cache.Subscribe([]configstore.GroupVersionKind{exampleKind()}, func(changes []configstore.Change) {
+		for _, c := range changes {
+			fmt.Println(c.Event, c.Curr.Name)
+		}
+	})
+	defer cancel()
+	for _, o := range objects {
+		fmt.Println("there is", o.Name)
+	}
+	_, _ = store.Apply(
+		configstore.Mutation{Op: configstore.OpCreate, Config: motto("go", "share by communicating")},
+		configstore.Mutation{Op: configstore.OpUpdate, Config: motto("lisp", "(code is data)")},
+	)
+	cache.Drain()
+	// Output:
+	// there is lisp
+	// add go
+	// update lisp
 }
 
 func ExampleController_Run() {

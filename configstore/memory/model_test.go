@@ -16,6 +16,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/configfeed"
 	"github.com/pilotkit/pilotkit/internal/test/testmain"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
@@ -315,7 +316,7 @@ func (m *model) handle(source string) {
 
 func (m *model) handleBatch(source string) (cancel func()) {
 	s := m.newStream(&stream{source: source, kinds: modelKinds(), replayed: true})
-	stop := m.control.SubscribeBatch(modelKinds(), func(changes []configstore.Change) {
+	stop := configfeed.Subscribe(m.control, modelKinds(), func(changes []configstore.Change) {
 		s.changes = append(s.changes, changes...)
 	})
 	return func() {

@@ -55,7 +55,7 @@ func TestFlushWhatIsRead(t *testing.T) {
 	s := newStore()
 	c := memory.NewController(s)
 	var handled atomic.Uint64
-	c.SubscribeBatch([]configstore.GroupVersionKind{widget()}, func(changes []configstore.Change) {
+	c.Subscribe([]configstore.GroupVersionKind{widget()}, func(changes []configstore.Change) {
 		handled.Store(changes[len(changes)-1].Revision)
 	})
 	stop := make(chan struct{})

@@ -25,13 +25,10 @@ func checkRegisterUnknown(s *suite) {
 	if !contract.Panics(func() { s.cache().RegisterEventHandler(unknownKind(), ignore) }) {
 		s.Broken("RegisterEventHandler(%s) returned", unknownKind())
 	}
-	if sub, ok := configstore.As[configstore.Subscriber](s.store); ok && !contract.Panics(func() { sub.Subscribe(unknownKind(), ignore) }) {
-		s.Broken("Subscribe(%s) returned", unknownKind())
-	}
-	batch, ok := configstore.As[configstore.BatchSubscriber](s.store)
+	subscriber, ok := configstore.As[configstore.Subscriber](s.store)
 	kinds := []configstore.GroupVersionKind{widgetKind(), unknownKind()}
-	if ok && !contract.Panics(func() { batch.SubscribeBatch(kinds, func([]configstore.Change) {}) }) {
-		s.Broken("SubscribeBatch(%s) returned", unknownKind())
+	if ok && !contract.Panics(func() { subscriber.Subscribe(kinds, func([]configstore.Change) {}) }) {
+		s.Broken("Subscribe(%s) returned", unknownKind())
 	}
 }
 

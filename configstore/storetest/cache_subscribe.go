@@ -5,47 +5,37 @@ package storetest
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
-const (
-	designCancel = "configstore.Subscriber"
-	designBatch  = "configstore.BatchSubscriber"
-	designList   = "configstore.ListSubscriber"
-)
+const promisedSubscribe = "configstore.Subscriber"
 
 func subscribeChecks() []check {
+	need := need[configstore.Subscriber]
 	return []check{
-		{Name: "Subscribe/Cancel", Promise: "after cancel has returned, no further event is handed to the handler; the others get theirs", Source: designCancel, Skip: need[configstore.Subscriber], Run: checkCancel},
-		{Name: "Subscribe/CancelBeforeRun", Promise: "a handler that was cancelled before Run is never called", Source: designCancel, Skip: need[configstore.Subscriber], Run: checkCancelBeforeRun},
-		{Name: "Subscribe/CancelInHandler", Promise: "cancel may be called in the handler, and more than once", Source: designCancel, Skip: need[configstore.Subscriber], Run: checkCancelInHandler},
-		{Name: "Subscribe/Complete", Promise: "Subscribe gives the complete view that RegisterEventHandler gives", Source: designCancel, Skip: need[configstore.Subscriber], Run: checkSubscribeComplete},
-		{Name: "SubscribeBatch/Timeline", Promise: "batches put together are the timeline that single handlers see", Source: designBatch, Skip: need[configstore.BatchSubscriber], Run: checkBatchTimeline},
-		{Name: "SubscribeBatch/Replay", Promise: "a batch handler too first receives an Add for every object that exists", Source: designBatch, Skip: need[configstore.BatchSubscriber], Run: checkBatchReplay},
-		{Name: "SubscribeBatch/After", Promise: "within one batch all single-event handlers run first", Source: designBatch, Skip: need[configstore.BatchSubscriber], Run: checkBatchAfter},
-		{Name: "SubscribeBatch/Cancel", Promise: "after cancel has returned, no further batch is handed over", Source: designBatch, Skip: need[configstore.BatchSubscriber], Run: checkBatchCancel},
-		{Name: "SubscribeBatch/Whole", Promise: "the events of what was committed as one come in one call", Source: designBatch, Skip: needBatches, Run: checkBatchWhole},
-		{Name: "ListAndSubscribe/Complete", Promise: "the objects that are returned and the changes that follow are the timeline, without gap or duplicate", Source: designList, Skip: need[configstore.ListSubscriber], Run: checkListAndSubscribe},
+		{Name: "Subscribe/Cancel", Promise: "after cancel has returned, no further batch is handed over; the others get theirs", Source: promisedSubscribe, Skip: need, Run: checkCancel},
+		{Name: "Subscribe/CancelBeforeRun", Promise: "a handler that was cancelled before Run is never called", Source: promisedSubscribe, Skip: need, Run: checkCancelBeforeRun},
+		{Name: "Subscribe/CancelInHandler", Promise: "cancel may be called in the handler, and more than once", Source: promisedSubscribe, Skip: need, Run: checkCancelInHandler},
+		{Name: "Subscribe/Complete", Promise: "the objects that are returned and the changes that follow are the timeline, without gap or duplicate", Source: promisedSubscribe, Skip: need, Run: checkSubscribeComplete},
+		{Name: "Subscribe/Timeline", Promise: "batches put together are the timeline that single handlers see", Source: promisedSubscribe, Skip: need, Run: checkBatchTimeline},
+		{Name: "Subscribe/After", Promise: "within one batch all single-event handlers run first", Source: promisedSubscribe, Skip: need, Run: checkBatchAfter},
+		{Name: "Subscribe/Whole", Promise: "the events of what was committed as one come in one call", Source: promisedSubscribe, Skip: needBatches, Run: checkBatchWhole},
 	}
 }
 
-func (s *suite) subscribe(kind configstore.GroupVersionKind, h configstore.EventHandler) (cancel func()) {
+// subscribe subscribes to widgets and gadgets.
+func (s *suite) subscribe(h configstore.BatchHandler) (objects []*configstore.Config, cancel func()) {
 	s.Helper()
-	return ability[configstore.Subscriber](s).Subscribe(kind, h)
-}
-
-func (s *suite) subscribeBatch(h configstore.BatchHandler) (cancel func()) {
-	s.Helper()
-	kinds := []configstore.GroupVersionKind{widgetKind(), gadgetKind()}
-	return ability[configstore.BatchSubscriber](s).SubscribeBatch(kinds, h)
+	return ability[configstore.Subscriber](s).Subscribe([]configstore.GroupVersionKind{gadgetKind(), widgetKind()}, h)
 }
 
 func checkCancel(s *suite) {
 	removed := &Recorder{}
-	cancel := s.subscribe(widgetKind(), removed.Handle)
+	_, cancel := s.subscribe(batches(removed))
 	kept := s.record(widgetKind())
 	defer s.start().end()
 	s.create(widget("default", "a", "1"))
@@ -62,7 +52,7 @@ func checkCancel(s *suite) {
 func checkCancelBeforeRun(s *suite) {
 	s.create(widget("default", "a", "1"))
 	removed := &Recorder{}
-	cancel := s.subscribe(widgetKind(), removed.Handle)
+	_, cancel := s.subscribe(batches(removed))
 	s.create(widget("default", "b", "1"))
 	cancel()
 	kept := s.record(widgetKind())
@@ -77,31 +67,54 @@ func checkCancelBeforeRun(s *suite) {
 func checkCancelInHandler(s *suite) {
 	removed := &Recorder{}
 	var cancel func()
-	cancel = s.subscribe(widgetKind(), func(old, curr configstore.Config, event configstore.Event) {
-		removed.Handle(old, curr, event)
+	_, cancel = s.subscribe(func(changes []configstore.Change) {
+		batches(removed)(changes)
 		cancel()
 		cancel()
 	})
 	kept := s.record(widgetKind())
 	defer s.start().end()
 	s.create(widget("default", "a", "1"))
+	s.take(removed, 1)
 	s.create(widget("default", "b", "1"))
 	s.expectCalls(s.mark(kept, "end"), "add Widget default/a", "add Widget default/b")
 	cancel()
-	s.expectCalls(removed.Calls(), "add Widget default/a")
+	if calls := removed.Calls(); len(calls) > 0 {
+		s.Broken("after cancel in the handler it was called: %v", calls)
+	}
 }
 
 func checkSubscribeComplete(s *suite) {
 	s.create(widget("default", "a", "1"))
+	s.create(gadget("default", "b", "1"))
+	s.catchUp()
 	early, late := &Recorder{}, &Recorder{}
-	s.subscribe(widgetKind(), early.Handle)
+	list := func(changes *Recorder, want ...string) (cancel func()) {
+		objects, cancel := s.subscribe(batches(changes))
+		got := make([]string, 0, len(objects))
+		for _, o := range objects {
+			got = append(got, o.Key().Object())
+		}
+		if !slices.Equal(got, want) {
+			s.Stop("the objects %q were returned, want %q", got, want)
+		}
+		return cancel
+	}
+	cancel := list(early, "Gadget default/b", "Widget default/a")
+	s.update(widget("default", "a", "2"))
 	defer s.start().end()
-	s.take(early, 1)
-	s.create(widget("default", "b", "1"))
-	s.expectCalls(s.take(early, 1), "add Widget default/b")
-	s.subscribe(widgetKind(), late.Handle)
-	s.update(widget("default", "b", "2"))
-	s.expectCalls(s.mark(late, "end"), "add Widget default/a", "add Widget default/b", "update Widget default/b")
+	s.create(gadget("default", "c", "1"))
+	s.expectCalls(s.mark(early, "middle"), "update Widget default/a", "add Gadget default/c")
+	defer list(late, "Gadget default/b", "Gadget default/c", "Widget default/a", "Widget storetest-marker/middle")()
+	s.update(widget("default", "a", "3"))
+	s.expectCalls(s.mark(late, "late"), "update Widget default/a")
+	s.take(early, 2)
+	cancel()
+	s.create(widget("default", "d", "1"))
+	s.mark(late, "end")
+	if calls := early.Calls(); len(calls) > 0 {
+		s.Broken("after cancel the handler was called: %v", calls)
+	}
 }
 
 // batches returns a batch handler that hands its changes to a Recorder.
@@ -119,7 +132,7 @@ func batches(r *Recorder) configstore.BatchHandler {
 
 func checkBatchTimeline(s *suite) {
 	single, batch := s.record(widgetKind(), gadgetKind()), &Recorder{}
-	s.subscribeBatch(batches(batch))
+	s.subscribe(batches(batch))
 	defer s.start().end()
 	s.churn(s.many(100))
 	want := s.mark(single, "end")
@@ -132,38 +145,13 @@ func checkBatchTimeline(s *suite) {
 	s.expectHistory("a batch handler", got[:len(want)])
 }
 
-func checkBatchReplay(s *suite) {
-	s.create(widget("default", "a", "1"))
-	s.create(gadget("default", "b", "1"))
-	early, late := &Recorder{}, &Recorder{}
-	s.subscribeBatch(batches(early))
-	defer s.start().end()
-	s.create(widget("default", "c", "1"))
-	s.expectHistory("a batch handler registered before Run", s.mark(early, "middle"))
-	s.subscribeBatch(batches(late))
-	s.update(widget("default", "c", "2"))
-	s.mark(early, "end")
-	counts := map[string]int{}
-	for _, c := range s.take(late, 6) {
-		counts[c.String()]++
-	}
-	for _, want := range []string{
-		"add Widget default/a", "add Gadget default/b", "add Widget default/c", "update Widget default/c",
-		"add Widget storetest-marker/middle", "add Widget storetest-marker/end",
-	} {
-		if counts[want] != 1 {
-			s.Broken("a late batch handler got %q %d times, want once; all of it: %v", want, counts[want], counts)
-		}
-	}
-}
-
 func checkBatchAfter(s *suite) {
 	var mu sync.Mutex
 	singles, early := 0, 0
 	total := 0
 	done := make(chan struct{})
 	objects := s.many(100)
-	s.subscribeBatch(func(changes []configstore.Change) {
+	s.subscribe(func(changes []configstore.Change) {
 		mu.Lock()
 		defer mu.Unlock()
 		total += len(changes)
@@ -192,30 +180,14 @@ func checkBatchAfter(s *suite) {
 	}
 }
 
-func checkBatchCancel(s *suite) {
-	removed, kept := &Recorder{}, s.record(widgetKind())
-	cancel := s.subscribeBatch(batches(removed))
-	defer s.start().end()
-	s.create(widget("default", "a", "1"))
-	s.take(removed, 1)
-	cancel()
-	cancel()
-	s.create(widget("default", "b", "1"))
-	s.mark(kept, "middle")
-	s.mark(kept, "end")
-	if calls := removed.Calls(); len(calls) > 0 {
-		s.Broken("after cancel the batch handler was called: %v", calls)
-	}
-}
-
 func needBatches(s *suite) string {
-	return cmp.Or(needApply(s), need[configstore.BatchSubscriber](s))
+	return cmp.Or(needApply(s), need[configstore.Subscriber](s))
 }
 
 func checkBatchWhole(s *suite) {
 	batches := s.many(200)
 	calls := make(chan []string, 2*batches+2)
-	s.subscribeBatch(func(changes []configstore.Change) {
+	s.subscribe(func(changes []configstore.Change) {
 		var names []string
 		for _, c := range changes {
 			names = append(names, c.Curr.Name)
@@ -243,28 +215,5 @@ func checkBatchWhole(s *suite) {
 		if handled += len(names); handled%2 == 1 {
 			s.Stop("a call had half of a batch: %v", names)
 		}
-	}
-}
-
-func checkListAndSubscribe(s *suite) {
-	s.create(widget("default", "a", "1"))
-	s.create(gadget("default", "b", "1"))
-	s.catchUp()
-	changes := &Recorder{}
-	kinds := []configstore.GroupVersionKind{gadgetKind(), widgetKind()}
-	objects, cancel := ability[configstore.ListSubscriber](s).ListAndSubscribe(kinds, batches(changes))
-	if len(objects) != 2 || objects[0].Name != "b" || objects[1].Name != "a" {
-		s.Stop("%d objects were returned, want Gadget default/b and Widget default/a", len(objects))
-	}
-	s.update(widget("default", "a", "2"))
-	defer s.start().end()
-	s.create(gadget("default", "c", "1"))
-	s.expectCalls(s.mark(changes, "end"), "update Widget default/a", "add Gadget default/c")
-	cancel()
-	kept := s.record(widgetKind())
-	s.create(widget("default", "d", "1"))
-	s.mark(kept, "cancelled")
-	if calls := changes.Calls(); len(calls) > 0 {
-		s.Broken("after cancel the handler was called: %v", calls)
 	}
 }

@@ -19,8 +19,7 @@
 //
 // Optional abilities of the store are found with configstore.As, or declared in Subject:
 //
-//   - configstore.Watcher, BatchWriter, Subscriber, BatchSubscriber, ListSubscriber,
-//     Drainer and Flusher.
+//   - configstore.Watcher, BatchWriter, Subscriber, Drainer and Flusher.
 //   - Subject.CatchUp: reads lag behind writes.
 //   - Subject.Writer: the store itself is read-only.
 //

@@ -37,7 +37,6 @@ type reference struct {
 var (
 	_ configstore.ConfigStoreCache = (*reference)(nil)
 	_ configstore.Subscriber       = (*reference)(nil)
-	_ configstore.BatchSubscriber  = (*reference)(nil)
 )
 
 func newReference(schemas configstore.Schemas, fault string) *reference {

@@ -74,23 +74,14 @@ func (r *reference) RegisterEventHandler(kind configstore.GroupVersionKind, h co
 	r.register(&registration{kinds: []configstore.GroupVersionKind{kind}, single: h})
 }
 
-func (r *reference) Subscribe(kind configstore.GroupVersionKind, h configstore.EventHandler) func() {
-	reg := &registration{kinds: []configstore.GroupVersionKind{kind}, single: h}
-	if r.is("subscribe does not replay") {
-		reg.since = 1
-	}
-	return r.register(reg)
-}
-
-func (r *reference) SubscribeBatch(kinds []configstore.GroupVersionKind, h configstore.BatchHandler) func() {
-	return r.register(&registration{kinds: slices.Clone(kinds), batch: h})
-}
-
-func (r *reference) ListAndSubscribe(
+func (r *reference) Subscribe(
 	kinds []configstore.GroupVersionKind, h configstore.BatchHandler,
 ) (objects []*configstore.Config, cancel func()) {
 	for _, kind := range kinds {
 		objects = append(objects, r.List(kind, configstore.NamespaceAll)...)
+	}
+	if r.is("subscribe lists nothing") {
+		objects = nil
 	}
 	reg := &registration{kinds: slices.Clone(kinds), batch: h}
 	if !r.is("what is listed is replayed") {
@@ -114,8 +105,7 @@ func (r *reference) register(reg *registration) (cancel func()) {
 	if r.passing && r.is("no registration in handlers") {
 		return func() {}
 	}
-	replay := reg.since == 0 && !r.is("no replay") && (!r.ran || !r.is("no late replay")) &&
-		(reg.batch == nil || !r.is("batch handlers get no replay"))
+	replay := reg.since == 0 && !r.is("no replay") && (!r.ran || !r.is("no late replay"))
 	reg.since = r.revision
 	reg.number = len(r.handlers)
 	if replay {
@@ -134,8 +124,7 @@ func (r *reference) register(reg *registration) (cancel func()) {
 	return func() {
 		r.lock()
 		defer r.unlock()
-		ignored := r.is("cancel does nothing") || reg.batch != nil && r.is("cancel does nothing for batches")
-		reg.cancelled = !ignored
+		reg.cancelled = !r.is("cancel does nothing")
 	}
 }
 

@@ -66,9 +66,10 @@ var (
 )
 
 // New returns a registry of the configs in a cache, which reports every change to
-// the updater. A nil updater is xdsupdate.Discard, and a warning. New starts nothing: the registry
-// works whenever the cache delivers events, that is while the cache runs or is
-// drained. The cache must know the kinds ServiceEntry and WorkloadEntry.
+// the updater. A nil updater is xdsupdate.Discard, and a warning. New converts the configs that exist
+// if the cache is a configstore.Subscriber, and starts nothing: the registry works whenever the cache
+// delivers events, that is while the cache runs or is drained. The cache must know the kinds
+// ServiceEntry and WorkloadEntry.
 func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opts ...Options) *Controller {
 	c := newController(configs, updater, options.One("serviceentry.New", opts))
 	for _, n := range c.options.Namespaces {

@@ -30,12 +30,11 @@ func TestIdentity(t *testing.T) {
 func TestHasSynced(t *testing.T) {
 	t.Parallel()
 	cache := memory.NewController(memory.Make(istio.Schemas()))
-	c := entry("a", nil, "a.com", "1.1.1.1")
-	if _, err := cache.Create(c); err != nil {
-		t.Fatal(err)
-	}
 	recorder := newRecorder(t)
 	r := serviceentry.New(cache, recorder, serviceentry.Options{})
+	if _, err := cache.Create(entry("a", nil, "a.com", "1.1.1.1")); err != nil {
+		t.Fatal(err)
+	}
 	during := true
 	recorder.during = func(string) { during = during && !r.HasSynced() }
 	if r.HasSynced() || len(r.Services()) != 0 {

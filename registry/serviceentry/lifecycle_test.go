@@ -193,9 +193,11 @@ func TestCancelInTheMidst(t *testing.T) {
 // borrowing is a cache that takes back the slices that it hands to handlers.
 type borrowing struct{ configstore.ConfigStoreCache }
 
-func (b borrowing) SubscribeBatch(kinds []configstore.GroupVersionKind, handler configstore.BatchHandler) (cancel func()) {
-	inner, _ := b.ConfigStoreCache.(configstore.BatchSubscriber)
-	return inner.SubscribeBatch(kinds, func(changes []configstore.Change) {
+func (b borrowing) Subscribe(
+	kinds []configstore.GroupVersionKind, handler configstore.BatchHandler,
+) (objects []*configstore.Config, cancel func()) {
+	inner, _ := b.ConfigStoreCache.(configstore.Subscriber)
+	return inner.Subscribe(kinds, func(changes []configstore.Change) {
 		lent := slices.Clone(changes)
 		handler(lent)
 		clear(lent)

@@ -87,11 +87,12 @@ func TestPolicyComesWithItsServiceUnderChurn(t *testing.T) {
 		m.connect()
 		var n atomic.Int64
 		var stopped atomic.Bool
-		m.store.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func([]configstore.Change) {
+		m.store.Subscribe([]configstore.GroupVersionKind{istio.ServiceEntry}, func([]configstore.Change) {
 			if i := n.Inc(); !stopped.Load() {
 				m.apply(m.set(m.entry("busy", fmt.Sprintf("10.0.1.%d", i%200))))
 			}
 		})
+		m.apply(m.set(m.entry("busy", "10.0.1.255")))
 		go m.store.Drain()
 		time.Sleep(100 * time.Millisecond)
 		m.since = len(m.c.Responses())
@@ -139,7 +140,7 @@ func newMove(t *testing.T, o xdsupdate.Debounce, slow time.Duration) *move {
 	registries := aggregate.NewController()
 	m.kubernetes = registrymemory.New()
 	m.server = ads.New(registries, ads.Options{Providers: []ads.Provider{m.policies}, Debounce: o})
-	m.store.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func([]configstore.Change) { time.Sleep(slow) })
+	m.store.Subscribe([]configstore.GroupVersionKind{istio.ServiceEntry}, func([]configstore.Change) { time.Sleep(slow) })
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(m.store, updater, serviceentry.Options{ClusterID: m.clusterID})
 	})

@@ -55,10 +55,10 @@ var _ ads.Provider = (*Policies)(nil)
 // New returns the policies of a store, which may still be empty. The server of the policies
 // subscribes to the store: the policies are the content at that moment and all later changes.
 //
-// If the store is a configstore.ListSubscriber, as the caches of memory, aggregate and kube are, a
+// If the store is a configstore.Subscriber, as the caches of memory, aggregate and kube are, a
 // push has each batch (configstore.BatchWriter) as a whole, together with the services that a
 // registry of ServiceEntries of the same store and server makes of it, regardless of other
-// handlers. Other caches are followed by batch or by event (xdsupdate.FollowConfigs).
+// handlers. Other caches are followed by event (xdsupdate.FollowConfigs).
 func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 	o := options.One("traffic.New", opts)
 	if o.Logger == nil {

@@ -279,29 +279,16 @@ func TestClientsHavePrefixes(t *testing.T) {
 	}
 }
 
-// batchesOnly is a cache of a program that has batches, and events one by one.
-type batchesOnly struct {
-	configstore.ConfigStoreCache
-	configstore.BatchSubscriber
-}
-
-// TestCachesOfHosts: of a cache that replays what exists in batches, clients have
-// prefixes once that has come; of one that has single events they have all in the end.
+// TestCachesOfHosts: of a cache that has only single events, clients have all in the end.
 func TestCachesOfHosts(t *testing.T) {
-	for name, cacheOf := range map[string]func(*storememory.Controller) configstore.ConfigStoreCache{
-		"batches": func(s *storememory.Controller) configstore.ConfigStoreCache { return batchesOnly{s, s} },
-		"events": func(s *storememory.Controller) configstore.ConfigStoreCache {
-			return struct{ configstore.ConfigStoreCache }{s}
-		},
-	} {
-		for _, seed := range histories.Seeds(t, 4) {
-			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
-				synctest.Test(t, func(t *testing.T) {
-					stores := newPrefixStores(1)
-					playPrefixes(t, stores, cacheOf(stores.stores[0]), 25, rand.New(rand.NewPCG(seed, 9)))
-				})
+	for _, seed := range histories.Seeds(t, 4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				stores := newPrefixStores(1)
+				cache := struct{ configstore.ConfigStoreCache }{stores.stores[0]}
+				playPrefixes(t, stores, cache, 25, rand.New(rand.NewPCG(seed, 9)))
 			})
-		}
+		})
 	}
 }
 
@@ -324,8 +311,8 @@ func playPrefixes(t *testing.T, stores *prefixStores, cache configstore.ConfigSt
 	}
 	p := startPrefixPlane(t, cache)
 	defer p.stop()
-	_, batched := cache.(configstore.BatchSubscriber)
-	if _, listed := cache.(configstore.ListSubscriber); !listed {
+	_, batched := cache.(configstore.Subscriber)
+	if !batched {
 		time.Sleep(time.Minute) // what is replayed comes
 	}
 	time.Sleep(100 * time.Millisecond) // the first push waits for what is being handed out

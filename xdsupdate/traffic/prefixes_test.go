@@ -84,7 +84,7 @@ func (p *prefixes) addStore(i int) {
 			close(p.blocks)
 			<-p.blocked
 		})
-		store.SubscribeBatch([]configstore.GroupVersionKind{istio.ServiceEntry}, func(changes []configstore.Change) {
+		store.Subscribe([]configstore.GroupVersionKind{istio.ServiceEntry}, func(changes []configstore.Change) {
 			// A batch may have several commits.
 			if version, _ := strconv.Atoi(changes[len(changes)-1].Curr.Labels["version"]); version >= 50 {
 				block()

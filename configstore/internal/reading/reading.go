@@ -21,7 +21,5 @@ type Cache interface {
 type events interface {
 	RegisterEventHandler(kind configstore.GroupVersionKind, handler configstore.EventHandler)
 	configstore.Subscriber
-	configstore.BatchSubscriber
-	configstore.ListSubscriber
 	configstore.Watcher
 }

@@ -196,7 +196,7 @@ func TestBatches(t *testing.T) {
 	late := &syncer{}
 	d := newDirectory(t, gatewayapi.CacheOptions{Inputs: []configstore.Syncer{late}})
 	var batches [][]configstore.Change
-	d.cache.SubscribeBatch([]configstore.GroupVersionKind{istio.Gateway, istio.VirtualService}, func(changes []configstore.Change) {
+	d.cache.Subscribe([]configstore.GroupVersionKind{istio.Gateway, istio.VirtualService}, func(changes []configstore.Change) {
 		batches = append(batches, append([]configstore.Change(nil), changes...))
 	})
 	d.write("shop.yaml", edgeClass+"---"+edgeGateway+"---"+cartRoute+"---"+cartEntry)

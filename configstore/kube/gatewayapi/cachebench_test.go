@@ -83,7 +83,7 @@ func BenchmarkCacheChange(b *testing.B) {
 	}
 	cache := gatewayapi.NewCache(objects)
 	events := 0
-	cache.SubscribeBatch([]configstore.GroupVersionKind{istio.VirtualService}, func(changes []configstore.Change) { events += len(changes) })
+	cache.Subscribe([]configstore.GroupVersionKind{istio.VirtualService}, func(changes []configstore.Change) { events += len(changes) })
 	objects.Drain()
 	cache.HasSynced()
 	cache.Drain()

@@ -349,7 +349,7 @@ func TestRelist(t *testing.T) {
 	s.run(c.Run)
 	s.must(configstore.WaitForSync(t.Context(), c))
 	batches := make(chan []configstore.Change, 100)
-	_, cancel := c.ListAndSubscribe([]configstore.GroupVersionKind{istio.Gateway, istio.VirtualService}, func(changes []configstore.Change) {
+	_, cancel := c.Subscribe([]configstore.GroupVersionKind{istio.Gateway, istio.VirtualService}, func(changes []configstore.Change) {
 		batches <- slices.Clone(changes)
 	})
 	defer cancel()

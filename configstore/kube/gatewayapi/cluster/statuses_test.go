@@ -49,7 +49,7 @@ func TestLeadership(t *testing.T) {
 	second := s.start(restConfig(s.server.Config()), opts, lease)
 	s.synced(second)
 	var changes atomic.Int64
-	first.cache.SubscribeBatch([]configstore.GroupVersionKind{istio.VirtualService}, func(batch []configstore.Change) {
+	first.cache.Subscribe([]configstore.GroupVersionKind{istio.VirtualService}, func(batch []configstore.Change) {
 		for _, c := range batch {
 			if c.Curr.Namespace == s.namespace {
 				changes.Inc()

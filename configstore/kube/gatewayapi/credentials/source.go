@@ -78,7 +78,12 @@ const everyNamespace = "*"
 // cache, and must be called before the cache runs.
 func New(cache *gatewayapi.Cache, data Data) *Source {
 	s := &Source{data: data, of: map[configstore.ConfigKey][]use{}, uses: map[use]int{}}
-	cache.SubscribeBatch([]configstore.GroupVersionKind{istio.Gateway, istio.DestinationRule}, s.follow)
+	s.mu.Lock() // The objects come before their changes.
+	defer s.mu.Unlock()
+	objects, _ := cache.Subscribe([]configstore.GroupVersionKind{istio.Gateway, istio.DestinationRule}, s.follow)
+	for _, o := range objects {
+		s.replace(o.Key(), usesOf(o))
+	}
 	return s
 }
 
