@@ -20,14 +20,13 @@
 // order, after its own reads show the change. The push comes later, so it reads a state that
 // includes the change.
 //
-// A registry publishes its state and makes these calls, except ProxyUpdate, in a batch
-// (BatchUpdater). A batch is one Update: a value that a Pusher applies as a whole, in the order of
-// the updates, without calling other code. A push takes the due request together with the Root,
-// which is the result of all updates applied until then: the endpoints, the services that
-// registries have set, and the followed configs. A push therefore never has a new definition of a
-// service with old endpoints, and no registry waits for it. A discovery that sets no services is
-// read after the root was taken. The read is repeated a few times if a registry was in a batch
-// meanwhile.
+// A registry publishes its state and makes these calls in a batch (BatchUpdater). A batch is one
+// Update: a value that a Pusher applies as a whole, in the order of the updates, without calling
+// other code. A push takes the due request together with the Root, which is the result of all
+// updates applied until then: the endpoints, the services that registries have set, and the
+// followed configs. A push therefore never has a new definition of a service with old endpoints,
+// and no registry waits for it. A discovery that sets no services is read after the root was taken.
+// The read is repeated a few times if a registry was in a batch meanwhile.
 //
 // # Debounce
 //

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -31,14 +30,14 @@ type StatusReporter interface {
 func ConfigHandler(updater XDSUpdater, reporter StatusReporter) configstore.EventHandler {
 	updater = Multi(updater)
 	return func(old, curr configstore.Config, event configstore.Event) {
-		panicked := guard.Call(func() { report(reporter, curr, event) })
-		defer panicked.Again() // the push is asked for all the same
-		if event == configstore.EventUpdate && !relevant(old, curr) {
-			return
-		}
-		updater.ConfigUpdate(&PushRequest{
-			Full: true, ConfigsUpdated: KeySet(curr.Key()), Reason: map[TriggerReason]int{ReasonConfig: 1},
-		})
+		defer func() { // also if the reporter panics
+			if event != configstore.EventUpdate || relevant(old, curr) {
+				updater.ConfigUpdate(&PushRequest{
+					Full: true, ConfigsUpdated: KeySet(curr.Key()), Reason: map[TriggerReason]int{ReasonConfig: 1},
+				})
+			}
+		}()
+		report(reporter, curr, event)
 	}
 }
 

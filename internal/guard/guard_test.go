@@ -42,26 +42,6 @@ func TestCallReturnsThePanic(t *testing.T) {
 	}
 }
 
-func TestWithin(t *testing.T) {
-	for name, outer := range map[string]func(f func()){
-		"before": func(func()) { panic("outer") },
-		"after":  func(f func()) { f(); panic("outer") },
-		"not":    func(f func()) { f() },
-	} {
-		calls := 0
-		p := guard.NewInner(func() { calls++ }).Within(outer)
-		if calls != 1 || (p != nil) != (name != "not") {
-			t.Errorf("%s: %d calls, %v", name, calls, p)
-		}
-	}
-	defer func() {
-		if got := recover(); got != io.EOF { //nolint:errorlint // the very value
-			t.Errorf("of a panic within, %v was recovered", got)
-		}
-	}()
-	_ = guard.NewInner(explode).Within(func(f func()) { f() })
-}
-
 func TestErrorIsBounded(t *testing.T) {
 	p := guard.Call(func() { panic(strings.Repeat("x", 1<<20)) })
 	if n := len(p.Error()); n > 5000 {

@@ -46,7 +46,7 @@ func TestBatch(t *testing.T) {
 	s.write(entry("a", selecting, "a.com"), workloadEntry("w", "1.1.1.1", nil))
 	s.cache.Drain()
 	s.expect("an entry and a workload", "begin with 1 services", "service ns/a.com add", "eds ns/a.com [1.1.1.1:80]",
-		serviceA, "end with 1 services", "proxy c1 1.1.1.1", "handler add a.com")
+		serviceA, "proxy c1 1.1.1.1", "end with 1 services", "handler add a.com")
 }
 
 // TestOneConfigUpdate: a changed service asks for one push, whether handlers are

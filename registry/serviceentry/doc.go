@@ -9,9 +9,9 @@
 //
 // Changes of configs, workloads of other registries, the mesh and namespaces go into one queue and
 // are handled in batches: all queued events produce one new state. The state is committed as one
-// xdsupdate.Update together with the calls SvcUpdate, EDSUpdate and ConfigUpdate, in this order.
-// ProxyUpdate follows, and then the handlers of services and workloads are notified. Unchanged
-// objects are not reported.
+// xdsupdate.Update together with the calls SvcUpdate, EDSUpdate, ConfigUpdate and ProxyUpdate, in this
+// order. Then the handlers of services and workloads are notified. Unchanged objects are not
+// reported.
 //
 // # Concurrency
 //

@@ -24,8 +24,8 @@ type Change struct {
 	// Pushes are the push requests, for ConfigUpdate. They become one request for each reason, in
 	// the order of first use. A push of everything is a separate request.
 	Pushes []Push
-	// Proxies returns the proxies for ProxyUpdate. It is called when the state is visible and
-	// before Publish or Commit returns, unless another goroutine is delivering. It may be nil.
+	// Proxies returns the proxies for ProxyUpdate. It is called when the state is visible, with a
+	// lock held, before Publish or Commit returns. It may be nil.
 	Proxies func() []Proxy
 
 	// ServiceChanges, WorkloadChanges and Gateways are the changes for handlers.

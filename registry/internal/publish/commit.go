@@ -11,10 +11,8 @@ import (
 // changes for handlers. Only Options.Handle may call it. The caller may reuse the change when
 // Publish has returned, but must not modify the objects that its fields refer to.
 func (p *Publisher[E, S]) Publish(next *S, c *Change) {
-	p.mu.Lock()
-	p.commitLocked(next, c)
-	p.mu.Unlock()
-	p.report(c.Proxies)
+	p.commit(next, c)
+	p.report()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.announceLocked(next, c)
@@ -43,10 +41,16 @@ func (p *Publisher[E, S]) edit(edit func(*S) (*S, *Change, error)) error {
 	}
 	p.commitLocked(next, c)
 	if c != nil && (c.Proxies != nil || p.target.inbox.Follows()) {
-		p.push(announcement{kind: ofUpdate, proxies: c.Proxies})
+		p.push(announcement{kind: ofUpdate})
 	}
 	p.announceLocked(next, c)
 	return nil
+}
+
+func (p *Publisher[E, S]) commit(next *S, c *Change) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.commitLocked(next, c)
 }
 
 // commitLocked makes a state visible and commits the update. report calls an updater of the host
@@ -82,7 +86,7 @@ func (p *Publisher[E, S]) SetUpdater(updater xdsupdate.XDSUpdater) {
 	if p.target.services != nil {
 		p.target.commit(func() { p.target.tell(&p.source, nil) })
 	}
-	p.target = target{XDSUpdater: xdsupdate.Multi(updater), inbox: xdsupdate.NewInbox(updater)}
+	p.target = target{inbox: xdsupdate.NewInbox(updater)}
 	if p.opts.Set != nil {
 		p.target.commit(func() { p.target.tell(&p.source, p.opts.Set(p.state.Load())) })
 	}

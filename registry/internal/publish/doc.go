@@ -16,9 +16,8 @@
 //     state
 //     becomes visible to [Publisher.State]. The Change is committed as one xdsupdate.Update: the
 //     services of the state, then the calls SvcUpdate, EDSUpdate (or EDSDeltaUpdate, if the updater
-//     implements it and the changes are shorter than the list), and one ConfigUpdate for each reason.
-//     An updater of the host is called for it after the commit, without a lock. ProxyUpdate follows
-//     and is not part of the update.
+//     implements it and the changes are shorter than the list), one ConfigUpdate for each reason, and
+//     ProxyUpdate. An updater of the host is called for it after the commit, without a lock.
 //  4. The events for handlers are appended to the queue of the input events.
 //  5. The delivering goroutine calls the handlers before it passes further events to Handle. It
 //     holds

@@ -192,11 +192,11 @@ func TestOrder(t *testing.T) {
 		}
 		s.recorder.look = func() string { return fmt.Sprint(" ", len(*s.State())) }
 		add("a")
-		s.expect(t, "no handlers", "begin 1", "svc a add 1", "eds a 1 1", "config [a] forced=false map[service:1] 1", "end 1", "proxy a 1")
+		s.expect(t, "no handlers", "begin 1", "svc a add 1", "eds a 1 1", "config [a] forced=false map[service:1] 1", "proxy a 1", "end 1")
 		cancel := s.observe("h")
 		s.expect(t, "new handlers", "h service a add 1", "h workload a add 1")
 		add("b")
-		s.expect(t, "handlers", "begin 2", "svc b add 2", "eds b 1 2", "config [b] forced=false map[service:1] 2", "end 2", "proxy b 2",
+		s.expect(t, "handlers", "begin 2", "svc b add 2", "eds b 1 2", "config [b] forced=false map[service:1] 2", "proxy b 2", "end 2",
 			"h service b add 2", "h workload b add 2", "h gateways 2")
 		cancel()
 		if add("c"); slices.ContainsFunc(s.recorder.take(), func(c string) bool { return strings.HasPrefix(c, "h ") }) {

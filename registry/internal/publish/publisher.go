@@ -106,7 +106,7 @@ func New[E, S any](opts Options[E, S]) *Publisher[E, S] {
 	} else {
 		p.queue.Subscribe(notify.Subscription[message[E]]{
 			Wants:  func(m message[E]) bool { return m.announcement.kind == ofUpdate },
-			Handle: func(m message[E]) { p.report(m.announcement.proxies) },
+			Handle: func(message[E]) { p.report() },
 		})
 	}
 	p.deliverInline()

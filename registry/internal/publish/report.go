@@ -23,7 +23,6 @@ type reporter struct {
 
 // target is an updater.
 type target struct {
-	xdsupdate.XDSUpdater
 	inbox xdsupdate.Inbox
 	// update is the update that is built. Its slices are reused.
 	update xdsupdate.Update
@@ -47,7 +46,7 @@ func (t *target) tell(source *xdsupdate.Source, services *registry.ServiceSet) {
 	}
 }
 
-// note records a change, except for its proxies.
+// note records a change.
 func (t *target) note(shard xdsupdate.ShardKey, c *Change) {
 	if c.Configs != nil {
 		t.update.Add(c.Configs)
@@ -60,6 +59,12 @@ func (t *target) note(shard xdsupdate.ShardKey, c *Change) {
 		t.noteEndpoints(shard, &c.Endpoints[i])
 	}
 	t.notePushes(c.Pushes)
+	if c.Proxies == nil {
+		return
+	}
+	for _, p := range c.Proxies() {
+		t.update.ProxyUpdate(p.Cluster, p.IP)
+	}
 }
 
 // noteEndpoints adds the changes if they are shorter than the list. The first update of a service is
@@ -108,26 +113,14 @@ func (q request) of(pushes []Push) *xdsupdate.PushRequest {
 	}
 }
 
-// report calls an updater of the host for the services of the update, and every updater for proxies.
-func (p *Publisher[E, S]) report(proxies func() []Proxy) {
+// report has the updater called for committed updates.
+func (p *Publisher[E, S]) report() {
 	p.mu.Lock()
-	updater, inbox, ended := p.target.XDSUpdater, p.target.inbox, p.ended
+	inbox, ended := p.target.inbox, p.ended
 	p.mu.Unlock()
-	if ended {
-		return
+	if !ended {
+		inbox.Deliver(p.ofUpdater)
 	}
-	inbox.Deliver(p.ofUpdater)
-	if proxies == nil {
-		return
-	}
-	for _, proxy := range proxies() {
-		p.updateProxy(updater, proxy)
-	}
-}
-
-func (r *reporter) updateProxy(updater xdsupdate.XDSUpdater, p Proxy) {
-	defer func() { r.ofUpdater(guard.Recovered(recover())) }()
-	updater.ProxyUpdate(p.Cluster, p.IP)
 }
 
 // panicked logs a panic. Nil means no panic.

@@ -14,8 +14,6 @@ type announcement struct {
 	kind     kind
 	service  ServiceChange
 	workload workloadChange
-	// proxies are the proxies for the updater.
-	proxies func() []Proxy
 }
 
 // workloadChange is a change of a workload as handlers see it.
