@@ -17,15 +17,7 @@ type Syncer interface {
 	HasSynced() bool
 }
 
-// SyncSignaler is the ability of a Syncer to say when it has synced, so that
-// WaitForSync need not ask again and again.
-type SyncSignaler interface {
-	Syncer
-	// Synced returns a channel that is closed when HasSynced becomes true.
-	Synced() <-chan struct{}
-}
-
-// The intervals between polls of a Syncer without a signal in WaitForSync. They grow, because a
+// The intervals between polls of a Syncer in WaitForSync. They grow, because a
 // long wait is not made much longer by a late poll.
 const (
 	firstSyncPoll = time.Millisecond
@@ -34,10 +26,9 @@ const (
 
 // WaitForSync returns nil when all syncers have synced. It waits for them one after the other, so
 // list them in the order in which a host starts them: stores, registries, servers. The syncers must
-// be running, or driven by another goroutine. WaitForSync waits for the signal of a SyncSignaler,
-// and polls all others. A cache that does not know its source (see SourceRegistrar) has synced at
-// once: pass the source too, before the cache. The error wraps the cause of ctx's end, and names
-// each Syncer that has not synced, as Pending does.
+// be running, or driven by another goroutine. A cache that does not know its source (see
+// SourceRegistrar) has synced at once: pass the source too, before the cache. The error wraps the
+// cause of ctx's end, and names each Syncer that has not synced, as Pending does.
 func WaitForSync(ctx context.Context, syncers ...Syncer) error {
 	for _, s := range syncers {
 		if err := waitForSync(ctx, s); err != nil {
@@ -83,25 +74,16 @@ func pendingAs(name string, s Syncer) string {
 }
 
 func waitForSync(ctx context.Context, s Syncer) error {
-	var synced <-chan struct{}
-	if signaler, ok := s.(SyncSignaler); ok {
-		synced = signaler.Synced()
-	}
-	poll := time.NewTicker(lastSyncPoll)
+	wait := firstSyncPoll
+	poll := time.NewTimer(wait)
 	defer poll.Stop()
-	for wait := firstSyncPoll; !s.HasSynced(); wait = min(2*wait, lastSyncPoll) {
-		again := poll.C
-		if synced != nil {
-			again = nil
-		} else {
-			poll.Reset(wait)
-		}
+	for !s.HasSynced() {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
-		case <-synced:
-			return nil
-		case <-again:
+		case <-poll.C:
+			wait = min(2*wait, lastSyncPoll)
+			poll.Reset(wait)
 		}
 	}
 	return nil

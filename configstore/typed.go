@@ -40,25 +40,27 @@ func (c ConfigOf[T]) Config() Config {
 // Clone returns a deep copy, which the caller may modify.
 func (c ConfigOf[T]) Clone() ConfigOf[T] { return typed[T](c.Config().Clone()) }
 
-// ReaderOf is a Reader seen as one of a single kind, whose specs have the type T.
-type ReaderOf[T proto.Message] struct {
-	reader Reader
-	kind   GroupVersionKind
+// StoreOf is a ConfigStore seen as a store of one kind, whose specs have the type T. It has no
+// state of its own: writes go to the underlying store, with the guarantees of that store. Written
+// objects get the kind of the view, whatever their Meta says.
+type StoreOf[T proto.Message] struct {
+	store ConfigStore
+	kind  GroupVersionKind
 }
 
-// TypedReader returns the view of the kind whose specs have the type T, of a
-// snapshot for example. The kind, by any of its versions, may be left out if there
-// is only one of that type. It panics if there is not, or if the specs of the kind
-// have another type: that is a programming error.
-func TypedReader[T proto.Message](reader Reader, kind ...GroupVersionKind) *ReaderOf[T] {
-	schemas := reader.Schemas()
+// Typed returns the view of the kind whose specs have the type T, for example
+// Typed[*networking.ServiceEntry](store). The kind, by any of its versions, may be left out if there
+// is only one of that type. It panics if there is not, or if the specs of the kind have another type:
+// that is a programming error.
+func Typed[T proto.Message](store ConfigStore, kind ...GroupVersionKind) *StoreOf[T] {
+	schemas := store.Schemas()
 	switch len(kind) {
 	case 0:
 		k, ok := schemas.KindOf(*new(T))
 		if !ok {
 			panic(fmt.Sprintf("configstore: the store has no kind with specs of type %T, or several: name the kind", *new(T)))
 		}
-		return &ReaderOf[T]{reader, k}
+		return &StoreOf[T]{store, k}
 	case 1:
 		schema, ok := schemas.Find(kind[0])
 		if !ok {
@@ -67,15 +69,15 @@ func TypedReader[T proto.Message](reader Reader, kind ...GroupVersionKind) *Read
 		if _, ok := schema.Spec.(T); !ok {
 			panic(fmt.Sprintf("configstore: specs of %s have the type %T, not %T", kind[0], schema.Spec, *new(T)))
 		}
-		return &ReaderOf[T]{reader, schema.GroupVersionKind}
+		return &StoreOf[T]{store, schema.GroupVersionKind}
 	default:
 		panic("configstore: more than one kind")
 	}
 }
 
 // Get returns the object, and false if there is none.
-func (r *ReaderOf[T]) Get(name, namespace string) (ConfigOf[T], bool) {
-	c := r.reader.Get(r.kind, name, namespace)
+func (s *StoreOf[T]) Get(name, namespace string) (ConfigOf[T], bool) {
+	c := s.store.Get(s.kind, name, namespace)
 	if c == nil {
 		return ConfigOf[T]{}, false
 	}
@@ -84,35 +86,21 @@ func (r *ReaderOf[T]) Get(name, namespace string) (ConfigOf[T], bool) {
 
 // List returns the objects of a namespace, or all of them for NamespaceAll,
 // sorted by namespace and name. The slice is the caller's. Select saves making it.
-func (r *ReaderOf[T]) List(namespace string) []ConfigOf[T] {
-	return slices.Collect(r.Select(namespace, nil))
+func (s *StoreOf[T]) List(namespace string) []ConfigOf[T] {
+	return slices.Collect(s.Select(namespace, nil))
 }
 
 // Select iterates over the objects of List whose labels include all of selector; an empty selector
 // selects everything. The iteration sees the state at its start, even if the store changes
 // meanwhile.
-func (r *ReaderOf[T]) Select(namespace string, selector map[string]string) iter.Seq[ConfigOf[T]] {
+func (s *StoreOf[T]) Select(namespace string, selector map[string]string) iter.Seq[ConfigOf[T]] {
 	return func(yield func(ConfigOf[T]) bool) {
-		for c := range Select(r.reader, r.kind, namespace, selector) {
+		for c := range Select(s.store, s.kind, namespace, selector) {
 			if !yield(typed[T](*c)) {
 				return
 			}
 		}
 	}
-}
-
-// StoreOf is a ConfigStore seen as a store of one kind, whose specs have the type T. It has no
-// state of its own: writes go to the underlying store, with the guarantees of that store. Written
-// objects get the kind of the view, whatever their Meta says.
-type StoreOf[T proto.Message] struct {
-	*ReaderOf[T]
-	store ConfigStore
-}
-
-// Typed is TypedReader for a store, for example
-// Typed[*networking.ServiceEntry](store).
-func Typed[T proto.Message](store ConfigStore, kind ...GroupVersionKind) *StoreOf[T] {
-	return &StoreOf[T]{TypedReader[T](store, kind...), store}
 }
 
 // Create stores a new object and returns its revision.

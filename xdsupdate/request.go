@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/pilotkit/pilotkit/configstore"
 )
 
 // TriggerReason says what caused a push. Programs may have others than these.
@@ -70,19 +68,6 @@ func (r *PushRequest) Has(key ConfigKey) bool {
 	}
 	_, ok := r.ConfigsUpdated[key]
 	return ok
-}
-
-// HasKind reports whether something of the kind may have changed.
-func (r *PushRequest) HasKind(kind configstore.GroupVersionKind) bool {
-	if r.Everything() {
-		return true
-	}
-	for key := range r.ConfigsUpdated {
-		if key.Kind == kind {
-			return true
-		}
-	}
-	return false
 }
 
 // aboutSecurity reports whether the request names an object that says who may do what.

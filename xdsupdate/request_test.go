@@ -192,19 +192,3 @@ func decode(data []byte) []*request {
 	}
 	return out
 }
-
-func TestHasKind(t *testing.T) {
-	service, virtual := xdsupdate.ServiceKey(host, ns), vs("a")
-	for name, test := range map[string]struct {
-		request *xdsupdate.PushRequest
-		want    bool
-	}{
-		"everything": {&xdsupdate.PushRequest{}, true},
-		"it":         {&xdsupdate.PushRequest{ConfigsUpdated: xdsupdate.KeySet(service, virtual)}, true},
-		"others":     {&xdsupdate.PushRequest{ConfigsUpdated: xdsupdate.KeySet(service)}, false},
-	} {
-		if got := test.request.HasKind(virtual.Kind); got != test.want {
-			t.Errorf("%s: HasKind = %v, want %v", name, got, test.want)
-		}
-	}
-}

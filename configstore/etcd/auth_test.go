@@ -69,7 +69,7 @@ func protect(t *testing.T, srv *server, prefix string) (root *clientv3.Client, a
 func TestUsers(t *testing.T) {
 	t.Parallel()
 	begun, srv := time.Now(), newServer(t)
-	root, allow := protect(t, srv, etcd.DefaultPrefix)
+	root, allow := protect(t, srv, "/pilotkit")
 	allow(true)
 	p := newProxy(t, srv.addr)
 	opts := impatient("")
@@ -116,7 +116,7 @@ func TestUsers(t *testing.T) {
 		if _, err := r.Update(entry("a", "10.0.0.3")); !errors.Is(err, e.want) || errors.Is(err, etcd.ErrUnavailable) {
 			t.Errorf("%s: a write: %v, want %v", name, err, e.want)
 		}
-		put(t, root, etcd.DefaultPrefix+"/networking.istio.io/ServiceEntry/ns/"+name, valueOf(t, entry(name, "10.0.0.1")))
+		put(t, root, "/pilotkit/networking.istio.io/ServiceEntry/ns/"+name, valueOf(t, entry(name, "10.0.0.1")))
 		r.expect(t)
 		if addressOf(r.get("a")) != "10.0.0.2" {
 			t.Errorf("%s: the last state is gone", name)

@@ -14,9 +14,8 @@ import (
 
 // The defaults of Options.
 const (
-	DefaultPrefix    = "/pilotkit"
-	DefaultMaxTxnOps = 128
-
+	defaultPrefix     = "/pilotkit"
+	defaultMaxTxnOps  = 128
 	defaultTimeout    = 10 * time.Second
 	defaultProgress   = 5 * time.Second
 	defaultMaxBackoff = 3 * time.Second
@@ -25,13 +24,13 @@ const (
 // Options of a Cache. The zero value works.
 type Options struct {
 	// Prefix is the prefix of all keys, without the trailing slash. Caches with the same prefix
-	// share their objects. Default: DefaultPrefix.
+	// share their objects. Default: "/pilotkit".
 	Prefix string
 	// Domain is the Domain of objects that are written without one, and of objects that others
 	// wrote. It is not stored; a different Domain is. Default: empty.
 	Domain string
 	// MaxTxnOps is the maximum number of objects in a batch, at most the servers' --max-txn-ops.
-	// Default: DefaultMaxTxnOps, the servers' default.
+	// Default: 128, the servers' default.
 	MaxTxnOps int
 	// Timeout is the timeout of a write as a whole, and of every other request. Default: 10
 	// seconds.
@@ -62,7 +61,7 @@ type Options struct {
 // withDefaults returns a copy of the options with the defaults filled in.
 func (o Options) withDefaults() (Options, error) {
 	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
+		o.Prefix = defaultPrefix
 	}
 	switch {
 	case strings.HasSuffix(o.Prefix, "/"):
@@ -73,7 +72,7 @@ func (o Options) withDefaults() (Options, error) {
 		return o, errors.New("the times of Options must not be negative")
 	}
 	if o.MaxTxnOps == 0 {
-		o.MaxTxnOps = DefaultMaxTxnOps
+		o.MaxTxnOps = defaultMaxTxnOps
 	}
 	if o.Timeout == 0 {
 		o.Timeout = defaultTimeout

@@ -28,8 +28,7 @@ type Source struct {
 	completion time.Duration
 
 	ran atomic.Bool
-	// synced is closed, and loaded set, when the directory has been read once.
-	synced chan struct{}
+	// loaded is set when the directory has been read once.
 	loaded atomic.Bool
 	begun  atomic.Bool // the directory has been looked at
 
@@ -57,8 +56,6 @@ type Source struct {
 	last   look
 }
 
-var _ configstore.SyncSignaler = (*Source)(nil)
-
 // owned is an object that this source has put into the store.
 type owned struct {
 	// config is the state in the file that was written last.
@@ -79,7 +76,6 @@ func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 	s := &Source{
 		dir: dir, store: store, schemas: store.Schemas(), opts: o.withDefaults(), completion: completion,
 		turn:     make(chan struct{}, 1),
-		synced:   make(chan struct{}),
 		contents: map[string]*content{},
 		index:    newIndex(),
 		owned:    map[configstore.ConfigKey]owned{},
@@ -118,9 +114,6 @@ func (s *Source) Pending() string {
 	}
 	return ""
 }
-
-// Synced returns a channel that is closed when HasSynced becomes true.
-func (s *Source) Synced() <-chan struct{} { return s.synced }
 
 // Report returns the current errors and warnings of the directory. The caller may modify the
 // slices, not the errors.
@@ -182,9 +175,7 @@ func (s *Source) load(sc scan) (again bool, err error) {
 		}
 	}
 	s.publish(now)
-	if !s.loaded.Swap(true) {
-		close(s.synced)
-	}
+	s.loaded.Store(true)
 	return again, nil
 }
 

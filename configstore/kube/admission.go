@@ -18,16 +18,16 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// DefaultMaxReviewBytes is the default of AdmissionOptions.MaxBytes. An API server accepts requests
+// defaultMaxReviewBytes is the default of AdmissionOptions.MaxBytes. An API server accepts requests
 // of up to 3 MiB; the review of an update contains the old object, too.
-const DefaultMaxReviewBytes = 8 << 20
+const defaultMaxReviewBytes = 8 << 20
 
 // AdmissionOptions are options of NewAdmissionHandler. The zero value works.
 type AdmissionOptions struct {
 	// Domain is written to the Domain of configs, as by Options.Domain. Default: empty.
 	Domain string
 	// MaxBytes is the maximum size of a request body. Default, for values that are not positive:
-	// DefaultMaxReviewBytes.
+	// 8 MiB.
 	MaxBytes int64
 }
 
@@ -57,7 +57,7 @@ type AdmissionOptions struct {
 func NewAdmissionHandler(schemas configstore.Schemas, opts ...AdmissionOptions) http.Handler {
 	h := &admissionHandler{schemas: schemas, opts: options.One("kube.NewAdmissionHandler", opts)}
 	if h.opts.MaxBytes <= 0 {
-		h.opts.MaxBytes = DefaultMaxReviewBytes
+		h.opts.MaxBytes = defaultMaxReviewBytes
 	}
 	return h
 }

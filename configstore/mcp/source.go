@@ -28,8 +28,7 @@ type Source struct {
 	opts    SourceOptions
 
 	ran atomic.Bool
-	// synced is closed, and loaded set, when every kind was answered.
-	synced chan struct{}
+	// loaded is set when every kind was answered.
 	loaded atomic.Bool
 
 	// Only Run uses these.
@@ -54,8 +53,6 @@ type Source struct {
 	ignored int
 }
 
-var _ configstore.SyncSignaler = (*Source)(nil)
-
 // NewSource returns a source that keeps the objects that a server sends in a store. It
 // starts nothing: Run does. The connection stays the caller's; keep-alive parameters in
 // it make a connection end that has died in silence. Several sources, and other writers,
@@ -67,7 +64,7 @@ func NewSource(conn grpc.ClientConnInterface, store configstore.ConfigStore, opt
 	o := options.One("mcp.NewSource", opts).withDefaults(schemas)
 	s := &Source{
 		conn: conn, store: store, schemas: schemas, opts: o, delta: o.Delta,
-		synced: make(chan struct{}), byType: map[string]*sourceKind{}, errs: map[*Error]struct{}{}, retry: backoff.Backoff{Longest: o.MaxBackoff},
+		byType: map[string]*sourceKind{}, errs: map[*Error]struct{}{}, retry: backoff.Backoff{Longest: o.MaxBackoff},
 	}
 	known := map[configstore.GroupVersionKind]struct{}{}
 	for _, kind := range o.Kinds {
@@ -95,9 +92,6 @@ func NewSource(conn grpc.ClientConnInterface, store configstore.ConfigStore, opt
 // valid objects of the responses. Without kinds it is true.
 func (s *Source) HasSynced() bool { return s.loaded.Load() }
 
-// Synced returns a channel that is closed when HasSynced becomes true.
-func (s *Source) Synced() <-chan struct{} { return s.synced }
-
 // sync makes HasSynced true if every kind has been answered.
 func (s *Source) sync() {
 	for _, k := range s.kinds {
@@ -105,9 +99,7 @@ func (s *Source) sync() {
 			return
 		}
 	}
-	if !s.loaded.Swap(true) {
-		close(s.synced)
-	}
+	s.loaded.Store(true)
 }
 
 // Run follows the server until stop is closed, and returns when everything that it

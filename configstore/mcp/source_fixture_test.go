@@ -244,3 +244,11 @@ func messages(source *Source) []string {
 	}
 	return slices.Clip(out)
 }
+
+// synced waits until a source has synced.
+func synced(tb testing.TB, source *Source) {
+	tb.Helper()
+	if err := configstore.WaitForSync(tb.Context(), source); err != nil {
+		tb.Fatal(err)
+	}
+}

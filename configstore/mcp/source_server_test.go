@@ -160,7 +160,7 @@ func TestSourceOfReplicas(t *testing.T) {
 				store := newStore()
 				source := NewSource(way, store, SourceOptions{Delta: delta})
 				defer run(source)()
-				<-source.Synced()
+				synced(t, source)
 				for _, to := range []struct {
 					from, to *exporter
 					writes   uint64

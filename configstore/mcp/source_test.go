@@ -168,7 +168,7 @@ func TestOtherVersion(t *testing.T) {
 		defer end()
 		d.open(1)
 		d.send(old.String(), "1", entries(t, "a")...)
-		<-source.Synced()
+		synced(t, source)
 		if got := store.Get(istio.ServiceEntry, "a", "default"); got == nil || got.GroupVersionKind != istio.ServiceEntry {
 			t.Errorf("stored %v", got)
 		}

@@ -76,7 +76,7 @@ func (b *batch) notePushes() {
 // headlessKey returns the config key for a change of the endpoints of a headless service. If all
 // ports are HTTP, the change affects only DNS names, because HTTP has routes of its own.
 func headlessKey(h *host) xdsupdate.ConfigKey {
-	kind := DNSName()
+	kind := dnsName()
 	for _, p := range h.object.ports {
 		if !p.protocol.IsHTTP() {
 			kind = istio.ServiceEntry

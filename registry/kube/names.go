@@ -35,9 +35,9 @@ const (
 	gatewayHBONEPort = 15008
 )
 
-// DNSName returns the kind of a host's DNS names in push requests. A change of the endpoints of a
+// dnsName returns the kind of a host's DNS names in push requests. A change of the endpoints of a
 // headless service whose ports are all HTTP affects only the names that a proxy resolves.
-func DNSName() configstore.GroupVersionKind { return configstore.GroupVersionKind{Kind: "DNSName"} }
+func dnsName() configstore.GroupVersionKind { return configstore.GroupVersionKind{Kind: "DNSName"} }
 
 // ReasonHeadlessEndpoint and ReasonNetworks are push reasons that only a Kubernetes registry has,
 // with the texts of Istio.

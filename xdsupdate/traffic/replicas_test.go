@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/pilotkit/pilotkit/aggregate"
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/checkpoint"
 	"github.com/pilotkit/pilotkit/configstore/file"
 	"github.com/pilotkit/pilotkit/configstore/mcp"
@@ -165,7 +166,7 @@ func ofMCP(files []string, pieces int) func(*scene) {
 			close(stop)
 			running.Wait()
 		})
-		<-source.Synced()
+		s.must(configstore.WaitForSync(s.t.Context(), source))
 		origin.read(files, pieces, func() {
 			origin.store.Drain()
 			s.must(exporter.ADS().WaitApplied(s.t.Context(), nil))
