@@ -142,7 +142,7 @@ var allowed = map[string][]string{
 	},
 	"configstore/kube": {
 		"configstore", "configstore/manifest", "configstore/memory", "configstore/internal/commit", "configstore/internal/reading", "registry",
-		"aggregate", "configstore/kube/internal/statusqueue",
+		"aggregate", "configstore/kube/internal/statuswriter",
 	},
 	"configstore/kube/ingress": {
 		"configstore", "configstore/istio", "configstore/memory", "configstore/kube", "configstore/kube/internal/follow",
@@ -158,8 +158,7 @@ var allowed = map[string][]string{
 		"configstore", "configstore/istio", "configstore/kube/gatewayapi", "xdsupdate/envoy", "xdsupdate/secrets",
 	},
 	"configstore/kube/internal/follow":       {},
-	"configstore/kube/internal/statuswriter": {"configstore", "configstore/kube", "configstore/kube/internal/statusqueue"},
-	"configstore/kube/internal/statusqueue":  {"configstore"},
+	"configstore/kube/internal/statuswriter": {"configstore"},
 	"registry/kube": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "registry/internal/publish", "registry/kube/internal/reach",
 	},

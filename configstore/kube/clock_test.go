@@ -14,9 +14,9 @@ func TestSleptMachine(t *testing.T) {
 	if set := setBack(now, time.Hour); !set.Round(0).Equal(now.Round(0).Add(-time.Hour)) || set.Sub(now) != 0 {
 		t.Fatalf("set back, %v is %v", now, set)
 	}
-	e := &election{duration: 3 * time.Second, now: func() time.Time { return now }, renewed: now}
-	if e.remaining() != 2*time.Second {
-		t.Errorf("leadership lasts %v", e.remaining())
+	e := &Election{duration: 3 * time.Second, now: func() time.Time { return now }, renewed: now}
+	if e.left() != 2*time.Second {
+		t.Errorf("leadership lasts %v", e.left())
 	}
 	for name, at := range map[string]time.Time{
 		"the wall clock has gone on":      setBack(now, -2*time.Second),
@@ -24,7 +24,7 @@ func TestSleptMachine(t *testing.T) {
 		"both have":                       now.Add(2 * time.Second),
 	} {
 		now = at
-		if left := e.remaining(); left > 0 {
+		if left := e.left(); left > 0 {
 			t.Errorf("%s: leadership lasts %v", name, left)
 		}
 	}

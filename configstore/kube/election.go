@@ -8,50 +8,38 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/atomic"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// Election elects one of several processes by a Lease, as a StatusWriter does, for writers of other
-// packages. Create it with NewElection.
-type Election struct {
-	opts StatusOptions
-	// election is nil if there is no Lease: this process leads while it runs.
-	election *election
-	running  atomic.Bool
-	ran      atomic.Bool
-}
-
 // NewElection returns an election by the Lease of opts. It uses only the fields for the Lease and
 // the Logger. Without a Lease this process leads while Run runs. It returns an error if the config
 // is unusable.
 func NewElection(config *rest.Config, opts ...StatusOptions) (*Election, error) {
-	o, err := options.One("kube.NewElection", opts).withDefaults()
+	e, err := newElection(config, options.One("kube.NewElection", opts), time.Now)
 	if err != nil {
-		return nil, fmt.Errorf("kube.NewElection: %w", err)
-	}
-	e := &Election{opts: o}
-	if o.Lease == "" {
-		return e, nil
-	}
-	if e.election, err = newElection(config, o, time.Now); err != nil {
 		return nil, fmt.Errorf("kube.NewElection: %w", err)
 	}
 	return e, nil
 }
 
-func newElection(config *rest.Config, o StatusOptions, now func() time.Time) (*election, error) {
+func newElection(config *rest.Config, o StatusOptions, now func() time.Time) (*Election, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	e := &Election{name: o.Lease, identity: o.Identity, duration: o.LeaseDuration, alone: defaultWriteTimeout, now: now, logger: o.Logger}
+	if o.Lease == "" {
+		return e, nil
+	}
 	client, err := coordination.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	return &election{
-		leases: client.Leases(o.LeaseNamespace), name: o.Lease, identity: o.Identity, duration: o.LeaseDuration,
-		now: now, logger: o.Logger,
-	}, nil
+	e.leases = client.Leases(o.LeaseNamespace)
+	return e, nil
 }
 
 // Run is a candidate for leadership until stop is closed, and calls elected each time this process
@@ -63,8 +51,8 @@ func (e *Election) Run(stop <-chan struct{}, elected func()) {
 	ctx, cancel := context.WithCancel(quiet(context.Background())) //nolint:forbidigo // The life of Run.
 	var running sync.WaitGroup
 	running.Go(func() {
-		if e.election != nil {
-			e.election.run(ctx, elected)
+		if e.leases != nil {
+			e.run(ctx, elected)
 			return
 		}
 		e.running.Store(true)
@@ -83,10 +71,12 @@ func (e *Election) Leading() bool { return e.Remaining() > 0 }
 // the result is not positive. A request must end within that time.
 func (e *Election) Remaining() time.Duration {
 	switch {
-	case e.election != nil:
-		return e.election.remaining()
+	case e.leases != nil:
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.left()
 	case e.running.Load():
-		return defaultWriteTimeout
+		return e.alone
 	default:
 		return 0
 	}
@@ -95,7 +85,7 @@ func (e *Election) Remaining() time.Duration {
 // Release releases the Lease, so that another process can lead at once. Call it after Run, when
 // this process has finished writing. Without it the other processes wait for the Lease's duration.
 func (e *Election) Release() {
-	if e.election != nil {
-		e.election.release(quiet(context.Background())) //nolint:forbidigo // That of Run has ended.
+	if e.leases != nil {
+		e.release(quiet(context.Background())) //nolint:forbidigo // That of Run has ended.
 	}
 }

@@ -108,7 +108,7 @@ func TestWritesEndWithTheLease(t *testing.T) {
 			if r.Method == http.MethodPut && !isLease(r) {
 				writes.Inc()
 				deadline, ok := r.Context().Deadline()
-				if left := m.writer.remaining(); !ok || time.Until(deadline) > left {
+				if left := m.writer.election.Remaining(); !ok || time.Until(deadline) > left {
 					t.Errorf("a write may take %v, leadership lasts %v", time.Until(deadline), left)
 				}
 			}

@@ -9,13 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"go.uber.org/atomic"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 )
 
-// election holds a Lease if it can get it, so that one of several processes leads.
+// Election elects one of several processes by a Lease, as a StatusWriter does, for writers of other
+// packages. Create it with NewElection.
 //
 // Leadership is computed from the clock when it matters; no event has to end it. It lasts for two
 // thirds of the lease's duration after the last successful renewal was sent. The other processes
@@ -28,8 +30,14 @@ import (
 // release a Lease that it could not renew, for longer than the other processes wait. The Lease has
 // the same form as client-go's, so that processes with either elector can compete for the same
 // Lease.
-type election struct {
-	leases   coordination.LeaseInterface
+type Election struct {
+	// leases is nil if there is no Lease: this process leads while Run runs, and a write may take
+	// alone.
+	leases  coordination.LeaseInterface
+	alone   time.Duration
+	running atomic.Bool
+	ran     atomic.Bool
+
 	name     string
 	identity string
 	duration time.Duration
@@ -47,17 +55,10 @@ type election struct {
 }
 
 // lasts returns how long leadership lasts after a renewal.
-func (e *election) lasts() time.Duration { return e.duration * 2 / 3 }
+func (e *Election) lasts() time.Duration { return e.duration * 2 / 3 }
 
-// remaining returns how long this process leads without another renewal. It does not lead if the
-// result is not positive.
-func (e *election) remaining() time.Duration {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.left()
-}
-
-func (e *election) left() time.Duration {
+// left is Remaining with a Lease. The lock must be held.
+func (e *Election) left() time.Duration {
 	if e.renewed.IsZero() {
 		return 0
 	}
@@ -68,7 +69,7 @@ func (e *election) left() time.Duration {
 
 // run is a candidate for leadership until ctx ends, and calls elected each time this process
 // becomes the leader.
-func (e *election) run(ctx context.Context, elected func()) {
+func (e *Election) run(ctx context.Context, elected func()) {
 	for ctx.Err() == nil {
 		began, err := e.attempt(ctx)
 		if e.note(ctx, err); began {
@@ -85,7 +86,7 @@ func (e *election) run(ctx context.Context, elected func()) {
 	}
 }
 
-func (e *election) note(ctx context.Context, err error) {
+func (e *Election) note(ctx context.Context, err error) {
 	if ctx.Err() != nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) { // another process was faster
 		return
 	}
@@ -97,7 +98,7 @@ func (e *election) note(ctx context.Context, err error) {
 // attempt acquires or renews the Lease, unless another process holds it. It reports whether this
 // process has become the leader, which is also the case if leadership ended while the renewal was
 // in flight.
-func (e *election) attempt(ctx context.Context) (began bool, err error) {
+func (e *Election) attempt(ctx context.Context) (began bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.duration/3)
 	defer cancel()
 	lease, err := e.leases.Get(ctx, e.name, metav1.GetOptions{})
@@ -129,7 +130,7 @@ func (e *election) attempt(ctx context.Context) (began bool, err error) {
 
 // mayTake reports whether a Lease is free or held by this process. It is free if it has not changed
 // for its duration by the clock of this process. The timestamps of other processes do not count.
-func (e *election) mayTake(lease *coordinationv1.Lease) bool {
+func (e *Election) mayTake(lease *coordinationv1.Lease) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.seen == nil || e.seen.UID != lease.UID || e.seen.ResourceVersion != lease.ResourceVersion {
@@ -145,7 +146,7 @@ func (e *election) mayTake(lease *coordinationv1.Lease) bool {
 }
 
 // acquire makes this process the holder of a Lease that is about to be written.
-func (e *election) acquire(lease *coordinationv1.Lease, now time.Time) {
+func (e *Election) acquire(lease *coordinationv1.Lease, now time.Time) {
 	spec, at := &lease.Spec, metav1.NewMicroTime(now)
 	if valueOr(spec.HolderIdentity, "") != e.identity {
 		transitions := valueOr(spec.LeaseTransitions, 0)
@@ -160,7 +161,7 @@ func (e *election) acquire(lease *coordinationv1.Lease, now time.Time) {
 
 // release releases the Lease, so that another process can lead at once. It is called when this
 // process has finished writing.
-func (e *election) release(ctx context.Context) {
+func (e *Election) release(ctx context.Context) {
 	e.mu.Lock()
 	held, lease := !e.renewed.IsZero(), e.seen
 	e.renewed = time.Time{}

@@ -110,11 +110,11 @@ func (r *ServiceReporter) run(ctx context.Context) {
 		}
 		var err error
 		p := guard.Call(func() { err = r.report(ctx) })
-		if p.Log(r.writer.opts.Logger, "service reporter"); p != nil {
+		if p.Log(r.writer.writer.Logger, "service reporter"); p != nil {
 			notify() // Retry, because the changes were not reported.
 		}
 		if err != nil && ctx.Err() == nil {
-			r.writer.opts.Logger.Error("services are not reported any more", slog.Any("error", err))
+			r.writer.writer.Logger.Error("services are not reported any more", slog.Any("error", err))
 			return
 		}
 	}

@@ -79,9 +79,9 @@ func (w *StatusWriter) update(key configstore.ConfigKey, conditions []Condition)
 	switch {
 	case !w.Leading(): // A new leader checks all objects.
 	case changed:
-		w.queue.AddUrgent(key)
+		w.writer.AddUrgent(key)
 	case len(conditions) == 0: // An event of the object: another writer may have changed the status.
-		w.queue.Add(key)
+		w.writer.Add(key)
 	}
 }
 
@@ -116,7 +116,7 @@ func (w *StatusWriter) mustWrite(key configstore.ConfigKey) bool {
 	_, changes, err := mergeStatus(text, about.generation, conditions, w.now())
 	if err != nil {
 		// The status cannot be extended. The next event of the object enqueues it again.
-		w.opts.Logger.Warn("status is not extended", slog.String("object", key.Object()), slog.Any("error", err))
+		w.writer.Logger.Warn("status is not extended", slog.String("object", key.Object()), slog.Any("error", err))
 		changes = false
 	}
 	if !changes {
@@ -160,7 +160,7 @@ func (w *StatusWriter) mayRepair(key configstore.ConfigKey, version int) bool {
 	now := w.now()
 	wait := r.repairAt.Sub(now)
 	if wait > 0 {
-		w.queue.AddAfter(key, wait)
+		w.writer.AddAfter(key, wait)
 		return false
 	}
 	if r.repairDelay *= 2; r.repairDelay == 0 || -wait > maxRepairDelay {

@@ -5,6 +5,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"iter"
 	"log/slog"
 	"maps"
 	"os"
@@ -12,20 +13,15 @@ import (
 	"sync"
 	"time"
 
-	"go.uber.org/atomic"
 	"k8s.io/client-go/rest"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/kube/internal/statusqueue"
+	"github.com/pilotkit/pilotkit/configstore/kube/internal/statuswriter"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
-// The defaults of StatusOptions.
-const (
-	defaultStatusRate    = statusqueue.DefaultRate
-	defaultStatusWorkers = statusqueue.DefaultWorkers
-	defaultLeaseDuration = 15 * time.Second
-)
+// defaultLeaseDuration is the default of StatusOptions.LeaseDuration.
+const defaultLeaseDuration = 15 * time.Second
 
 // StatusOptions are the options of a StatusWriter. The zero value works: it writes without an
 // election, for a control plane with one replica.
@@ -65,14 +61,10 @@ type StatusOptions struct {
 // writes at a time: see the package comment. New changes have priority over repairs and over the
 // objects that a new leader checks. Create it with NewStatusWriter; a Cache has at most one.
 type StatusWriter struct {
-	cache *Cache
-	opts  StatusOptions
-	now   func() time.Time
-	ran   atomic.Bool
-	queue *statusqueue.Queue[configstore.ConfigKey] // set by Run; used while this process leads
-	// election elects the process that writes; if nil, this process writes while running is set.
-	election *election
-	running  atomic.Bool
+	cache    *Cache
+	now      func() time.Time
+	election *Election
+	writer   *statuswriter.Writer[configstore.ConfigKey]
 
 	mu      sync.Mutex
 	objects map[configstore.ConfigKey]*reported
@@ -85,15 +77,17 @@ func NewStatusWriter(cache *Cache, config *rest.Config, opts ...StatusOptions) (
 	if err != nil {
 		return nil, fmt.Errorf("kube.NewStatusWriter: %w", err)
 	}
-	w := &StatusWriter{
-		cache: cache, opts: o, now: time.Now,
-		objects: map[configstore.ConfigKey]*reported{},
-	}
-	if o.Lease == "" {
-		return w, nil
-	}
+	w := &StatusWriter{cache: cache, now: time.Now, objects: map[configstore.ConfigKey]*reported{}}
 	if w.election, err = newElection(config, o, func() time.Time { return w.now() }); err != nil {
 		return nil, fmt.Errorf("kube.NewStatusWriter: %w", err)
+	}
+	w.election.alone = cache.opts.WriteTimeout
+	w.writer = &statuswriter.Writer[configstore.ConfigKey]{
+		Name: "kube: StatusWriter", Election: w.election, Cache: cache, Listen: w.listen, Ours: w.all,
+		Object:  configstore.ConfigKey.Object,
+		Pending: func(key configstore.ConfigKey) (bool, error) { return w.mustWrite(key), nil },
+		Write:   func(ctx context.Context, key configstore.ConfigKey) error { return w.write(quiet(ctx), key) },
+		Rate:    o.Rate, Workers: o.Workers, Logger: o.Logger,
 	}
 	return w, nil
 }
@@ -102,12 +96,6 @@ func NewStatusWriter(cache *Cache, config *rest.Config, opts ...StatusOptions) (
 func (o StatusOptions) withDefaults() (StatusOptions, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-	if o.Rate <= 0 {
-		o.Rate = defaultStatusRate
-	}
-	if o.Workers < 1 {
-		o.Workers = defaultStatusWorkers
 	}
 	if o.LeaseDuration < time.Second {
 		o.LeaseDuration = defaultLeaseDuration
@@ -123,19 +111,7 @@ func (o StatusOptions) withDefaults() (StatusOptions, error) {
 }
 
 // Leading reports whether this process is the one that writes.
-func (w *StatusWriter) Leading() bool { return w.remaining() > 0 }
-
-// remaining returns how long this process may write unless it renews the Lease.
-func (w *StatusWriter) remaining() time.Duration {
-	switch {
-	case w.election != nil:
-		return w.election.remaining()
-	case w.running.Load():
-		return w.cache.opts.WriteTimeout
-	default:
-		return 0
-	}
-}
+func (w *StatusWriter) Leading() bool { return w.writer.Leading() }
 
 // Report sets conditions of an object; conditions of other types that were reported before stay.
 // They are written with the latest generation in the cache, and dropped when the object is deleted.
@@ -151,41 +127,7 @@ func (w *StatusWriter) Report(key configstore.ConfigKey, conditions ...Condition
 
 // Run writes statuses once the cache has synced, until stop is closed, while this process holds the
 // Lease if there is one. The cache must run, too. A second call panics.
-func (w *StatusWriter) Run(stop <-chan struct{}) {
-	if w.ran.Swap(true) {
-		panic("kube: StatusWriter.Run was called twice")
-	}
-	ctx, cancel := context.WithCancel(quiet(context.Background())) //nolint:forbidigo // The life of Run.
-	w.queue = statusqueue.New[configstore.ConfigKey]()
-	var running sync.WaitGroup
-	running.Go(func() { w.run(ctx) })
-	<-stop
-	cancel()
-	w.queue.ShutDown()
-	running.Wait()
-	if w.election != nil {
-		w.election.release(quiet(context.Background())) //nolint:forbidigo // That of Run has ended.
-	}
-}
-
-func (w *StatusWriter) run(ctx context.Context) {
-	if configstore.WaitForSync(ctx, w.cache) != nil {
-		return // stopped before the cache had synced
-	}
-	defer w.listen()()
-	defer w.queue.Start(ctx, statusqueue.Work[configstore.ConfigKey]{
-		Rate: w.opts.Rate, Workers: w.opts.Workers, Logger: w.opts.Logger, Object: configstore.ConfigKey.Object, Remaining: w.remaining,
-		Pending: func(key configstore.ConfigKey) (bool, error) { return w.mustWrite(key), nil }, Write: w.write,
-	})()
-	if w.election != nil {
-		w.election.run(ctx, w.sweep)
-		return
-	}
-	w.running.Store(true)
-	defer w.running.Store(false)
-	w.sweep()
-	<-ctx.Done()
-}
+func (w *StatusWriter) Run(stop <-chan struct{}) { w.writer.Run(stop) }
 
 // listen subscribes to the cache's events and verdicts, beginning with its present objects, until
 // the returned function is called.
@@ -224,12 +166,9 @@ func (w *StatusWriter) handle(changes []configstore.Change) {
 	}
 }
 
-// sweep enqueues all objects.
-func (w *StatusWriter) sweep() {
+// all returns all objects with a wanted status, sorted.
+func (w *StatusWriter) all() iter.Seq[configstore.ConfigKey] {
 	w.mu.Lock()
-	keys := slices.SortedFunc(maps.Keys(w.objects), configstore.ConfigKey.Compare)
-	w.mu.Unlock()
-	for _, key := range keys {
-		w.queue.Add(key)
-	}
+	defer w.mu.Unlock()
+	return slices.Values(slices.SortedFunc(maps.Keys(w.objects), configstore.ConfigKey.Compare))
 }

@@ -38,13 +38,17 @@ func NewStatusWriter(cache *Cache, config *rest.Config, opts ...kube.StatusOptio
 	if err != nil {
 		return nil, fmt.Errorf("ingress.NewStatusWriter: %w", err)
 	}
-	w := &StatusWriter{cache: cache, client: client}
-	w.writer, err = statuswriter.New(config, options.One("ingress.NewStatusWriter", opts), statuswriter.Statuses[Key]{
-		Package: "ingress", Cache: cache, Subscribe: cache.onStatus, Object: func(key Key) string { return "Ingress " + key.String() },
-		Ours: func() iter.Seq[Key] { return cache.Snapshot().Ours() }, Pending: w.pending, Write: w.write,
-	})
+	o := options.One("ingress.NewStatusWriter", opts)
+	election, err := kube.NewElection(config, o)
 	if err != nil {
 		return nil, fmt.Errorf("ingress.NewStatusWriter: %w", err)
+	}
+	w := &StatusWriter{cache: cache, client: client}
+	w.writer = &statuswriter.Writer[Key]{
+		Name: "ingress: StatusWriter", Election: election, Cache: cache, Listen: w.listen,
+		Ours:   func() iter.Seq[Key] { return cache.Snapshot().Ours() },
+		Object: func(key Key) string { return "Ingress " + key.String() }, Pending: w.pending, Write: w.write,
+		Rate: o.Rate, Workers: o.Workers, Logger: o.Logger,
 	}
 	return w, nil
 }
@@ -55,6 +59,11 @@ func (w *StatusWriter) Leading() bool { return w.writer.Leading() }
 // Run writes statuses once the cache has synced, until stop is closed, while this process
 // leads. The cache must run, too. A second call panics.
 func (w *StatusWriter) Run(stop <-chan struct{}) { w.writer.Run(stop) }
+
+func (w *StatusWriter) listen() (end func()) {
+	w.cache.onStatus(w.writer.Changed)
+	return func() { w.cache.onStatus(nil) }
+}
 
 func (w *StatusWriter) pending(key Key) (bool, error) {
 	_, differs := w.cache.wanted(key)

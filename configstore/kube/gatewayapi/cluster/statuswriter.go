@@ -36,14 +36,16 @@ type StatusWriter struct {
 // Lease, and returns an error if config is unusable. It needs patch of the statuses of the kinds of
 // gateway.networking.k8s.io, and get, create and update of leases.coordination.k8s.io.
 func NewStatusWriter(cache *Cache, config *rest.Config, opts ...kube.StatusOptions) (*StatusWriter, error) {
-	w := &StatusWriter{cache: cache, now: time.Now}
-	var err error
-	w.writer, err = statuswriter.New(config, options.One("cluster.NewStatusWriter", opts), statuswriter.Statuses[gatewayapi.ObjectKey]{
-		Package: "cluster", Cache: cache, Subscribe: w.subscribe, Ours: w.ours, Object: gatewayapi.ObjectKey.String,
-		Pending: w.pending, Write: w.write,
-	})
+	o := options.One("cluster.NewStatusWriter", opts)
+	election, err := kube.NewElection(config, o)
 	if err != nil {
 		return nil, fmt.Errorf("cluster.NewStatusWriter: %w", err)
+	}
+	w := &StatusWriter{cache: cache, now: time.Now}
+	w.writer = &statuswriter.Writer[gatewayapi.ObjectKey]{
+		Name: "cluster: StatusWriter", Election: election, Cache: cache, Listen: w.listen, Ours: w.ours,
+		Object: gatewayapi.ObjectKey.String, Pending: w.pending, Write: w.write,
+		Rate: o.Rate, Workers: o.Workers, Logger: o.Logger,
 	}
 	return w, nil
 }
@@ -58,15 +60,11 @@ func (w *StatusWriter) Written() uint64 { return w.written.Load() }
 // leads. The cache must run, too. A second call panics.
 func (w *StatusWriter) Run(stop <-chan struct{}) { w.writer.Run(stop) }
 
-func (w *StatusWriter) subscribe(look func(...gatewayapi.ObjectKey)) {
-	if look == nil {
-		w.cache.SubscribeStatuses(nil)
-		return
-	}
-	w.cache.SubscribeStatuses(func(keys []gatewayapi.ObjectKey) { look(keys...) })
+func (w *StatusWriter) listen() (end func()) {
+	w.cache.SubscribeStatuses(func(keys []gatewayapi.ObjectKey) { w.writer.Changed(keys...) })
+	return func() { w.cache.SubscribeStatuses(nil) }
 }
 
-// ours returns all objects with a wanted status.
 func (w *StatusWriter) ours() iter.Seq[gatewayapi.ObjectKey] {
 	return func(yield func(gatewayapi.ObjectKey) bool) {
 		for key := range w.cache.Snapshot().Statuses() {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package statusqueue schedules the status writes of a StatusWriter: it queues objects by priority
-// and writes their statuses with a limited rate.
-package statusqueue
+// Package statuswriter writes statuses from the one process that is elected, by priority and with a
+// limited rate. The package contains the logic that is independent of the kind of objects.
+package statuswriter
 
 import (
 	"sync"
@@ -19,8 +19,8 @@ type Queue[K comparable] struct {
 	order *urgentFirst[K]
 }
 
-// New returns an empty queue. A failed object is retried after 1, 2, 4 seconds up to a minute.
-func New[K comparable]() *Queue[K] {
+// newQueue returns an empty queue. A failed object is retried after 1, 2, 4 seconds up to a minute.
+func newQueue[K comparable]() *Queue[K] {
 	order := &urgentFirst[K]{urgent: map[K]bool{}, queued: map[K]bool{}}
 	return &Queue[K]{
 		order: order,
