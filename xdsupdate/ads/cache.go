@@ -28,22 +28,19 @@ type cache struct {
 	maxTypes int
 
 	mu sync.Mutex
-	// ready is false until the first state has been published. Clients get no response before,
-	// because a response from an empty state would remove all resources of a proxy that reconnects.
-	ready bool
-	// layers are the layers of the providers, or nil before the first push.
+	// layers are the layers of the providers, or nil before the first state was published. Clients get no
+	// response before, because a response from an empty state would remove all resources of a proxy that
+	// reconnects.
 	layers layers
 	// epoch counts the pushes.
 	epoch uint64
-	views map[View]*view
+	// conns are the connections of identified clients.
 	conns map[*connection]struct{}
-	nodes map[string]int // the number of connections of each node
 	// addresses finds the connections of a proxy.
-	addresses  map[address][]*connection
-	index      index.Index[*selection]
-	selections map[selectionKey][]*selection
-	// namespaces has the same selections by the namespaces of their views.
-	namespaces map[string]map[*selection]struct{}
+	addresses map[address][]*connection
+	index     index.Index[*selection]
+	// selections are all selections, by the namespaces of their views.
+	selections map[string]map[selectionKey][]*selection
 	recalled   []recalled
 	// leaving are the selections that are about to leave the index.
 	leaving []*selection
@@ -71,12 +68,9 @@ func newCache() *cache {
 		largeSize: largeSize.Get(),
 
 		phaseTimeout: defaultPhaseTimeout,
-		views:        make(map[View]*view),
 		conns:        make(map[*connection]struct{}),
-		nodes:        make(map[string]int),
 		addresses:    make(map[address][]*connection),
-		selections:   make(map[selectionKey][]*selection),
-		namespaces:   make(map[string]map[*selection]struct{}),
+		selections:   make(map[string]map[selectionKey][]*selection),
 	}
 }
 
@@ -88,39 +82,6 @@ func (c *cache) locked(f func()) {
 }
 
 // The methods below are called with mu held, unless they say otherwise.
-
-// enter returns the state of a view for one more proxy.
-func (c *cache) enter(key View) *view {
-	v := c.views[key]
-	if v == nil {
-		v = &view{View: key}
-		c.views[key] = v
-	}
-	v.proxies++
-	return v
-}
-
-func (c *cache) leave(v *view) {
-	if v.proxies--; v.proxies == 0 {
-		delete(c.views, v.View)
-	}
-}
-
-// exit removes a connection.
-func (c *cache) exit(conn *connection) {
-	c.unlist(conn)
-	if _, admitted := c.conns[conn]; admitted {
-		delete(c.conns, conn)
-		id := conn.node.GetId()
-		if c.nodes[id]--; c.nodes[id] == 0 {
-			delete(c.nodes, id)
-		}
-	}
-	if conn.view != nil {
-		c.leave(conn.view)
-		conn.view = nil
-	}
-}
 
 // list and unlist maintain addresses.
 func (c *cache) list(conn *connection) {
@@ -143,8 +104,8 @@ func (c *cache) unlist(conn *connection) {
 }
 
 // resolver returns the resolver for selections of a view, with the present layers.
-func (c *cache) resolver(v *view) resolver {
-	return resolver{view: v, layers: c.layers, failed: c.failures}
+func (c *cache) resolver(v view) resolver {
+	return resolver{view: v.Value(), layers: c.layers, failed: c.failures}
 }
 
 // awaitProgress returns a channel that progressed closes.

@@ -27,29 +27,26 @@ type connection struct {
 	stream *stream
 
 	identity
-	node          *core.Node
-	proxy         *registry.Proxy // nil before the first request
-	view          *view           // nil before the first request, and at the end
-	subscriptions map[string]*subscription
-	closed        bool
+	node   *core.Node
+	proxy  *registry.Proxy // nil before the first request
+	view   view            // zero before the first request
+	closed bool
 	// alarm flushes the connection when it is time for another plan.
 	alarm alarm
 }
 
 // subscription returns the subscription to a type, and creates it if there is none.
 func (c *connection) subscription(typeURL string) (*subscription, error) {
-	if s := c.subscriptions[typeURL]; s != nil {
-		return s, nil
+	for s := range c.all() {
+		if s.URL == typeURL {
+			return s, nil
+		}
 	}
-	if limit := c.cache.maxTypes; limit > 0 && len(c.subscriptions) >= limit {
+	if limit := c.cache.maxTypes; limit > 0 && len(c.Types) >= limit {
 		return nil, exceeds(LimitTypes, "more than %d resource types on one stream", limit)
 	}
 	s := &subscription{conn: c}
 	s.Type = sequence.Type{URL: strings.Clone(typeURL), Target: s, Has: c.cache.none}
-	if c.subscriptions == nil {
-		c.subscriptions = make(map[string]*subscription)
-	}
-	c.subscriptions[s.URL] = s
 	c.Add(&s.Type)
 	return s, nil
 }
@@ -146,7 +143,8 @@ func (c *connection) close() {
 		s.rejections.stop()
 		c.cache.unsubscribe(s)
 	}
-	c.cache.exit(c)
+	c.cache.unlist(c)
+	delete(c.cache.conns, c)
 	c.cache.progressed()
 }
 

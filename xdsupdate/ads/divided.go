@@ -83,7 +83,7 @@ func (c *cache) attach(s, before *selection) {
 		switch {
 		case len(s.subscribers) == 0:
 			c.leaveIndex(s)
-		case c.ready:
+		case c.layers != nil:
 			prepare = true
 		default:
 			c.unprepared = append(c.unprepared, s)

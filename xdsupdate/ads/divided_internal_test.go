@@ -5,6 +5,7 @@ package ads
 import (
 	"slices"
 	"testing"
+	"unique"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
@@ -59,7 +60,7 @@ func TestPins(t *testing.T) {
 // index leaves that, too, and so does the one that it was made from.
 func TestEndWhileAttaching(t *testing.T) {
 	c := newCache()
-	conn := &connection{cache: c, view: c.enter(View{})}
+	conn := &connection{cache: c, view: unique.Make(View{})}
 	sub, err := conn.subscription("type")
 	if err != nil {
 		t.Fatal(err)

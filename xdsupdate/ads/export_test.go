@@ -21,15 +21,15 @@ func (s *Server) Remains() string {
 	if topics != c.index.Len() {
 		panic(fmt.Sprintf("%d topics are counted as %d", topics, c.index.Len()))
 	}
-	inNamespaces := 0
-	for _, in := range c.namespaces {
-		inNamespaces += len(in)
+	selections := 0
+	for namespace, in := range c.selections {
+		if len(in) == 0 {
+			panic("there are no selections in namespace " + namespace)
+		}
+		selections += len(in)
 	}
-	if inNamespaces < len(c.selections) || len(c.namespaces) > 0 && inNamespaces == 0 {
-		panic(fmt.Sprintf("%d selections are in namespaces, of at least %d", inNamespaces, len(c.selections)))
-	}
-	return fmt.Sprintf("views %d, connections %d, nodes %d, addresses %d, selections %d, waiting %d, types %d, topics %d, wildcards %d, leaving %d",
-		len(c.views), len(c.conns), len(c.nodes), len(c.addresses), len(c.selections), len(c.unprepared), types, topics, wildcards, len(c.leaving))
+	return fmt.Sprintf("connections %d, addresses %d, selections %d, waiting %d, types %d, topics %d, wildcards %d, leaving %d",
+		len(c.conns), len(c.addresses), selections, len(c.unprepared), types, topics, wildcards, len(c.leaving))
 }
 
 // Whole decodes a state with all secrets in it.

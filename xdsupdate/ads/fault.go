@@ -134,7 +134,7 @@ func (s *subscription) faults() []Fault {
 	}
 	for i := range out {
 		f := &out[i]
-		f.Proxy, f.Stream, f.View, f.TypeURL = s.conn.proxy.ID, s.conn.stream.about.Load().ID, s.conn.view.View, s.URL
+		f.Proxy, f.Stream, f.View, f.TypeURL = s.conn.proxy.ID, s.conn.stream.about.Load().ID, s.conn.view.Value(), s.URL
 	}
 	slices.SortFunc(out, compareFaults)
 	return out

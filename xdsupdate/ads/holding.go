@@ -20,7 +20,7 @@ import (
 // and the resources that the client has. A request is applied to a copy of it, without the lock.
 type holding struct {
 	typeURL string
-	view    *view
+	view    view
 	// selection is the selection of the subscription, or nil before there is one; wildcard, topics
 	// and the sum of their hashes are copies of its fields at first. prepared means that it has a
 	// snapshot.
@@ -29,10 +29,9 @@ type holding struct {
 	topics    []*topic
 	sum       uint64
 	prepared  bool
-	// sent, requested, returning, legacy, resumed and mustAnswer are fields of the subscription.
-	sent                         *resource.Snapshot
-	requested, returning, legacy bool
-	resumed, mustAnswer          bool
+	// sent, returning, legacy, resumed and mustAnswer are fields of the subscription.
+	sent                                   *resource.Snapshot
+	returning, legacy, resumed, mustAnswer bool
 	// warming are the connection's clusters of that name. It is nil after the load assignments have
 	// taken them over.
 	warming []string
@@ -42,8 +41,7 @@ type holding struct {
 func (s *subscription) holding() holding {
 	h := holding{
 		typeURL: s.URL, view: s.conn.view, selection: s.selection, sent: s.Has,
-		requested: s.requested, returning: s.Returning, legacy: s.legacy, resumed: s.Resumed, mustAnswer: s.MustAnswer,
-		warming: s.conn.Warming,
+		returning: s.Returning, legacy: s.legacy, resumed: s.Resumed, mustAnswer: s.MustAnswer, warming: s.conn.Warming,
 	}
 	if s.selection != nil {
 		h.wildcard, h.prepared = s.selection.wildcard, s.selection.snapshot != nil
@@ -62,7 +60,7 @@ func (h *holding) is(s *subscription) bool {
 // cache's mutex held.
 func (s *subscription) changes(r *received) bool {
 	switch {
-	case !s.requested:
+	case s.selection == nil:
 		return true
 	case r.Delta:
 		return r.Subscribe.Count+r.Unsubscribe.Count > 0
@@ -74,8 +72,7 @@ func (s *subscription) changes(r *received) bool {
 // after applies a request. add are the topics of the names that the request has or subscribes to,
 // drop the topics of the names that it unsubscribes from.
 func (h holding) after(r *received, add, drop []*topic) holding {
-	first := !h.requested
-	h.requested = true
+	first := h.selection == nil
 	if r.Delta {
 		h.resubscribe(r, first, add, drop)
 	} else {
@@ -97,7 +94,7 @@ func (h *holding) rename(r *received, first bool, topics []*topic) {
 		back := r.Version != ""
 		h.mustAnswer = wildcard || back && difference.FullState(h.typeURL, wildcard)
 		h.returning = back && h.typeURL == envoy.LoadAssignmentType
-		if back && !wildcard && difference.HasStandIns(h.typeURL) && h.view.Client == envoy.ForGRPC {
+		if back && !wildcard && difference.HasStandIns(h.typeURL) && h.view.Value().Client == envoy.ForGRPC {
 			h.sent = difference.StandIns(h.typeURL, topics)
 		}
 	}
@@ -277,7 +274,7 @@ func (c *cache) recognize(conn *connection, r *received) *resource.Snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key.view = conn.view
-	for _, s := range c.selections[key] {
+	for _, s := range c.selections[key.view.Value().Namespace][key] {
 		if r.InitialVersions.Is(s.snapshot) {
 			return s.snapshot
 		}

@@ -5,6 +5,7 @@ package ads
 import (
 	"context"
 	"errors"
+	"unique"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/grpc/codes"
@@ -42,7 +43,7 @@ func (s *stream) enter(r *received) error {
 	if err := s.identify(func() bool { return seen != c.proxyUpdates }); err != nil {
 		return err
 	}
-	if err := s.server.streams.identified(s, s.owner, s.server.limits.Streams); err != nil {
+	if err := s.server.streams.identified(s, s.owner, s.server.limits); err != nil {
 		return err
 	}
 	s.server.connected(s)
@@ -85,7 +86,7 @@ func (s *stream) identify(once func() bool) error {
 				err = errStopping()
 			case err == nil: // otherwise the stream ends, and there is no other call
 				again = s.conn.again || first && once()
-				if made, err = s.become(proxy, key, again); again {
+				if made = s.become(proxy, key, again); again {
 					s.conn.again = false
 				}
 			}
@@ -135,13 +136,13 @@ func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *regist
 // become sets the proxy of the stream's connection, and its view unless again is set, which means
 // that the proxy will be identified again. It returns the results of move, and is called with the
 // cache's mutex held.
-func (s *stream) become(proxy *registry.Proxy, key View, again bool) (made []moved, err error) {
+func (s *stream) become(proxy *registry.Proxy, key View, again bool) []moved {
 	c, conn := s.conn.cache, s.conn
 	c.unlist(conn)
 	conn.proxy = proxy
 	c.list(conn)
 	if again {
-		return nil, nil
+		return nil
 	}
 	if conn.asking = false; s.owner == nil {
 		s.owner = s.allowance
@@ -149,40 +150,22 @@ func (s *stream) become(proxy *registry.Proxy, key View, again bool) (made []mov
 			s.owner = proxy.Identity
 		}
 	}
-	if err := c.admit(conn, s.server.limits.StreamsPerNode); err != nil {
-		return nil, err
-	}
+	c.conns[conn] = struct{}{}
 	about := *s.about.Load()
 	about.Node, about.View = conn.node.GetId(), key
 	s.about.Store(&about)
-	return c.move(conn, key), nil
-}
-
-// admit adds a connection that has an identity, unless its node has too many.
-func (c *cache) admit(conn *connection, limit int) error {
-	if _, known := c.conns[conn]; known {
-		return nil
-	}
-	id := conn.node.GetId()
-	if limit > 0 && c.nodes[id] >= limit {
-		return exceeds(LimitStreamsPerNode, "more than %d streams of node %q", limit, id)
-	}
-	c.nodes[id]++
-	c.conns[conn] = struct{}{}
-	return nil
+	return c.move(conn, unique.Make(key))
 }
 
 // moved is a selection that has to be attached, and its predecessor.
 type moved struct{ to, from *selection }
 
 // move moves a connection to a view. It returns the selections that have to be attached.
-func (c *cache) move(conn *connection, key View) (made []moved) {
-	old := conn.view
-	if old != nil && old.View == key {
+func (c *cache) move(conn *connection, to view) (made []moved) {
+	if conn.view == to {
 		return nil
 	}
-	conn.view = c.enter(key)
-	conn.GRPC = key.Client == envoy.ForGRPC
+	conn.view, conn.GRPC = to, to.Value().Client == envoy.ForGRPC
 	for s := range conn.all() {
 		s.Acks.Moved()
 		from := s.selection
@@ -192,9 +175,6 @@ func (c *cache) move(conn *connection, key View) (made []moved) {
 		if to := c.subscribe(s, from.wildcard, names{topics: from.topics, sum: from.sum}); to != nil {
 			made = append(made, moved{to, from})
 		}
-	}
-	if old != nil {
-		c.leave(old)
 	}
 	conn.flush()
 	return made

@@ -24,8 +24,8 @@ type liveStreams struct {
 	live    map[*stream]any // with the owner, or nil before it is known
 	next    uint64
 	// unidentified are the streams of clients that are not identified yet, by connection; clients
-	// are the others, by owner.
-	unidentified, clients streamGroups
+	// are the others, by owner, and nodes the same by node ID, if their number is bounded.
+	unidentified, clients, nodes streamGroups
 	// work counts streams and their goroutines.
 	work sync.WaitGroup
 }
@@ -105,16 +105,23 @@ func (l *liveStreams) add(s *stream, limit, unidentified int) error {
 	return nil
 }
 
-// identified records the owner of a stream. If there are too many streams, it ends the newest
-// stream of the owner with the most streams, unless that owner would have no more left than this
-// one.
-func (l *liveStreams) identified(s *stream, owner any, limit int) error {
+// identified records the owner of a stream, unless its node has too many streams. If there are too many
+// of all, it ends the newest stream of the owner with the most streams, unless that owner would have no
+// more left than this one.
+func (l *liveStreams) identified(s *stream, owner any, limits Limits) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, live := l.live[s]; !live {
 		return nil // it has been ended
 	}
-	if limit > 0 && l.clients.count >= limit {
+	node := s.about.Load().Node
+	if limit := limits.StreamsPerNode; limit > 0 {
+		if len(l.nodes.of[node]) >= limit {
+			return exceeds(LimitStreamsPerNode, "more than %d streams of node %q", limit, node)
+		}
+		l.nodes.add(node, s)
+	}
+	if limit := limits.Streams; limit > 0 && l.clients.count >= limit {
 		largest := l.clients.largest()
 		if len(l.clients.of[largest])-1 <= len(l.clients.of[owner]) {
 			return exceeds(LimitStreams, "more than %d streams", limit)
@@ -137,6 +144,7 @@ func (l *liveStreams) evictLocked(s *stream, why error) {
 func (l *liveStreams) forgetLocked(s *stream) {
 	l.unidentified.remove(s.allowance, s)
 	l.clients.remove(l.live[s], s)
+	l.nodes.remove(s.about.Load().Node, s)
 	delete(l.live, s)
 }
 

@@ -68,7 +68,7 @@ func (s *Server) Proxies() []ProxyStatus {
 
 func (c *connection) status() ProxyStatus {
 	p := ProxyStatus{
-		ID: c.proxy.ID, Stream: c.stream.about.Load().ID, View: c.view.View, IPAddresses: c.proxy.IPAddresses, Delta: c.Delta,
+		ID: c.proxy.ID, Stream: c.stream.about.Load().ID, View: c.view.Value(), IPAddresses: c.proxy.IPAddresses, Delta: c.Delta,
 		Types: make(map[string]TypeStatus, len(c.Types)),
 	}
 	now := time.Now()

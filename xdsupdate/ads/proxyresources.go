@@ -171,7 +171,7 @@ type subscribed struct {
 // subscribed returns the state of the subscriptions of a connection; node is nil if it has no
 // identity. It is called with the cache's mutex held.
 func (c *connection) subscribed() (node *core.Node, out []subscribed) {
-	if c.closed || c.view == nil {
+	if c.closed || c.view == (view{}) {
 		return nil, nil
 	}
 	for s := range c.all() {

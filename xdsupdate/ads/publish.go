@@ -55,13 +55,12 @@ func (c *cache) publishLocked(ch *change) (waiting []*selection) {
 	c.recent.add(c.epoch, ch.about)
 	var touched []*selection
 	mark := func(s *selection, name string) {
-		if s.touched != c.epoch {
-			s.touched, touched = c.epoch, append(touched, s)
+		if n := len(touched); n == 0 || touched[n-1] != s { // it may be in the list again
+			touched = append(touched, s)
 		}
 		s.dirty = append(s.dirty, name)
 	}
 	c.eachAffected(ch, mark)
-	c.ready = true
 	waiting, c.unprepared = c.unprepared, nil
 	changed := touched[:0]
 	for _, s := range touched {
@@ -79,7 +78,7 @@ func (c *cache) publishLocked(ch *change) (waiting []*selection) {
 
 // flush flushes the connections of all subscriptions.
 func (s *selection) flush() {
-	for _, sub := range s.subscribers {
+	for sub := range s.subscribers {
 		sub.conn.flush()
 	}
 }
@@ -102,7 +101,7 @@ func (c *cache) subscribed(ch *change) []wanted {
 	defer c.mu.Unlock()
 	ch.affected = make(map[*selection]bool)
 	c.eachAffected(ch, func(s *selection, name string) {
-		from := resolver{view: s.view, layers: ch.layers, failed: c.failures}
+		from := resolver{view: s.view.Value(), layers: ch.layers, failed: c.failures}
 		w := wanted{from: from, typeURL: s.typeURL, name: name, named: s.names(name)}
 		if reference.HasClusters(s.typeURL) && s.snapshot != nil {
 			w.before = s.snapshot.Find(name)
@@ -135,7 +134,7 @@ func (c *cache) make(list []wanted) {
 		} else {
 			w.made = w.from.covered(w.typeURL, w.name)
 		}
-		w.from.view.make(w.made, c.failures)
+		w.from.make(w.made)
 	}
 }
 
@@ -145,9 +144,9 @@ func (c *cache) eachAffected(ch *change, visit func(s *selection, name string)) 
 	for i, changes := range ch.changes {
 		mayBeCovered := ch.layers.mayBeCovered(i)
 		for _, n := range changes.Names {
-			var in func(*view) bool
+			var in func(view) bool
 			if n.In != nil {
-				in = func(of *view) bool { return c.accepts(ch.layers[i], of.View, n.In) }
+				in = func(of view) bool { return c.accepts(ch.layers[i], of.Value(), n.In) }
 			}
 			c.having(resource.Name{TypeURL: n.TypeURL, Name: n.Name}, !n.Uncovered || mayBeCovered, in, visit)
 		}
@@ -166,7 +165,7 @@ func (c *cache) accepts(l *layer, v View, f func(View) bool) (accepted bool) {
 }
 
 // having visits the selections that have a resource, in the views that in accepts; nil accepts all.
-func (c *cache) having(n resource.Name, wildcards bool, in func(*view) bool, visit func(s *selection, name string)) {
+func (c *cache) having(n resource.Name, wildcards bool, in func(view) bool, visit func(s *selection, name string)) {
 	each := func(list []*selection) {
 		for _, s := range list {
 			if in == nil || in(s.view) {
@@ -191,20 +190,22 @@ func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) 
 	if !ch.unsure && !slices.ContainsFunc(ch.changes, func(of Changes) bool { return of.Everything != nil }) {
 		return
 	}
-	for _, namespace := range ch.namespaces(c.namespaces) {
-		for s := range c.namespaces[namespace] {
-			if !c.mayHaveChanged(ch, s) {
-				continue
-			}
-			for _, name := range s.everything(ch, c.failures) {
-				visit(s, name)
+	for _, namespace := range ch.namespaces(c.selections) {
+		for _, list := range c.selections[namespace] {
+			for _, s := range list {
+				if !c.mayHaveChanged(ch, s) {
+					continue
+				}
+				for _, name := range s.everything(ch, c.failures) {
+					visit(s, name)
+				}
 			}
 		}
 	}
 }
 
 // namespaces returns the namespaces, among all, of the views where everything may have changed.
-func (ch *change) namespaces(all map[string]map[*selection]struct{}) []string {
+func (ch *change) namespaces(all map[string]map[selectionKey][]*selection) []string {
 	some := make(map[string]struct{})
 	everywhere := ch.unsure
 	for _, changes := range ch.changes {
@@ -231,14 +232,15 @@ func (c *cache) mayHaveChanged(ch *change, s *selection) bool {
 }
 
 func (c *cache) acceptEverything(ch *change, s *selection) bool {
+	of := s.view.Value()
 	for i, changes := range ch.changes {
 		if changes.Everything == nil {
 			continue
 		}
-		if _, in := changes.Namespaces[s.view.Namespace]; !in && changes.Namespaces != nil {
+		if _, in := changes.Namespaces[of.Namespace]; !in && changes.Namespaces != nil {
 			continue
 		}
-		if c.accepts(ch.layers[i], s.view.View, func(v View) bool {
+		if c.accepts(ch.layers[i], of, func(v View) bool {
 			// The existence of a cluster decides about its load assignment.
 			return changes.Everything(v, s.typeURL) || s.typeURL == envoy.LoadAssignmentType && changes.Everything(v, envoy.ClusterType)
 		}) {
@@ -261,7 +263,7 @@ func (s *selection) everything(ch *change, failed *failure.List) []string {
 		}
 	}
 	for _, of := range []layers{s.preparing, ch.layers} {
-		names, err := of.names(s.view.View, s.typeURL)
+		names, err := of.names(s.view.Value(), s.typeURL)
 		failed.Undone(err)
 		out = append(out, names...)
 	}

@@ -157,7 +157,7 @@ func (l *rejections) progressed(r *rejection, done, hopeless bool) {
 		for _, c := range q.search.Bad {
 			q.left[c] = omitted{Omission(q.search.Depth), q.nack}
 			l.conn.cache.failures.Add(&Fault{
-				Proxy: l.conn.proxy.ID, Stream: l.conn.stream.about.Load().ID, View: l.conn.view.View, TypeURL: l.URL, Name: r.name,
+				Proxy: l.conn.proxy.ID, Stream: l.conn.stream.about.Load().ID, View: l.conn.view.Value(), TypeURL: l.URL, Name: r.name,
 				Status: FaultLeftOut, Object: c.Object, Version: q.nack.version, Text: q.nack.text, Since: q.nack.at, Times: 1, cause: ErrRejected,
 			})
 		}

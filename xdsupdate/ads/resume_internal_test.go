@@ -5,6 +5,7 @@ package ads
 import (
 	"runtime"
 	"testing"
+	"unique"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
@@ -16,7 +17,7 @@ import (
 // TestRecalledIsBounded: of claims that differ, only the last are remembered.
 func TestRecalledIsBounded(t *testing.T) {
 	c := newCache()
-	conn := &connection{cache: c}
+	conn := &connection{cache: c, view: unique.Make(View{})}
 	recall := func(i int) *resource.Snapshot {
 		t.Helper()
 		data, err := proto.Marshal(&discovery.DeltaDiscoveryRequest{

@@ -27,7 +27,7 @@ type selection struct {
 	selectionKey
 	// topics are the subscribed names, sorted.
 	topics      []*topic
-	subscribers []*subscription
+	subscribers map[*subscription]struct{}
 	// attached means that it is in the index. It stays there while it has subscribers, or is held.
 	// held counts the selections that are being attached and share topics with it.
 	attached bool
@@ -39,8 +39,6 @@ type selection struct {
 	preparing layers
 	// since is when the push was requested that made the snapshot, or zero if no push made it.
 	since time.Time
-	// touched is the epoch of the last push that made a name dirty.
-	touched uint64
 	// dirty are the names whose resources may differ from the snapshot. A name may occur twice.
 	dirty []string
 	// differences bring clients up to date with the snapshot. current counts the clients that are
@@ -66,7 +64,7 @@ type topic = index.Topic[*selection]
 // selectionKey finds a selection: equal selections have equal keys, and selections with equal keys
 // are nearly always equal.
 type selectionKey struct {
-	view     *view
+	view     view
 	typeURL  string
 	wildcard bool
 	sum      uint64 // of the hashes of the names
@@ -214,7 +212,7 @@ func (s *selection) publish(next *resource.Snapshot) {
 		return
 	}
 	s.snapshot, s.differences, s.current, s.announcements = next, difference.Known{}, 0, nil
-	for _, sub := range s.subscribers {
+	for sub := range s.subscribers {
 		if sub.Has == next {
 			s.current++
 		}
@@ -223,19 +221,15 @@ func (s *selection) publish(next *resource.Snapshot) {
 
 // join and leave add and remove a subscription.
 func (s *selection) join(sub *subscription) {
-	sub.selection, sub.position = s, len(s.subscribers)
-	s.subscribers = append(s.subscribers, sub)
+	sub.selection = s
+	s.subscribers[sub] = struct{}{}
 	if sub.Has == s.snapshot {
 		s.current++
 	}
 }
 
 func (s *selection) leave(sub *subscription) {
-	last := len(s.subscribers) - 1
-	s.subscribers[sub.position] = s.subscribers[last]
-	s.subscribers[sub.position].position = sub.position
-	s.subscribers[last] = nil
-	s.subscribers = s.subscribers[:last]
+	delete(s.subscribers, sub)
 	if sub.Has == s.snapshot {
 		s.current--
 	}

@@ -149,7 +149,7 @@ func (s *Server) warnIdle() {
 	}
 	time.AfterFunc(runWithin, func() {
 		ready := false
-		if s.cache.locked(func() { ready = s.cache.ready }); !s.running.Load() && !ready {
+		if s.cache.locked(func() { ready = s.cache.layers != nil }); !s.running.Load() && !ready {
 			s.logger.Warn("a client has connected and Run has not been called: clients are sent nothing before Run or Flush")
 		}
 	})

@@ -68,7 +68,7 @@ func (s *subscription) become(before, after *holding, n names) (made *selection,
 	if !before.is(s) {
 		return nil, false
 	}
-	s.requested, s.Returning, s.legacy = after.requested, after.returning, after.legacy
+	s.Returning, s.legacy = after.returning, after.legacy
 	s.Resumed, s.MustAnswer = after.resumed, after.mustAnswer
 	s.conn.Warming = after.warming
 	s.Acks.Applied = 0 // there may be more resources to apply
@@ -132,7 +132,7 @@ func (c *cache) subscribe(s *subscription, wildcard bool, n names) *selection {
 		c.rename(old, key, n)
 		return nil
 	}
-	made := &selection{selectionKey: key, topics: n.topics}
+	made := &selection{selectionKey: key, topics: n.topics, subscribers: make(map[*subscription]struct{})}
 	if wildcard {
 		c.index.Change(s.URL, func(t *index.Type[*selection]) { t.AddToAll(made) })
 	}
@@ -153,7 +153,7 @@ func (s *selection) adopt(sub *subscription, old *selection, c *cache) {
 }
 
 func (c *cache) selection(key selectionKey, topics []*topic) *selection {
-	for _, s := range c.selections[key] {
+	for _, s := range c.selections[key.view.Value().Namespace][key] {
 		if slices.Equal(s.topics, topics) {
 			return s
 		}
@@ -180,24 +180,25 @@ func (c *cache) unsubscribe(sub *subscription) {
 	c.leaveIndex(s)
 }
 
-// rememberSelection and forgetSelection maintain selections and namespaces.
+// rememberSelection and forgetSelection maintain selections.
 func (c *cache) rememberSelection(s *selection) {
-	c.selections[s.selectionKey] = append(c.selections[s.selectionKey], s)
-	in := c.namespaces[s.view.Namespace]
+	namespace := s.view.Value().Namespace
+	in := c.selections[namespace]
 	if in == nil {
-		in = make(map[*selection]struct{})
-		c.namespaces[s.view.Namespace] = in
+		in = make(map[selectionKey][]*selection)
+		c.selections[namespace] = in
 	}
-	in[s] = struct{}{}
+	in[s.selectionKey] = append(in[s.selectionKey], s)
 }
 
 func (c *cache) forgetSelection(s *selection) {
-	if c.selections[s.selectionKey] = index.Removed(c.selections[s.selectionKey], s); len(c.selections[s.selectionKey]) == 0 {
-		delete(c.selections, s.selectionKey)
+	namespace := s.view.Value().Namespace
+	in := c.selections[namespace]
+	if in[s.selectionKey] = index.Removed(in[s.selectionKey], s); len(in[s.selectionKey]) == 0 {
+		delete(in, s.selectionKey)
 	}
-	in := c.namespaces[s.view.Namespace]
-	if delete(in, s); len(in) == 0 {
-		delete(c.namespaces, s.view.Namespace)
+	if len(in) == 0 {
+		delete(c.selections, namespace)
 	}
 }
 
@@ -259,7 +260,7 @@ func (c *cache) prepare(list []*selection) {
 			continue
 		}
 		behind = j.publish() && j.Snapshot.List.Len() >= c.largeSize || behind
-		for _, sub := range j.of.subscribers {
+		for sub := range j.of.subscribers {
 			touched[sub.conn] = struct{}{}
 		}
 	}
@@ -293,8 +294,8 @@ const maxStarts limit.Size = 8
 func (c *cache) preparation(s *selection) *preparation {
 	p := &preparation{selectionState: s.state(), of: s, from: c.resolver(s.view)}
 	s.dirty, s.preparing = nil, p.from.layers
-	for _, sub := range s.subscribers[:min(maxStarts.Get(), len(s.subscribers))] {
-		if key := sub.differenceKey(); !slices.Contains(p.starts, key) {
+	for sub := range s.subscribers {
+		if key := sub.differenceKey(); len(p.starts) < maxStarts.Get() && !slices.Contains(p.starts, key) {
 			p.starts = append(p.starts, key)
 		}
 	}

@@ -22,10 +22,9 @@ type subscription struct {
 	sequence.Type
 	conn      *connection
 	selection *selection // nil before the first request was handled, and at the end
-	position  int        // in selection.subscribers
-	// requested means that there was a request. legacy means that the first request had no names, which makes the
-	// subscription a wildcard until there are some.
-	requested, legacy bool
+	// legacy means that the first request had no names, which makes the subscription a wildcard until there are
+	// some.
+	legacy bool
 	// ahead is a difference that was found without the lock, for the next answer, or nil.
 	ahead *ahead
 
