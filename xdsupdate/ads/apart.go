@@ -111,28 +111,9 @@ func backOff(times int) time.Duration {
 	return delay + rand.N(delay/4) //nolint:gosec // no secret
 }
 
-// schedule schedules an attempt for a time, or soon after, because attempts for many resources are
-// made together. It is called with the cache's mutex held.
-func (l *rejections) schedule(next time.Time) {
-	l.retry.set(l.conn, next, func() func() {
-		l.tryAgain()
-		return nil
-	})
-}
-
-// stop stops the attempts.
-func (l *rejections) stop() {
-	if l != nil {
-		l.retry.stop(l.conn)
-	}
-}
-
-// tryAgain sends the rejected resources that are due.
-func (l *rejections) tryAgain() {
-	if l.conn.closed || l.rejections != l {
-		return
-	}
-	now := time.Now()
+// tryAgain sends the rejected resources that are due. The others follow soon after they are due, because attempts
+// for many resources are made together.
+func (l *rejections) tryAgain(now time.Time) {
 	next, more := now.Add(lastRetry), false
 	l.ForgetGone()
 	for name, r := range l.byName {
@@ -154,17 +135,14 @@ func (l *rejections) tryAgain() {
 		}
 		more = true
 	}
-	if more {
-		l.schedule(later(next, now.Add(firstRetry)))
+	switch soon := now.Add(firstRetry); {
+	case !more:
+		l.retryAt = time.Time{}
+	case next.Before(soon):
+		l.retryAt = soon
+	default:
+		l.retryAt = next
 	}
-	l.conn.flush()
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // again has a rejected resource sent again. An empty name means that the resource is not known.

@@ -31,8 +31,10 @@ type connection struct {
 	proxy  *registry.Proxy // nil before the first request
 	view   view            // zero before the first request
 	closed bool
-	// alarm flushes the connection when it is time for another plan.
-	alarm alarm
+	// timer flushes the connection at wakes, when it is time for another plan or attempt; it is nil if it is not
+	// set.
+	timer *time.Timer
+	wakes time.Time
 }
 
 // subscription returns the subscription to a type, and creates it if there is none.
@@ -92,20 +94,37 @@ func (c *connection) flush() {
 	}
 }
 
-// wakeAt has the connection flushed at a time; zero is never.
+// wakeAt has the connection flushed at a time, or before, unless it is closed until then; zero is never.
 func (c *connection) wakeAt(at time.Time) {
-	if at.IsZero() {
+	if at.IsZero() || c.timer != nil && !at.Before(c.wakes) {
 		return
 	}
-	c.alarm.set(c, at, func() func() {
-		if c.closed {
-			return nil
-		}
-		late := c.late()
-		c.flush()
-		c.cache.progressed()
-		return late
+	c.sleep()
+	work := &c.stream.server.streams.work
+	work.Add(1) // the stream's own count keeps work above zero
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Until(at), func() {
+		defer work.Done()
+		var late []string
+		c.cache.locked(func() {
+			if c.timer == timer { // it was not stopped too late
+				c.timer = nil
+				late = c.late()
+				c.flush()
+				c.cache.progressed()
+			}
+		})
+		c.stream.overdue(late, c.Timeout)
 	})
+	c.timer, c.wakes = timer, at
+}
+
+// sleep unsets the timer.
+func (c *connection) sleep() {
+	if c.timer != nil && c.timer.Stop() {
+		c.stream.server.streams.work.Done()
+	}
+	c.timer = nil
 }
 
 // isWaitedFor reports whether other resources may wait for ACKs of responses of the type.
@@ -113,9 +132,8 @@ func (s *subscription) isWaitedFor() bool {
 	return s.URL == envoy.ClusterType || reference.HasClusters(s.URL) || s.URL == envoy.LoadAssignmentType && !s.conn.Phased()
 }
 
-// late returns a function that reports overdue responses, or nil if all were reported.
-func (c *connection) late() (report func()) {
-	var types []string
+// late returns the types with overdue responses that were not reported.
+func (c *connection) late() (types []string) {
 	now := time.Now()
 	for s := range c.all() {
 		if !s.isWaitedFor() || len(s.Acks.Unanswered) == 0 {
@@ -126,10 +144,7 @@ func (c *connection) late() (report func()) {
 			types = append(types, s.URL)
 		}
 	}
-	if types == nil {
-		return nil
-	}
-	return func() { c.stream.overdue(types, c.Timeout) }
+	return types
 }
 
 // close ends the connection.
@@ -138,56 +153,11 @@ func (c *connection) close() {
 		return
 	}
 	c.closed, c.Queue = true, nil
-	c.alarm.stop(c)
+	c.sleep()
 	for s := range c.all() {
-		s.rejections.stop()
 		c.cache.unsubscribe(s)
 	}
 	c.cache.unlist(c)
 	delete(c.cache.conns, c)
 	c.cache.progressed()
-}
-
-// alarm calls a function at a time, unless its connection ends before. The zero value is not set.
-// The cache's mutex guards it.
-type alarm struct {
-	timer *time.Timer // nil if the alarm is not set
-	at    time.Time
-}
-
-// set schedules ring for a time, unless the alarm is set to an earlier one. ring is called with the
-// cache's mutex held. If it returns a function, that is called without the mutex.
-func (a *alarm) set(c *connection, at time.Time, ring func() (after func())) {
-	if a.timer != nil && !at.Before(a.at) {
-		return
-	}
-	a.stop(c)
-	work := &c.stream.server.streams.work
-	work.Add(1) // the stream's own count keeps work above zero
-	var timer *time.Timer
-	timer = time.AfterFunc(time.Until(at), func() {
-		defer work.Done()
-		var after func()
-		c.cache.locked(func() {
-			if a.timer == timer { // it was not stopped too late
-				a.timer = nil
-				after = ring()
-			}
-		})
-		if after != nil {
-			after()
-		}
-	})
-	a.timer, a.at = timer, at
-}
-
-// stop unsets the alarm.
-func (a *alarm) stop(c *connection) {
-	if a.timer == nil {
-		return
-	}
-	if a.timer.Stop() {
-		c.stream.server.streams.work.Done()
-	}
-	a.timer = nil
 }

@@ -83,7 +83,7 @@ func (s *stream) identify(once func() bool) error {
 		c.locked(func() {
 			switch {
 			case s.conn.closed:
-				err = errStopping()
+				err = errStopping
 			case err == nil: // otherwise the stream ends, and there is no other call
 				again = s.conn.again || first && once()
 				if made = s.become(proxy, key, again); again {
@@ -112,7 +112,7 @@ func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *regist
 			return nil
 		}
 		s.cache.failures.Add(err)
-		return errInternal()
+		return errInternal
 	}
 	var refusal error
 	if err := internal(failure.Part{In: failure.InProxy}.Call(func() error {

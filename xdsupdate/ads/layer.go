@@ -109,27 +109,12 @@ func (l *layer) covers(v View, typeURL, name string) (covered, only bool, err er
 	return covered, only, err
 }
 
-// lookup returns the provided resource of a name, which may be nil. ok is false if the next
-// provider decides.
-func (l *layer) lookup(v View, typeURL, name string, failed *failure.List) (r *resource.State, ok bool) {
-	if l == nil {
-		return nil, false
-	}
-	a, err := l.answer(v, typeURL, name)
-	switch {
-	case err != nil:
-		failed.Undone(err)
-		return resource.NewMarker(typeURL, name, resource.Unavailable), true
-	case a.Next:
-		return nil, false
-	}
-	return l.resource(typeURL, name, a, failed), true
-}
-
 // answer is Provided.Lookup.
-func (l *layer) answer(v View, typeURL, name string) (Answer, error) {
-	var a Answer
-	err := l.part.Call(func() error {
+func (l *layer) answer(v View, typeURL, name string) (a Answer, err error) {
+	if l == nil {
+		return Answer{Next: true}, nil
+	}
+	err = l.part.Call(func() error {
 		a = l.Lookup(l.view(v), typeURL, name)
 		return checkKey(a.Share)
 	})
@@ -242,12 +227,15 @@ type layers []*layer
 // lookup returns the resource of a name, which may be nil. ok is false if no provider has an
 // answer.
 func (ls layers) lookup(v View, typeURL, name string, failed *failure.List) (r *resource.State, ok bool) {
-	for _, l := range ls {
-		if r, ok = l.lookup(v, typeURL, name, failed); ok {
-			return r, true
-		}
+	l, a, err := ls.answer(v, typeURL, name)
+	switch {
+	case err != nil:
+		failed.Undone(err)
+		return resource.NewMarker(typeURL, name, resource.Unavailable), true
+	case l == nil:
+		return nil, false
 	}
-	return nil, false
+	return l.resource(typeURL, name, a, failed), true
 }
 
 // covers reports whether a wildcard subscription covers a name.
@@ -297,21 +285,14 @@ func (ls layers) names(v View, typeURL string) (out []string, err error) {
 }
 
 // answer returns the answer of the first provider that has one for a name, and the provider's
-// layer; nil without an answer, or if a call failed.
-func (ls layers) answer(v View, typeURL, name string) (*layer, Answer) {
+// layer, or nil.
+func (ls layers) answer(v View, typeURL, name string) (*layer, Answer, error) {
 	for _, l := range ls {
-		if l == nil {
-			continue
-		}
-		a, err := l.answer(v, typeURL, name)
-		if err != nil {
-			return nil, Answer{}
-		}
-		if !a.Next {
-			return l, a
+		if a, err := l.answer(v, typeURL, name); err != nil || !a.Next {
+			return l, a, err
 		}
 	}
-	return nil, Answer{}
+	return nil, Answer{}, nil
 }
 
 // mayBeCovered reports whether a provider of the program precedes the provider with an index, so

@@ -121,10 +121,7 @@ func (s *stream) check(r *received) error {
 // mutex held.
 func (s *stream) checkNames(sub *subscription, r *received) error {
 	limit := s.server.limits.Names
-	if r.Same {
-		return nil
-	}
-	if limit == 0 {
+	if r.Same || limit == 0 {
 		return nil
 	}
 	n := r.Names.Count + r.Subscribe.Count

@@ -13,9 +13,7 @@ import (
 // identifyWithin is the time within which a client has to send its first request.
 const identifyWithin = 10 * time.Second
 
-func errSilent() error {
-	return status.Errorf(codes.DeadlineExceeded, "no request for %v", identifyWithin)
-}
+var errSilent = status.Errorf(codes.DeadlineExceeded, "no request for %v", identifyWithin)
 
 // liveStreams are the streams that are ended when the server stops.
 type liveStreams struct {
@@ -85,7 +83,7 @@ func (l *liveStreams) add(s *stream, limit, unidentified int) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.stopped {
-		return errStopping()
+		return errStopping
 	}
 	if limit > 0 && (unidentified == 0 || limit < unidentified) {
 		unidentified = limit
@@ -160,7 +158,7 @@ func (l *liveStreams) stop() {
 	l.mu.Lock()
 	l.stopped = true
 	for s := range l.live {
-		s.end(errStopping())
+		s.end(errStopping)
 	}
 	l.mu.Unlock()
 	l.work.Wait()

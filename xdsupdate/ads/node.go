@@ -80,8 +80,10 @@ func localityOf(l *core.Locality) string {
 // labels replace the node's (Istio 1.30).
 func (s *Server) knownProxy(_ context.Context, node *core.Node) (*registry.Proxy, error) {
 	p := ProxyOf(node)
-	if labels := s.services.discovery.GetProxyWorkloadLabels(p); labels != nil {
-		p.Labels = labels
+	if d := s.services.discovery; d != nil {
+		if labels := d.GetProxyWorkloadLabels(p); labels != nil {
+			p.Labels = labels
+		}
 	}
 	return p, nil
 }
@@ -101,13 +103,8 @@ func (s *Server) viewOf(node *core.Node, proxy *registry.Proxy) View {
 // ClientOf returns the kind of client of a node, by its user agent ("gRPC Go", "gRPC C-core", "gRPC
 // Java", "gRPC Node Pure JS"), or by the metadata of Istio's bootstrap.
 func ClientOf(node *core.Node) envoy.Client {
-	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") || isProxyless(node) {
+	if strings.HasPrefix(node.GetUserAgentName(), "gRPC") || node.GetMetadata().GetFields()["GENERATOR"].GetStringValue() == "grpc" {
 		return envoy.ForGRPC
 	}
 	return envoy.ForEnvoy
-}
-
-// isProxyless reports whether a node has the metadata of Istio's bootstrap for gRPC clients.
-func isProxyless(node *core.Node) bool {
-	return node.GetMetadata().GetFields()["GENERATOR"].GetStringValue() == "grpc"
 }

@@ -5,14 +5,13 @@ package ads
 import (
 	"fmt"
 	"iter"
+	"maps"
 	"sync"
 
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/pmap"
-	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
@@ -81,22 +80,8 @@ func (w ownChanges) DeleteResource(typeURL, name string) {
 // resourcesByType are the resources of the program, by type URL and name. It is immutable.
 type resourcesByType map[string]pmap.Map[string, *ResourceState]
 
-var (
-	_ Provider = (*ownResources)(nil)
-	_ Lister   = (*ownState)(nil)
-)
-
-// Name implements Provider.
-func (*ownResources) Name() string { return "own" }
-
-// Attach does nothing: UpdateResources requests a push.
-func (*ownResources) Attach(xdsupdate.XDSUpdater) {}
-
-// Group returns nil.
-func (*ownResources) Group(*core.Node, *registry.Proxy) any { return nil }
-
-// Provide returns the resources that were captured for the push.
-func (o *ownResources) Provide(push *PushContext) (Provided, Changes) {
+// provide returns the resources that were captured for the push.
+func (o *ownResources) provide(push *PushContext) (Provided, Changes) {
 	var before resourcesByType
 	if o.provided != nil {
 		before = o.provided.resources
@@ -134,17 +119,6 @@ func (o *ownState) Lookup(_ View, typeURL, name string) Answer {
 	return Answer{State: state, Next: !ok}
 }
 
-// List implements Lister.
-func (o *ownState) List(_ View, typeURL string) (iter.Seq2[string, Answer], bool) {
-	return func(yield func(string, Answer) bool) {
-		for name, state := range o.resources[typeURL].All() {
-			if !yield(name, Answer{State: state}) {
-				return
-			}
-		}
-	}, false
-}
-
 // changedSince returns the names whose resources differ from an older state.
 func (r resourcesByType) changedSince(old resourcesByType) (out []ChangedName) {
 	for typeURL, now := range r {
@@ -163,49 +137,29 @@ func (r resourcesByType) changedSince(old resourcesByType) (out []ChangedName) {
 type ownResources struct {
 	provided *ownState // in the last push
 
-	mu     sync.Mutex
-	byType map[string]*pmap.Live[string, *ResourceState]
-	// last is the last captured state, or nil if a resource has changed since.
-	last resourcesByType
+	mu  sync.Mutex
+	now resourcesByType
 }
 
 // set makes several changes in one step.
 func (o *ownResources) set(changes ownChanges) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.last = nil
+	next := make(resourcesByType, len(o.now)+1)
+	maps.Copy(next, o.now)
 	for name, r := range changes {
-		o.setLocked(name, r)
-	}
-}
-
-func (o *ownResources) setLocked(name resource.Name, r *ResourceState) {
-	list := o.byType[name.TypeURL]
-	switch {
-	case r == nil && list == nil:
-	case r == nil:
-		list.Delete(name.Name) // an empty list stays: changedSince looks at all types
-	case list == nil:
-		list = pmap.Map[string, *ResourceState]{}.Live()
-		if o.byType == nil {
-			o.byType = make(map[string]*pmap.Live[string, *ResourceState])
+		if list := next[name.TypeURL]; r == nil {
+			next[name.TypeURL] = list.Delete(name.Name) // an empty list stays: changedSince looks at all types
+		} else {
+			next[name.TypeURL] = list.Set(name.Name, r)
 		}
-		o.byType[name.TypeURL] = list
-		list.Set(name.Name, r)
-	default:
-		list.Set(name.Name, r)
 	}
+	o.now = next
 }
 
-// capture returns the present resources. Its cost does not depend on their number.
+// capture returns the present resources.
 func (o *ownResources) capture() resourcesByType {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.last == nil && len(o.byType) > 0 {
-		o.last = make(resourcesByType, len(o.byType))
-		for typeURL, list := range o.byType {
-			o.last[typeURL] = list.Snapshot()
-		}
-	}
-	return o.last
+	return o.now
 }

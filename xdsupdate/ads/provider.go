@@ -125,10 +125,10 @@ type ChangedName struct {
 	In func(View) bool
 }
 
-// namedProvider is a provider with its name, which is read once.
+// namedProvider is a provider, or an own one of the server, with its name.
 type namedProvider struct {
-	Provider
-	part failure.Part
+	part   failure.Part
+	newest func(push *PushContext) (Provided, Changes) // Provider.Provide
 }
 
 // view returns the view that the provider gets.
@@ -136,23 +136,23 @@ func (p *namedProvider) view(v View) View { return v.SeenBy(p.part.Name) }
 
 // newProviders returns the providers of a server in their order, including its own.
 func newProviders(own *ownResources, list []Provider, services *servicesProvider) []namedProvider {
-	named := func(p Provider) namedProvider {
-		return namedProvider{Provider: p, part: failure.Part{In: failure.InProvider, Name: p.Name()}}
+	named := func(name string, provide func(*PushContext) (Provided, Changes)) namedProvider {
+		return namedProvider{failure.Part{In: failure.InProvider, Name: name}, provide}
 	}
-	out := []namedProvider{named(own)}
+	out := []namedProvider{named("own", own.provide)}
 	names := make(map[string]struct{})
 	for i, p := range list {
 		if p == nil {
 			panic(fmt.Sprintf("ads.New: Options.Providers[%d] is nil", i))
 		}
-		n := named(p)
+		n := named(p.Name(), p.Provide)
 		if _, again := names[n.part.Name]; again {
 			panic("ads.New: two providers have the name " + n.part.Name)
 		}
 		names[n.part.Name] = struct{}{}
 		out = append(out, n)
 	}
-	return append(out, named(services))
+	return append(out, named("services", services.provide))
 }
 
 // provide asks the providers for their resources. ok is false if the provider of services fails, or if
@@ -194,7 +194,7 @@ func (s *Server) provideOne(i int, push *PushContext, ch *change) (ok bool) {
 // provide calls Provider.Provide. A panic becomes an error, and so does nil.
 func (p *namedProvider) provide(push *PushContext) (next Provided, changes Changes, err error) {
 	err = p.part.Call(func() error {
-		if next, changes = p.Provide(push); next == nil {
+		if next, changes = p.newest(push); next == nil {
 			return errNothing
 		}
 		return nil

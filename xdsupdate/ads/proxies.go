@@ -95,9 +95,21 @@ func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) boo
 	if err := s.Flush(ctx); err != nil {
 		return err
 	}
-	w := &waitingFor{all: s.cache.targets(selected)}
+	all := s.cache.targets(selected)
+	var missing []target // as long as one of them is not applied, the others need no check
 	for {
-		progress, err := s.cache.applied(w)
+		var progress <-chan struct{}
+		var err error
+		s.cache.locked(func() {
+			if missing = slices.DeleteFunc(missing, target.isApplied); len(missing) == 0 {
+				missing = slices.DeleteFunc(slices.Clone(all), target.isApplied)
+			}
+			if len(missing) > 0 {
+				progress = s.cache.awaitProgress()
+			} else {
+				err = faultsOf(all)
+			}
+		})
 		if progress == nil {
 			return err
 		}
@@ -139,19 +151,11 @@ type target struct {
 	epoch uint64
 }
 
-// missed reports whether the target is not applied yet. A closed connection has applied all
+// isApplied reports whether the target, or a later one, is applied. A closed connection has applied all
 // targets.
-func (t *target) missed() bool {
+func (t target) isApplied() bool {
 	s := t.of
-	return !s.conn.closed && s.Acks.Applied < t.epoch && !s.applied()
-}
-
-// waitingFor are the targets of one call of WaitApplied.
-type waitingFor struct {
-	all []target
-	// missing are the targets that were not applied at the last check of all: as long as one of
-	// them is not, the others need no check.
-	missing []target
+	return s.conn.closed || s.Acks.Applied >= t.epoch || s.applied()
 }
 
 // targets returns the targets of the subscriptions of selected proxies. It takes the lock.
@@ -166,21 +170,6 @@ func (c *cache) targets(selected func(ProxyStatus) bool) (out []target) {
 		}
 	}
 	return out
-}
-
-// applied returns nil and the rejections when all targets are applied, otherwise a channel that is
-// closed when there is progress. It takes the lock.
-func (c *cache) applied(w *waitingFor) (<-chan struct{}, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	applied := func(t target) bool { return !t.missed() }
-	if w.missing = slices.DeleteFunc(w.missing, applied); len(w.missing) == 0 {
-		w.missing = slices.DeleteFunc(slices.Clone(w.all), applied)
-	}
-	if len(w.missing) == 0 {
-		return nil, faultsOf(w.all)
-	}
-	return c.awaitProgress(), nil
 }
 
 // faultsOf returns the faults of targets, except for resources that are built without some part, sorted.

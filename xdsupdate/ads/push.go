@@ -4,9 +4,11 @@ package ads
 
 import (
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 )
@@ -75,7 +77,10 @@ func waited(req *xdsupdate.PushRequest, now time.Time) time.Duration {
 
 // rebuild rebuilds and publishes the state that a request names.
 func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
-	push := &PushContext{Request: req, moment: s.moment, sorted: &sortedServices{}}
+	push := &PushContext{Request: req, moment: s.moment}
+	push.sorted = sync.OnceValue(func() []*registry.Service {
+		return slices.SortedStableFunc(push.table.Services(), registry.CompareServices)
+	})
 	ch := &change{since: begun, about: hintsOf(req.ConfigsUpdated), unsure: s.unsure.Swap(false)}
 	if !req.Start.IsZero() {
 		ch.since = req.Start

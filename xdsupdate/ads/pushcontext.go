@@ -5,7 +5,6 @@ package ads
 import (
 	"iter"
 	"slices"
-	"sync"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -20,7 +19,7 @@ type PushContext struct {
 	Request *xdsupdate.PushRequest
 	moment  *moment
 	table   *services.Table
-	sorted  *sortedServices
+	sorted  func() []*registry.Service
 	changed []ChangedHost
 }
 
@@ -44,20 +43,10 @@ func (p *PushContext) ServicesNamed(hostname registry.Hostname) []*registry.Serv
 	return p.table.ServicesNamed(hostname)
 }
 
-// sortedServices is sorted on first use.
-type sortedServices struct {
-	once sync.Once
-	list []*registry.Service
-}
-
 // Services yields all services, visible or not, sorted by CompareServices. The first call in a push
 // sorts them.
 func (p *PushContext) Services() iter.Seq[*registry.Service] {
-	p.sorted.once.Do(func() {
-		p.sorted.list = slices.AppendSeq(p.sorted.list, p.table.Services())
-		slices.SortStableFunc(p.sorted.list, registry.CompareServices)
-	})
-	return slices.Values(p.sorted.list)
+	return slices.Values(p.sorted())
 }
 
 // ServicesOf returns the services of a host name that proxies of a view see: the services of their

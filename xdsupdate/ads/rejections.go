@@ -20,8 +20,8 @@ import (
 type rejections struct {
 	*subscription
 	byName map[string]*rejection
-	// retry is set to the next attempt.
-	retry alarm
+	// retryAt is the time of the next attempt; zero for none.
+	retryAt time.Time
 	// own is what the client is to have instead of the snapshot of its selection.
 	own ownTarget
 }
@@ -66,7 +66,6 @@ func (s *subscription) took(o *acks.Response, r *received) (fresh []Fault) {
 		l.accept(o)
 	}
 	if len(l.byName)+len(s.Apart)+len(s.Unaccepted) == 0 {
-		l.stop()
 		s.rejections = nil
 	}
 	return fresh
@@ -181,7 +180,9 @@ func (l *rejections) recordAll(list []*resource.State, o *acks.Response, text st
 		r.nack = said
 		r.times++
 		r.next = now.Add(backOff(r.times))
-		l.schedule(r.next)
+		if l.retryAt.IsZero() || r.next.Before(l.retryAt) {
+			l.retryAt = r.next
+		}
 	}
 	return fresh
 }

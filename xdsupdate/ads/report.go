@@ -4,6 +4,7 @@ package ads
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -56,12 +57,12 @@ func (s *stream) endedBy(p *guard.PanicError) {
 	if p == nil {
 		return
 	}
-	s.end(errInternal())
+	s.end(errInternal)
 	s.server.cache.failures.Add(failure.Part{In: failure.InStream}.Wrap(p))
 	s.server.reportFailures()
 }
 
-func errInternal() error { return status.Error(codes.Internal, "internal error") }
+var errInternal = status.Error(codes.Internal, "internal error")
 
 // safeHandler recovers panics of the program's log handler.
 type safeHandler struct{ slog.Handler }
@@ -118,7 +119,7 @@ func (s *Server) closed(st *stream) {
 // the request, because a rejected stream has no identity yet. Clients retry, so the same error is
 // logged once a minute.
 func (s *Server) refused(st *stream, err error) {
-	if isStopping(err) {
+	if errors.Is(err, errStopping) {
 		return
 	}
 	about := *st.about.Load()
@@ -134,20 +135,13 @@ func (s *Server) refused(st *stream, err error) {
 	}
 }
 
-const stoppingText = "the server is stopping"
+var errStopping = status.Error(codes.Unavailable, "the server is stopping")
 
-func errStopping() error { return status.Error(codes.Unavailable, stoppingText) }
-
-// isStopping reports whether an error is errStopping.
-func isStopping(err error) bool {
-	s := status.Convert(err)
-	return s.Code() == codes.Unavailable && s.Message() == stoppingText
-}
-
-// observe reports a request that was handled.
+// observe reports a request that was handled. A repeated rejection with the same reason is not logged again.
 func (s *stream) observe(r *received, h handling) {
 	for _, f := range h.refused {
-		s.server.refusal(s, r.TypeURL, f)
+		s.server.logger.Warn("resources refused", slog.String("node", s.about.Load().Node), slog.String("type_url", r.TypeURL),
+			slog.String("resource", f.Name), slog.String("version", f.Version), slog.String("reason", f.Text))
 	}
 	refused, text := r.Refused, r.Text
 	if r.answered.TellsAbsence() {
@@ -159,13 +153,6 @@ func (s *stream) observe(r *received, h handling) {
 			o.Converged(*s.about.Load(), r.TypeURL, time.Since(r.answered.PushedAt))
 		}
 	})
-}
-
-// refusal logs that a proxy has rejected a resource, or a response whose rejected resources are not
-// known yet. A repeated rejection with the same reason is not logged again.
-func (s *Server) refusal(st *stream, typeURL string, f Fault) {
-	s.logger.Warn("resources refused", slog.String("node", st.about.Load().Node), slog.String("type_url", typeURL),
-		slog.String("resource", f.Name), slog.String("version", f.Version), slog.String("reason", f.Text))
 }
 
 // overdue reports that a client does not answer responses of some types.

@@ -50,19 +50,12 @@ func (s resolver) covered(typeURL, name string) *resource.State {
 	return s.named(typeURL, name)
 }
 
-// all returns the resources that a wildcard subscription covers, in any order, without nil. A name
-// may occur twice, with the same resource. ok is false if a provider failed to list its resources.
-func (s resolver) all(typeURL string) (out []*resource.State, ok bool) {
-	err := s.layers.each(s.view, typeURL, s.failed, func(_ string, r *resource.State) {
-		if r != nil {
-			out = append(out, r)
-		}
-	})
-	if err != nil {
-		s.failed.Undone(err)
-		return nil, false
-	}
-	return out, true
+// all calls visit with the resources that a wildcard subscription covers, in any order. A name may be visited
+// twice, then with the same resource, which may be nil. ok is false if a provider failed to list its resources.
+func (s resolver) all(typeURL string, visit func(name string, r *resource.State)) (ok bool) {
+	err := s.layers.each(s.view, typeURL, s.failed, visit)
+	s.failed.Undone(err)
+	return err == nil
 }
 
 var errIncomparable = errors.New("not comparable")

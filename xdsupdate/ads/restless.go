@@ -117,8 +117,15 @@ func (q *quarantine) retry(now time.Time) (next time.Time, tries bool) {
 	return next, tries
 }
 
-// retryDue has contributions tried that have waited.
+// retryDue has rejected resources and contributions tried that have waited.
 func (l *rejections) retryDue(now time.Time) {
+	if l == nil {
+		return
+	}
+	if !l.retryAt.IsZero() && !l.retryAt.After(now) {
+		l.tryAgain(now)
+	}
+	l.conn.wakeAt(l.retryAt)
 	if !l.isolates() {
 		return
 	}

@@ -83,13 +83,8 @@ func (s *selection) find(from resolver, name string) *resource.State {
 	}
 }
 
-// lookup returns the resource for the snapshot under a name, or nil, or an unavailable one. It
-// encodes the resource if necessary.
-func (s *selection) lookup(from resolver, name string) *resource.State {
-	return s.served(from, name, s.find(from, name))
-}
-
-// served is lookup for a resource that was found under the name.
+// served returns the resource for the snapshot under a name whose resource, or nil, was found. The result is nil,
+// or an unavailable resource, too. It encodes the resource if necessary.
 func (s *selection) served(from resolver, name string, r *resource.State) *resource.State {
 	if from.make(r); r.Exists() || r.IsUnavailable() {
 		return r
@@ -116,43 +111,23 @@ func (s *selection) names(name string) bool {
 // resources. It is called without the lock, with the topics of the resolver's moment.
 func (s *selection) prepare(from resolver, topics []*topic) (out *resource.Snapshot, failed failing) {
 	var found []*resource.State
-	if s.wildcard {
-		all, ok := from.all(s.typeURL)
-		if !ok {
-			return nil, nil
+	add := func(name string, r *resource.State) {
+		if now := s.served(from, name, r); now != nil && !now.IsUnavailable() {
+			found = append(found, now)
 		}
-		found = all
+		failed.note(name, r)
+	}
+	if s.wildcard && !from.all(s.typeURL, add) {
+		return nil, nil
 	}
 	for _, t := range topics {
-		if r := from.named(s.typeURL, t.Name); r != nil {
-			found = append(found, r)
-		}
+		add(t.Name, from.named(s.typeURL, t.Name))
 	}
-	for _, r := range found {
-		from.make(r)
-		failed.note(r.Name, r)
-	}
-	found = slices.DeleteFunc(found, func(r *resource.State) bool { return r.Hash == 0 })
 	if s.wildcard { // topics are sorted and unique
 		slices.SortFunc(found, resource.CompareNames)
 		found = slices.CompactFunc(found, func(a, b *resource.State) bool { return a.Name == b.Name })
 	}
-	if s.typeURL == envoy.LoadAssignmentType && !s.wildcard && len(found) < len(topics) {
-		found = s.withTombstones(from, topics, found)
-	}
 	return resource.NewSnapshot(found), failed
-}
-
-func (s *selection) withTombstones(from resolver, topics []*topic, found []*resource.State) []*resource.State {
-	out := make([]*resource.State, 0, len(topics))
-	for _, t := range topics {
-		if len(found) > 0 && found[0].Name == t.Name {
-			out, found = append(out, found[0]), found[1:]
-		} else if r := s.lookup(from, t.Name); r != nil && !r.IsUnavailable() {
-			out = append(out, r)
-		}
-	}
-	return out
 }
 
 // refresh brings the snapshot up to date, and reports whether it changed.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
+	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"go.uber.org/atomic"
 	"google.golang.org/grpc"
 
@@ -22,6 +22,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/pace"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 )
 
 // Server is an XDSUpdater that serves the reported state over ADS. See the package comment.
@@ -76,7 +77,7 @@ type attacher interface {
 // updater of its registries, so that a host cannot forget to connect the two ends. New panics, with
 // a text that names the cause, if there are two Options, if the discovery is a nil pointer, and if
 // a provider is nil or has the name of another.
-func New(services registry.ServiceDiscovery, opts ...Options) *Server {
+func New(discovery registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
 		grouping: slices.Clone(o.Providers),
@@ -84,7 +85,7 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 		turns: pace.NewTurns(o.LargeResponses), large: newWorkTurns(), excess: newWorkTurns(),
 	}
 	s.cache = newCache()
-	checkDiscovery(services)
+	checkDiscovery(discovery)
 	s.cache.phaseTimeout = max(0, cmp.Or(o.PhaseTimeout, defaultPhaseTimeout))
 	s.cache.removalDelay = max(0, o.RemovalDelay)
 	s.cache.maxTypes = s.limits.Types
@@ -98,9 +99,11 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 	s.pusher = xdsupdate.NewPusher(s.push, xdsupdate.PusherOptions{
 		Logger: s.logger, Debounce: o.Debounce, Capture: s.capture, ProxyUpdate: s.proxyUpdate,
 	})
-	s.services = newServicesProvider(services, s.cache.failures, s.pusher.Index(), s.logger)
+	s.services = &servicesProvider{
+		Builder: services.NewBuilder(discovery, s.cache.failures, s.pusher.Index(), s.logger), discovery: discovery,
+	}
 	s.providers = newProviders(&s.own, s.grouping, s.services)
-	if registries, ok := registry.As[attacher](s.services.discovery); ok {
+	if registries, ok := registry.As[attacher](discovery); ok {
 		registries.AttachUpdater(s)
 	}
 	for _, p := range s.grouping {
@@ -111,16 +114,16 @@ func New(services registry.ServiceDiscovery, opts ...Options) *Server {
 
 // checkDiscovery panics for a nil pointer, which differs from the nil that New allows: it would
 // fail at its first call, in the code of its type.
-func checkDiscovery(services registry.ServiceDiscovery) {
-	if v := reflect.ValueOf(services); v.Kind() == reflect.Pointer && v.IsNil() {
-		panic(fmt.Sprintf("ads.New: the discovery is a nil %T: pass one that was made, or nil itself for a server without services", services))
+func checkDiscovery(discovery registry.ServiceDiscovery) {
+	if v := reflect.ValueOf(discovery); v.Kind() == reflect.Pointer && v.IsNil() {
+		panic(fmt.Sprintf("ads.New: the discovery is a nil %T: pass one that was made, or nil itself for a server without services", discovery))
 	}
 }
 
 // Register adds the aggregated discovery service, SotW and delta, to a gRPC server. Streams may
 // come before Run; their first response follows the first push.
 func (s *Server) Register(server grpc.ServiceRegistrar) {
-	discovery.RegisterAggregatedDiscoveryServiceServer(server, service{s})
+	discoveryv3.RegisterAggregatedDiscoveryServiceServer(server, service{s})
 }
 
 // Run pushes until stop is closed, then ends all streams with the status Unavailable, and returns

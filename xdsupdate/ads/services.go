@@ -6,14 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"log/slog"
-
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 )
 
@@ -22,36 +17,15 @@ import (
 // Server.building guards all of it.
 type servicesProvider struct {
 	*services.Builder
-	discovery registry.ServiceDiscovery
+	discovery registry.ServiceDiscovery // or nil
 	// incomplete means that the last push could not read the services.
 	incomplete bool
 }
 
-var (
-	_ Provider = (*servicesProvider)(nil)
-	_ Lister   = servicesLayer{}
-)
+var _ Lister = servicesLayer{}
 
-func newServicesProvider(
-	discovery registry.ServiceDiscovery, failed *failure.List, index *xdsupdate.EndpointIndex, logger *slog.Logger,
-) *servicesProvider {
-	if discovery == nil {
-		discovery = services.None{}
-	}
-	return &servicesProvider{Builder: services.NewBuilder(discovery, failed, index, logger), discovery: discovery}
-}
-
-// Name implements Provider.
-func (*servicesProvider) Name() string { return "services" }
-
-// Attach does nothing: registries request pushes.
-func (*servicesProvider) Attach(xdsupdate.XDSUpdater) {}
-
-// Group returns nil, because the other fields of a view are enough.
-func (*servicesProvider) Group(*core.Node, *registry.Proxy) any { return nil }
-
-// Provide brings the hosts that a push is about up to date.
-func (p *servicesProvider) Provide(push *PushContext) (Provided, Changes) {
+// provide brings the hosts that a push is about up to date.
+func (p *servicesProvider) provide(push *PushContext) (Provided, Changes) {
 	made := p.Build(push.Request, push.moment.services, push.moment.endpoints)
 	p.incomplete = made.Incomplete
 	for _, h := range made.Changed {

@@ -6,13 +6,12 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // oneService is a discovery with one service.
 type oneService struct {
-	services.None
+	registry.ServiceDiscovery
 	set *registry.ServiceSet
 }
 
@@ -26,14 +25,14 @@ func TestWhatWasNotPublishedIsMadeAgain(t *testing.T) {
 	})})
 	for attempt := range 2 {
 		s.capture(everything(), nil)
-		made, changes := s.services.Provide(&PushContext{Request: everything(), moment: s.moment})
+		made, changes := s.services.provide(&PushContext{Request: everything(), moment: s.moment})
 		if len(changes.Names) == 0 || made.Lookup(View{}, envoy.ClusterType, "outbound|80||a").resource == nil {
 			t.Errorf("attempt %d: there is no host, with the changes %v", attempt, changes.Names)
 		}
 	}
 	s.push(everything())
 	s.capture(everything(), nil)
-	if _, changes := s.services.Provide(&PushContext{Request: everything(), moment: s.moment}); len(changes.Names) > 0 {
+	if _, changes := s.services.provide(&PushContext{Request: everything(), moment: s.moment}); len(changes.Names) > 0 {
 		t.Errorf("%v are made again after a push of everything", changes.Names)
 	}
 }

@@ -129,7 +129,7 @@ func (s *stream) receiveAll() {
 	if opened := s.await(streamWork); opened != nil {
 		opened()
 	}
-	silent := time.AfterFunc(identifyWithin, func() { s.end(errSilent()) })
+	silent := time.AfterFunc(identifyWithin, func() { s.end(errSilent) })
 	defer silent.Stop()
 	r := &received{Request: wire.NewRequest(s.conn.Delta, s.server.limits.RequestBytes, s.server.limits.NodeBytes)}
 	for {
@@ -225,7 +225,8 @@ func (s *stream) answers(r *received) bool {
 type handling struct {
 	sub      *subscription // nil if the request does not count
 	isAnswer bool          // the request answers received.answered
-	// refused are the rejections that were not known before.
+	// refused are the rejected resources that were not known before, or a response whose rejected resources are not
+	// known yet.
 	refused []Fault
 	// early means that the client still has to answer later responses, so that the other fields of
 	// the request do not count.

@@ -134,6 +134,9 @@ func (j *substitution) install() {
 
 // without returns the function that makes a resource without some contributions, and its layer, or nil.
 func (s resolver) without(typeURL, name string) (*layer, func(out func(Contribution) Omission) (proto.Message, []Contribution, error)) {
-	l, a := s.layers.answer(s.view, typeURL, name)
+	l, a, err := s.layers.answer(s.view, typeURL, name)
+	if err != nil {
+		return nil, nil
+	}
 	return l, a.Without
 }

@@ -53,22 +53,16 @@ func (v View) String() string {
 type viewJSON struct {
 	Namespace string             `json:"namespace"`
 	Cluster   registry.ClusterID `json:"cluster,omitempty"`
-	Addresses addressesJSON      `json:"addresses"`
+	Addresses Addresses          `json:"addresses"`
 	Client    string             `json:"client"`
 	Policy    string             `json:"policy,omitempty"`
-}
-
-type addressesJSON struct {
-	IPv4      bool `json:"ipv4"`
-	IPv6      bool `json:"ipv6"`
-	Allocated bool `json:"allocated"`
 }
 
 // MarshalJSON implements json.Marshaler. Policy is a text, because it may be a value that has no JSON,
 // or whose error would fail the whole view.
 func (v View) MarshalJSON() ([]byte, error) {
 	return json.Marshal(viewJSON{
-		Namespace: v.Namespace, Cluster: v.Cluster, Addresses: addressesJSON(v.Addresses),
+		Namespace: v.Namespace, Cluster: v.Cluster, Addresses: v.Addresses,
 		Client: v.Client.String(), Policy: textOf(v.Policy),
 	})
 }
@@ -86,10 +80,11 @@ func textOf(v any) string {
 type Addresses struct {
 	// IPv4 and IPv6 mean that the proxy has addresses of this family. If neither is set, the
 	// families are unknown, which counts as both.
-	IPv4, IPv6 bool
+	IPv4 bool `json:"ipv4"`
+	IPv6 bool `json:"ipv6"`
 	// Allocated means that the proxy answers the DNS queries of its application with automatically
 	// allocated addresses.
-	Allocated bool
+	Allocated bool `json:"allocated"`
 }
 
 // addressesOf returns the addresses that a proxy can use.
@@ -102,12 +97,6 @@ func addressesOf(proxy *registry.Proxy) Addresses {
 		}
 	}
 	return a
-}
-
-// ServiceAddresses returns the addresses under which the proxies of the view reach a
-// service, by the rules of registry.Service.AddressesFor.
-func (v View) ServiceAddresses(svc *registry.Service) []string {
-	return v.ofServices().AddressesOf(svc)
 }
 
 // ofServices returns the fields of the view on which the resources of services depend.

@@ -18,7 +18,7 @@ import (
 // Builder makes the tables of a discovery, push by push, each from the last published one. Its
 // methods are for one goroutine at a time.
 type Builder struct {
-	discovery   registry.ServiceDiscovery
+	discovery   registry.ServiceDiscovery   // or nil
 	snapshotter registry.ServiceSnapshotter // nil if the discovery is none
 	failures    *failure.List
 	index       *xdsupdate.EndpointIndex
@@ -82,7 +82,7 @@ func (b *Builder) Read(root *xdsupdate.Root) (out Reader, exact bool) {
 		if b.snapshotter != nil && out.set == nil {
 			out.set = b.snapshotter.ServiceSnapshot()
 		}
-		if out.set == nil {
+		if out.set == nil && b.discovery != nil {
 			out.list = withoutNil(b.discovery.Services())
 		}
 		out.ok = true
