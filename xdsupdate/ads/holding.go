@@ -144,7 +144,7 @@ func (h *holding) forgetState(names []string) {
 // resources that it has through a wildcard.
 func (h *holding) wanted(add, before []*topic) []string {
 	again := index.Intersection(before, add)
-	return append(index.Names(again), lacking(h.sent, index.Without(add, again))...)
+	return append(index.Names(again), difference.Missing(h.sent, index.Without(add, again))...)
 }
 
 // resume takes over the resources that a delta client lists, or nil if it lists none.
@@ -210,28 +210,6 @@ const (
 	runtimeType     = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
 	extensionType   = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 )
-
-// lacking returns the names of sorted topics that are missing in a snapshot.
-func lacking(s *resource.Snapshot, topics []*topic) []string {
-	var out []string
-	if len(topics) < s.List.Len()/16 {
-		for _, t := range topics {
-			if s.Find(t.Name) == nil {
-				out = append(out, t.Name)
-			}
-		}
-		return out
-	}
-	for r := range s.List.All() {
-		for len(topics) > 0 && topics[0].Name < r.Name {
-			out, topics = append(out, topics[0].Name), topics[1:]
-		}
-		if len(topics) > 0 && topics[0].Name == r.Name {
-			topics = topics[1:]
-		}
-	}
-	return append(out, index.Names(topics)...)
-}
 
 // maxRecalled bounds the number of snapshots in cache.recalled.
 const maxRecalled limit.Size = 16

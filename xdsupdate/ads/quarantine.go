@@ -84,7 +84,7 @@ func (l *rejections) isolate(r *rejection, res *resource.State, said nack) {
 	r.search = &quarantine{left: make(map[Contribution]omitted), nack: said}
 	r.search.last.hash = res.Hash
 	l.own.searches++
-	l.own.version++
+	l.own.target = nil
 }
 
 // searched returns a rejection in quarantine, or nil if the resource has none or a hopeless one.
@@ -99,7 +99,7 @@ func (l *rejections) searched(name string) *rejection {
 func (l *rejections) judged(r *rejection, res *resource.State, accepted bool) {
 	q := r.search
 	q.last.hash, q.last.accepted = res.Hash, accepted
-	l.own.version++
+	l.own.target = nil
 	switch {
 	case q.made == nil || q.made.Hash != res.Hash: // the answer to an earlier state
 	case q.search != nil:
@@ -199,7 +199,7 @@ func (s *subscription) Snapshot() *resource.Snapshot {
 		return base
 	}
 	own := &l.own
-	if own.base == base && own.madeAt == own.version && (own.sent == nil || own.sent == s.Has) {
+	if own.target != nil && own.base == base && (own.sent == nil || own.sent == s.Has) {
 		return own.target
 	}
 	var edits []resource.Edit
@@ -220,21 +220,12 @@ func (s *subscription) Snapshot() *resource.Snapshot {
 			edits = append(edits, resource.Edit{Name: name, Resource: s.Has.Find(name)})
 		}
 	}
-	own.base, own.madeAt = base, own.version
-	own.target, own.difference = base.With(edits), nil
+	own.target, own.base, own.differences = base.With(edits), base, difference.Known{}
 	return own.target
 }
 
 // isolates reports whether a resource is in quarantine.
 func (l *rejections) isolates() bool { return l != nil && l.own.searches > 0 }
-
-// ownDifference is difference for a client in quarantine.
-func (l *rejections) ownDifference() *difference.Difference {
-	if key := l.differenceKey(); l.own.difference == nil || l.own.key != key {
-		l.own.difference, l.own.key = l.state().Difference(l.Has, key.Traits), key
-	}
-	return l.own.difference
-}
 
 // toMake returns a rejection whose quarantine needs a new state, or nil.
 func (l *rejections) toMake() *rejection {

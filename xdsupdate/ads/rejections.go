@@ -253,13 +253,9 @@ func (l *rejections) note(o *acks.Response, list []*resource.State, text string)
 
 // ownTarget replaces the snapshot of a selection for one client, because of its quarantines.
 type ownTarget struct {
-	// searches counts the resources in quarantine, version the changes of the target.
-	searches, version int
+	searches int // the number of resources in quarantine
 	// target replaces base, the snapshot of the selection; if sent is set, as long as the client has that
-	// snapshot. madeAt is the version that it was made of.
+	// snapshot. It is nil if it has to be made again.
 	target, base, sent *resource.Snapshot
-	madeAt             int
-	// difference is the one to target, of key.
-	difference *difference.Difference
-	key        difference.Key
+	differences        difference.Known // to target
 }

@@ -135,7 +135,7 @@ func (l *rejections) retryDue(now time.Time) {
 		}
 		next, tries := r.search.retry(now)
 		if tries {
-			l.own.version++
+			l.own.target = nil
 		}
 		l.conn.wakeAt(next)
 	}

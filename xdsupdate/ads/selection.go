@@ -242,14 +242,3 @@ func (s *selection) announcement(base, of *resource.State) *sequence.Announcemen
 func (s *selection) state() selectionState {
 	return selectionState{Kind: difference.Kind{TypeURL: s.typeURL, Wildcard: s.wildcard}, Topics: s.topics, Snapshot: s.snapshot}
 }
-
-// difference returns the difference for a client that has from.
-func (s *selection) difference(from *resource.Snapshot, d difference.Traits) *difference.Difference {
-	key := difference.Key{From: from, Traits: d}
-	found := s.differences.Get(key)
-	if found == nil {
-		found = s.state().Difference(from, d)
-	}
-	s.differences.Add(key, found)
-	return found
-}

@@ -56,13 +56,19 @@ func (s *subscription) Difference() *difference.Difference {
 	if target == nil || s.Has == target && !s.Returning {
 		return nil
 	}
-	if s.rejections.isolates() {
-		return s.rejections.ownDifference()
-	}
-	if key := s.differenceKey(); s.ahead != nil && s.ahead.key == key {
+	key, known := s.differenceKey(), &s.selection.differences
+	switch {
+	case s.rejections.isolates():
+		known = &s.rejections.own.differences
+	case s.ahead != nil && s.ahead.key == key:
 		return s.ahead.found
 	}
-	return s.selection.difference(s.Has, s.traits())
+	found := known.Get(key)
+	if found == nil {
+		found = s.state().Difference(key.From, key.Traits)
+	}
+	known.Add(key, found)
+	return found
 }
 
 func (s *subscription) traits() difference.Traits {

@@ -106,7 +106,7 @@ func (j *substitution) install() {
 	if now := l.selection.snapshot.Find(j.name); now == nil || !now.Same(j.of) {
 		return // build again
 	}
-	l.own.version++
+	l.own.target = nil
 	fresh := q.of == nil || !q.of.Same(j.of)
 	q.of = j.of
 	due := q.become(j.parts, time.Now())

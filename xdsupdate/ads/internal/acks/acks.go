@@ -24,8 +24,7 @@ const maxUnanswered limit.Size = 32
 type Tracker struct {
 	// Unanswered are the responses that the client has not answered, in the order of sending.
 	Unanswered []Response
-	// Pushed counts the responses, Refused the rejected ones.
-	Pushed  uint64
+	// Refused counts the rejected responses.
 	Refused int
 	// An epoch is the number of a push. Applied is the last epoch whose resources the client has
 	// completely, Accepted the epoch of the last accepted response.
@@ -80,7 +79,6 @@ func (o *Response) TellsAbsence() bool {
 
 // Sent adds a record of a response, which the caller fills in.
 func (a *Tracker) Sent(version string) *Response {
-	a.Pushed++
 	a.Unanswered = append(a.Unanswered, Response{})
 	o := &a.Unanswered[len(a.Unanswered)-1]
 	o.Version, a.SentVersion = version, version

@@ -26,23 +26,13 @@ func (s State[H]) tellsAbsent(d Traits) bool {
 }
 
 // untold returns markers for the missing names that a client does not know to be missing.
-func (s State[H]) untold(from *resource.Snapshot) []resource.Edit {
-	var out []resource.Edit
-	for _, name := range s.missing() {
+func (s State[H]) untold(from *resource.Snapshot) (out []resource.Edit) {
+	for _, name := range Missing(s.Snapshot, s.Topics) {
 		if from.Find(name) == nil {
 			out = append(out, resource.Edit{Name: name, Resource: resource.NewMarker(s.TypeURL, name, resource.Absent)})
 		}
 	}
 	return out
-}
-
-// tell adds an unreadable resource after all others, and markers for the missing names, if the
-// client does not know that one of them is missing.
-func (s State[H]) tell(from *resource.Snapshot, edits *[]resource.Edit, changed *[]*resource.State) {
-	if untold := s.untold(from); len(untold) > 0 {
-		*edits = append(*edits, untold...)
-		*changed = append(*changed, unreadable(untold[0].Name))
-	}
 }
 
 // unreadable returns a secret that every Envoy rejects.

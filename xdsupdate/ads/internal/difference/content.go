@@ -5,6 +5,7 @@ package difference
 import (
 	"sync"
 
+	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
@@ -73,9 +74,14 @@ func (c *Content) Count() int {
 	return len(c.Listed)
 }
 
-// Message returns the response.
-func (c *Content) Message(version, nonce string) proto.Message {
-	return wire.NewResponse(wire.Header{
-		Delta: c.delta, TypeURL: c.TypeURL, Version: version, Nonce: nonce, Removed: c.Removed,
-	}, c.Encode())
+// Message returns the response. Its resources are shared by many responses: in the message they are unknown fields
+// of protobuf, which are sent unchanged.
+func (c *Content) Message(version, nonce string) (m proto.Message) {
+	if c.delta {
+		m = &discovery.DeltaDiscoveryResponse{SystemVersionInfo: version, TypeUrl: c.TypeURL, Nonce: nonce, RemovedResources: c.Removed}
+	} else {
+		m = &discovery.DiscoveryResponse{VersionInfo: version, TypeUrl: c.TypeURL, Nonce: nonce}
+	}
+	m.ProtoReflect().SetUnknown(c.Encode())
+	return m
 }

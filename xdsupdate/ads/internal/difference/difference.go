@@ -113,7 +113,9 @@ func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 		removed = slices.Compact(removed)
 	}
 	if s.tellsAbsent(d) && !more {
-		s.tell(from, &edits, &changed)
+		if untold := s.untold(from); len(untold) > 0 { // after all others
+			edits, changed = append(edits, untold...), append(changed, unreadable(untold[0].Name))
+		}
 	}
 	out := &Difference{Rest: s.Snapshot.With(edits), More: more}
 	if len(changed) > 0 {
@@ -135,7 +137,7 @@ func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 // client keeps, or gets in an empty state, because these have been removed since its first
 // response.
 func (s State[H]) absent(kept []resource.Edit, emptied []*resource.State) []string {
-	out := s.missing()
+	out := Missing(s.Snapshot, s.Topics)
 	if len(kept)+len(emptied) == 0 {
 		return out
 	}
@@ -152,11 +154,17 @@ func (s State[H]) absent(kept []resource.Edit, emptied []*resource.State) []stri
 	})
 }
 
-// missing returns the subscribed names without a resource.
-func (s State[H]) missing() []string {
-	var out []string
-	topics := s.Topics
-	for r := range s.Snapshot.List.All() {
+// Missing returns the names of sorted topics that have no resource in a snapshot.
+func Missing[H comparable](s *resource.Snapshot, topics []*index.Topic[H]) (out []string) {
+	if len(topics) < s.List.Len()/16 {
+		for _, t := range topics {
+			if !s.Find(t.Name).IsPresent() {
+				out = append(out, t.Name)
+			}
+		}
+		return out
+	}
+	for r := range s.List.All() {
 		for len(topics) > 0 && topics[0].Name < r.Name {
 			out, topics = append(out, topics[0].Name), topics[1:]
 		}
@@ -166,10 +174,7 @@ func (s State[H]) missing() []string {
 			}
 		}
 	}
-	for _, t := range topics {
-		out = append(out, t.Name)
-	}
-	return out
+	return append(out, index.Names(topics)...)
 }
 
 // Keeps reports whether a client keeps a resource that has been removed, or replaced by a

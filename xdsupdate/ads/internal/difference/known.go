@@ -24,12 +24,9 @@ type Key struct {
 	Traits
 }
 
-// Known are differences to one snapshot, by the snapshots of clients. Mostly all clients have the
-// same one, so the first difference has a field of its own. The zero value is empty.
+// Known are differences to one snapshot, by the snapshots of clients. The zero value is empty.
 type Known struct {
-	firstKey Key
-	first    *Difference
-	others   map[Key]*Difference
+	made map[Key]*Difference
 	// fromNothing are the differences for clients without resources. They remain when all clients
 	// are up to date, until the memory is needed, so that clients that connect one after the other
 	// share the first response.
@@ -38,10 +35,7 @@ type Known struct {
 
 // Get returns a difference that was found before, or nil.
 func (k *Known) Get(key Key) *Difference {
-	if k.first != nil && k.firstKey == key {
-		return k.first
-	}
-	if found := k.others[key]; found != nil || key.From.List.Len() > 0 {
+	if found := k.made[key]; found != nil || key.From.List.Len() > 0 {
 		return found
 	}
 	return k.fromNothing[key.Traits].Value()
@@ -49,17 +43,13 @@ func (k *Known) Get(key Key) *Difference {
 
 // Add keeps a difference for other clients.
 func (k *Known) Add(key Key, made *Difference) {
-	switch {
-	case k.first == nil:
-		k.firstKey, k.first = key, made
-	case k.firstKey == key && k.first == made || k.others[key] == made:
+	if k.made[key] == made {
 		return
-	default:
-		if k.others == nil {
-			k.others = make(map[Key]*Difference)
-		}
-		k.others[key] = made
 	}
+	if k.made == nil {
+		k.made = make(map[Key]*Difference)
+	}
+	k.made[key] = made
 	if key.From.List.Len() == 0 {
 		if k.fromNothing == nil {
 			k.fromNothing = make(map[Traits]weak.Pointer[Difference])

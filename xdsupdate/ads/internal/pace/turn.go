@@ -112,10 +112,3 @@ func (t *Turns) End(more int) {
 		t.limit = t.least
 	}
 }
-
-// Taken returns the number of taken turns.
-func (t *Turns) Taken() int {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.taken
-}

@@ -39,7 +39,7 @@ func Announce(configuration []byte, clusters []string, most int) (out []byte) {
 		routes = append(routes, announcingRoute(name)...)
 	}
 	out = make([]byte, 0, len(configuration)+len(routes)+16)
-	eachField(configuration, func(number protowire.Number, field, host []byte) {
+	EachField(configuration, func(number protowire.Number, field, host []byte) {
 		if number != virtualHostsField {
 			out = append(out, field...)
 			return

@@ -11,7 +11,7 @@ import (
 func IsEDS(cluster []byte) bool {
 	const discoveryType = 2 // Cluster.type
 	is := false
-	eachField(cluster, func(number protowire.Number, field, _ []byte) {
+	EachField(cluster, func(number protowire.Number, field, _ []byte) {
 		if number == discoveryType {
 			_, kind, tag := protowire.ConsumeTag(field)
 			of, _ := protowire.ConsumeVarint(field[tag:])
@@ -25,12 +25,12 @@ func IsEDS(cluster []byte) bool {
 // cluster with a name, or "" if they need none.
 func AssignmentOf(name string, cluster []byte) (assignment string) {
 	const edsField, serviceNameField = 3, 2
-	eachField(cluster, func(number protowire.Number, _, eds []byte) {
+	EachField(cluster, func(number protowire.Number, _, eds []byte) {
 		if number != edsField {
 			return
 		}
 		assignment = name
-		eachField(eds, func(number protowire.Number, _, text []byte) {
+		EachField(eds, func(number protowire.Number, _, text []byte) {
 			if number == serviceNameField && len(text) > 0 {
 				assignment = string(text)
 			}

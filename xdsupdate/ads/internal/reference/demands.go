@@ -127,7 +127,7 @@ func (d *demanding) of(encoded []byte) (content uint64, found *demands) {
 	all.Reset()
 	var filters [][]byte
 	others := xxhash.New()
-	eachField(encoded, func(number protowire.Number, field, value []byte) {
+	EachField(encoded, func(number protowire.Number, field, value []byte) {
 		switch number {
 		case chainFields[0], chainFields[1]:
 			return
@@ -166,7 +166,7 @@ func (l *demandList) filter(encoded []byte) {
 		return
 	}
 	rest := xxhash.New()
-	eachField(manager, func(number protowire.Number, field, value []byte) {
+	EachField(manager, func(number protowire.Number, field, value []byte) {
 		if number == managerField[0] {
 			l.add(value, httpFilter[0])
 		} else {
@@ -184,12 +184,12 @@ func (l *demandList) add(encoded []byte, config protowire.Number) {
 		return
 	}
 	rest := xxhash.New()
-	eachField(encoded, func(number protowire.Number, field, _ []byte) {
+	EachField(encoded, func(number protowire.Number, field, _ []byte) {
 		if number != config {
 			_, _ = rest.Write(field) // its name, which distinguishes filters
 		}
 	})
-	eachField(value, func(number protowire.Number, field, rules []byte) {
+	EachField(value, func(number protowire.Number, field, rules []byte) {
 		if number == rulesOf[0] {
 			l.rules(typed, rules)
 		} else {
@@ -205,7 +205,7 @@ func (l *demandList) rules(typed string, encoded []byte) {
 	var policies []uint64
 	rest := xxhash.New()
 	_, _ = rest.WriteString(typed)
-	eachField(encoded, func(number protowire.Number, field, _ []byte) {
+	EachField(encoded, func(number protowire.Number, field, _ []byte) {
 		switch number {
 		case rulesFields[0]:
 			_, _, n := protowire.ConsumeTag(field)
@@ -231,7 +231,7 @@ func (l *demandList) rules(typed string, encoded []byte) {
 // typedConfig returns the type and the value of an Any in a field of a message; typed is "" if
 // there is none.
 func typedConfig(message []byte, number protowire.Number) (typed string, value []byte) {
-	eachField(message, func(n protowire.Number, _, packed []byte) {
+	EachField(message, func(n protowire.Number, _, packed []byte) {
 		if n == number {
 			typed, value = unpacked(packed)
 		}
@@ -242,7 +242,7 @@ func typedConfig(message []byte, number protowire.Number) (typed string, value [
 // unpacked returns the name of the type and the value of an encoded Any.
 func unpacked(packed []byte) (typed string, value []byte) {
 	const typeField, valueField = 1, 2
-	eachField(packed, func(n protowire.Number, _, content []byte) {
+	EachField(packed, func(n protowire.Number, _, content []byte) {
 		if n == typeField {
 			typed = typeName(string(content))
 		}
@@ -253,18 +253,17 @@ func unpacked(packed []byte) (typed string, value []byte) {
 	return typed, value
 }
 
-// eachField calls visit with each field of an encoded message, and with its value if it has a
-// length. It ends at a field that cannot be decoded, which does not occur because this server has
-// encoded the message.
-func eachField(message []byte, visit func(number protowire.Number, field, value []byte)) {
+// EachField calls visit with each field of an encoded message, and with its value if it has a length. It reports false
+// at a field that cannot be decoded, which does not occur in messages that this server has encoded.
+func EachField(message []byte, visit func(number protowire.Number, field, value []byte)) (ok bool) {
 	for len(message) > 0 {
 		number, kind, tag := protowire.ConsumeTag(message)
 		if tag < 0 {
-			return
+			return false
 		}
 		size := protowire.ConsumeFieldValue(number, kind, message[tag:])
 		if size < 0 {
-			return
+			return false
 		}
 		field := message[:tag+size]
 		var value []byte
@@ -274,4 +273,5 @@ func eachField(message []byte, visit func(number protowire.Number, field, value 
 		visit(number, field, value)
 		message = message[tag+size:]
 	}
+	return true
 }

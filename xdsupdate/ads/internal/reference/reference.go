@@ -206,7 +206,7 @@ type finder struct {
 
 // scan visits an encoded message.
 func (f *finder) scan(in naming, message []byte) {
-	eachField(message, func(number protowire.Number, _, value []byte) {
+	EachField(message, func(number protowire.Number, _, value []byte) {
 		if field := in[number]; field != nil && value != nil {
 			f.found(field, value)
 		}

@@ -5,6 +5,7 @@
 package resource
 
 import (
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -221,22 +222,11 @@ func AppendVersion(out []byte, hash uint64) []byte { return strconv.AppendUint(o
 
 // ParseVersion is the inverse of Version; it returns 0 for other texts.
 func ParseVersion(v []byte) uint64 {
-	if len(v) > 16 {
-		return 0
+	var digits [16]byte
+	if hash, err := strconv.ParseUint(string(v), 16, 64); err == nil && bytes.Equal(AppendVersion(digits[:0], hash), v) {
+		return hash
 	}
-	var hash uint64
-	for _, digit := range v {
-		switch {
-		case '0' <= digit && digit <= '9':
-			digit -= '0'
-		case 'a' <= digit && digit <= 'f':
-			digit -= 'a' - 10
-		default:
-			return 0
-		}
-		hash = hash<<4 | uint64(digit)
-	}
-	return hash
+	return 0
 }
 
 // SetMade marks a resource as built that has its hash, value or marker already.

@@ -215,10 +215,6 @@ func (t *Type) updating() bool {
 	return d != nil && d.Update != nil
 }
 
-// Complete reports whether the client was sent all resources of a type, except those that callers
-// of WaitApplied do not wait for.
-func (c *Client) Complete(t *Type) bool { return c.Memory.complete(t) }
-
 // Applied reports whether the client was sent everything of a type, and has answered.
 func (c *Client) Applied(t *Type) bool { return c.Memory.applied(t) }
 
@@ -269,7 +265,7 @@ func (c *Client) Sent(s Step, now Moment) {
 // it uses the new state of a cluster, and does not ask for resources that it is subscribed to (xDS protocol,
 // "Resource warming").
 func (c *Client) warm(t *Type, list []*resource.State) {
-	if t != c.Clusters || len(list) == 0 || t.Acks.Pushed == 0 && !t.Resumed {
+	if t != c.Clusters || len(list) == 0 || t.Acks.SentVersion == "" && !t.Resumed {
 		return // it has no clusters yet
 	}
 	eds := c.Assignments

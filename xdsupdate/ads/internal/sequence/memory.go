@@ -68,6 +68,8 @@ func (m *Memory) of(t *Type) *wait {
 // linger notes that callers of WaitApplied do not wait for the rest of a type.
 func (m *Memory) linger(t *Type) { m.of(t).from, m.of(t).to = t.Has, t.Snapshot() }
 
+// complete reports whether the client was sent all resources of a type, except those that callers of
+// WaitApplied do not wait for.
 func (m *Memory) complete(t *Type) bool {
 	if t.Scope() == Nothing {
 		return true

@@ -92,7 +92,7 @@ func (m *model) run() {
 		m.follow()
 	}
 	for _, t := range m.Types {
-		if !isEqual(t.Has, t.Snapshot()) || !m.Complete(t) {
+		if !isEqual(t.Has, t.Snapshot()) || !m.Memory.complete(t) {
 			m.fail("in the end %s is not what it is to be", short[t.URL])
 		}
 		for r := range t.Has.List.All() {

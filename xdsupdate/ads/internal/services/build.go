@@ -15,8 +15,7 @@ import (
 // was requested. Each moment is compared with the previous one, at the cost of the changes.
 type outdated struct {
 	hosts map[registry.Hostname]struct{}
-	// hosts is complete for the state in services and endpoints. Services without a ServiceSet are
-	// compared only by a push of everything: see listed.
+	// hosts is complete for the state in services and endpoints.
 	services  *registry.ServiceSet
 	endpoints *xdsupdate.EndpointSnapshot
 }
@@ -38,36 +37,11 @@ func (o *outdated) advance(services Reader, endpoints *xdsupdate.EndpointSnapsho
 	}
 }
 
-// published removes hosts that equal the moment, when clients can be sent them.
-func (o *outdated) published(hosts []registry.Hostname) {
-	for _, name := range hosts {
-		delete(o.hosts, name)
-	}
-}
-
-// listed adds the hosts of a table that were built from other services than those in the list of a
-// moment.
-func (o *outdated) listed(t *Table, services Reader) {
-	for _, svc := range services.list {
-		if h := t.host(svc.Hostname); h == nil || !slices.Equal(h.madeOf, services.of(svc.Hostname)) {
-			o.hosts[svc.Hostname] = struct{}{}
-		}
-	}
-	for name := range t.hosts.All() {
-		if len(services.of(name)) == 0 {
-			o.hosts[name] = struct{}{}
-		}
-	}
-}
-
 // Build rebuilds the hosts of a push from the services and endpoints of its moment. Hosts that were
 // built from the same services and endpoints stay.
 func (b *Builder) Build(req *xdsupdate.PushRequest, services Reader, endpoints *xdsupdate.EndpointSnapshot) *Built {
 	b.Built = Built{}
 	b.outdated.advance(services, endpoints)
-	if req.Everything() && services.ok && services.set == nil {
-		b.outdated.listed(b.table, services)
-	}
 	full := req.Full || req.Everything()
 	b.Incomplete = full && !services.ok
 	full = full && services.ok

@@ -83,7 +83,7 @@ func (b *Builder) Read(root *xdsupdate.Root) (out Reader, exact bool) {
 			out.set = b.snapshotter.ServiceSnapshot()
 		}
 		if out.set == nil && b.discovery != nil {
-			out.list = withoutNil(b.discovery.Services())
+			out.set = registry.NewServiceSet(withoutNil(b.discovery.Services())...)
 		}
 		out.ok = true
 		return nil
@@ -97,7 +97,9 @@ func (b *Builder) Read(root *xdsupdate.Root) (out Reader, exact bool) {
 func (b *Builder) Published(everything bool) {
 	made := b.Built
 	b.table, b.Built = made.Next, Built{}
-	b.outdated.published(made.current)
+	for _, name := range made.current { // clients can be sent it
+		delete(b.outdated.hosts, name)
+	}
 	b.warnLeftOut(made.leftOut)
 	b.unwarned = b.unwarned || slices.ContainsFunc(made.Changed, func(h ChangedHost) bool { return !h.EndpointsOnly })
 	if everything && b.unwarned {

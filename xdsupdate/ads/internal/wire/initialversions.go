@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
@@ -43,26 +44,22 @@ func (c *InitialVersions) add(fields []byte) error {
 
 // eachVersion visits the entries of encoded fields.
 func eachVersion(fields []byte, visit func(name, version []byte)) error {
-	for len(fields) > 0 {
-		_, _, tag := protowire.ConsumeTag(fields)
-		entry, n := protowire.ConsumeBytes(fields[max(0, tag):])
-		if tag < 0 || n < 0 {
-			return errRequest
-		}
-		fields = fields[tag+n:]
+	valid := true
+	ok := reference.EachField(fields, func(_ protowire.Number, _, entry []byte) {
 		var key, value []byte
-		err := eachText(entry, func(number protowire.Number, text []byte) {
-			switch int(number) {
-			case 1:
+		valid = reference.EachField(entry, func(number protowire.Number, _, text []byte) {
+			switch {
+			case text == nil:
+			case number == 1:
 				key = text
-			case 2:
+			case number == 2:
 				value = text
 			}
-		})
-		if err != nil || !utf8.Valid(key) {
-			return errRequest
-		}
+		}) && utf8.Valid(key) && valid
 		visit(key, value)
+	})
+	if !ok || !valid {
+		return errRequest
 	}
 	return nil
 }

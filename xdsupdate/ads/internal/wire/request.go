@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	"github.com/pilotkit/pilotkit/internal/excerpt"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 )
 
 // MaxRefusal is the number of bytes of the text of a NACK that are kept, logged and shown, because
@@ -210,34 +211,14 @@ func (r *Request) field(number protowire.Number, value []byte) error {
 func (r *Request) refusal(status []byte) error {
 	const message = 2
 	valid := true
-	err := eachText(status, func(number protowire.Number, text []byte) {
-		if number == message {
+	ok := reference.EachField(status, func(number protowire.Number, _, text []byte) {
+		if number == message && text != nil {
 			valid = valid && utf8.Valid(text)
 			r.Text = excerpt.CutTo(string(text), MaxRefusal)
 		}
 	})
-	if !valid {
+	if !ok || !valid {
 		return errRequest
-	}
-	return err
-}
-
-// eachText visits the strings, bytes and messages of an encoded message.
-func eachText(message []byte, visit func(number protowire.Number, text []byte)) error {
-	for len(message) > 0 {
-		number, kind, n := protowire.ConsumeTag(message)
-		if n < 0 {
-			return errRequest
-		}
-		size := protowire.ConsumeFieldValue(number, kind, message[n:])
-		if size < 0 {
-			return errRequest
-		}
-		if kind == protowire.BytesType {
-			text, _ := protowire.ConsumeBytes(message[n:])
-			visit(number, text)
-		}
-		message = message[n+size:]
 	}
 	return nil
 }

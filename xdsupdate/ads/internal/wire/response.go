@@ -3,35 +3,10 @@
 package wire
 
 import (
-	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
-
-// Header has the fields of a response except its resources.
-type Header struct {
-	Delta                   bool
-	TypeURL, Version, Nonce string
-	// Removed are the names in a delta response.
-	Removed []string
-}
-
-// NewResponse returns a response. Its resources, which AppendResource has encoded, may be shared by
-// many responses: in the message they are unknown fields of protobuf, which are sent unchanged.
-func NewResponse(h Header, resources []byte) proto.Message {
-	if h.Delta {
-		m := &discovery.DeltaDiscoveryResponse{
-			SystemVersionInfo: h.Version, TypeUrl: h.TypeURL, Nonce: h.Nonce, RemovedResources: h.Removed,
-		}
-		m.ProtoReflect().SetUnknown(resources)
-		return m
-	}
-	m := &discovery.DiscoveryResponse{VersionInfo: h.Version, TypeUrl: h.TypeURL, Nonce: h.Nonce}
-	m.ProtoReflect().SetUnknown(resources)
-	return m
-}
 
 // ResourceSize is the approximate number of bytes that AppendResource appends for a resource.
 func ResourceSize(r *resource.State) int { return len(r.Value) + len(r.TypeURL) + len(r.Name) + 48 }
