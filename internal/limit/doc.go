@@ -35,7 +35,6 @@
 //	xdsupdate/ads.largeSize                     1024  TestLoweredSizes
 //	xdsupdate/ads.manyChanges                   1000  TestLoweredSizes
 //	xdsupdate/ads.maxRecalled                     16  TestLoweredSizes
-//	xdsupdate/ads.maxStarts                        8  TestLoweredSizes
 //	xdsupdate/ads.partSize                       256  TestLoweredSizes TestDivided
 //	xdsupdate/ads/internal/acks.maxUnanswered  32  xdsupdate/ads.TestLoweredSizes TestFull
 //	xdsupdate/ads/internal/pace.sweepAtLeast      64  xdsupdate/ads.TestLoweredSizes

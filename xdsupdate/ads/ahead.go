@@ -50,6 +50,18 @@ func (c *cache) lookAhead(sub *subscription) *ahead {
 	return a
 }
 
+// catchUp brings the selection of a subscription up to date and queues responses. Most of the work is done without the
+// lock, which it takes. first is called with the lock held, before the responses are planned.
+func (c *cache) catchUp(sub *subscription, first func()) {
+	c.refresh(sub)
+	a := c.lookAhead(sub)
+	c.locked(func() {
+		first()
+		c.flushAhead(sub, a)
+		c.progressed()
+	})
+}
+
 // flushAhead flushes the connection of a subscription. a is the difference that was computed ahead,
 // or nil. It is called with the mutex held.
 func (c *cache) flushAhead(sub *subscription, a *ahead) {

@@ -26,11 +26,6 @@ import (
 // in responses of their own, and the resources of a rejected response are sent again in parts,
 // until each rejected resource was rejected alone.
 
-// stopsAtRefused reports whether Envoy skips the resources of a type behind one that it rejects.
-func stopsAtRefused(typeURL string) bool {
-	return typeURL != envoy.ClusterType && typeURL != envoy.ListenerType
-}
-
 // namedBy returns the resources of a response that the error of its NACK names. Of clusters and
 // listeners Envoy names all rejected ones.
 func (l *rejections) namedBy(o *acks.Response, text string) []*resource.State {
@@ -72,7 +67,7 @@ func (l *rejections) divide(o *acks.Response, named []*resource.State, all bool)
 // of them. The selection has a snapshot.
 func (s *subscription) takeApart() *difference.Content {
 	all := &difference.Content{After: s.Has}
-	state, traits := s.state(), s.traits()
+	state, traits := s.state(), s.conn.Traits(&s.Type)
 	for ; len(s.Apart) > 0 && len(all.Parts) < difference.MostParts; s.Apart = s.Apart[1:] {
 		var list []*resource.State
 		for _, r := range s.Apart[0] {

@@ -4,13 +4,11 @@ package ads
 
 import (
 	"sync"
-	"time"
 
 	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // cache has the state of all streams: the layers of the providers, the selections, the index of the
@@ -18,14 +16,9 @@ import (
 // neither do calls of the program's code, except for the methods of Provided and the functions of
 // Changes.
 type cache struct {
-	none     *resource.Snapshot
 	failures *failure.List
 	// partSize and largeSize are the values of the constants with these names.
 	partSize, largeSize int
-	// phaseTimeout and removalDelay are Options.PhaseTimeout and Options.RemovalDelay.
-	phaseTimeout, removalDelay time.Duration
-	// maxTypes is the number of types that one stream can subscribe to; it is not limited if 0.
-	maxTypes int
 
 	mu sync.Mutex
 	// layers are the layers of the providers, or nil before the first state was published. Clients get no
@@ -47,7 +40,7 @@ type cache struct {
 	// unprepared are the selections that wait for the first push, or whose first snapshot could not
 	// be built; the next push prepares them.
 	unprepared []*selection
-	// proxyUpdates counts the calls of ProxyUpdate; see identity.
+	// proxyUpdates counts the calls of ProxyUpdate; see stream.enter.
 	proxyUpdates uint64
 	recent       recentChanges
 	// progress is closed when a proxy answers or leaves; nil if no caller waits.
@@ -62,15 +55,13 @@ type address struct {
 
 func newCache() *cache {
 	return &cache{
-		none:      &resource.Snapshot{},
 		failures:  &failure.List{},
 		partSize:  partSize.Get(),
 		largeSize: largeSize.Get(),
 
-		phaseTimeout: defaultPhaseTimeout,
-		conns:        make(map[*connection]struct{}),
-		addresses:    make(map[address][]*connection),
-		selections:   make(map[string]map[selectionKey][]*selection),
+		conns:      make(map[*connection]struct{}),
+		addresses:  make(map[address][]*connection),
+		selections: make(map[string]map[selectionKey][]*selection),
 	}
 }
 

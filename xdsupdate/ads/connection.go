@@ -11,6 +11,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -26,7 +27,11 @@ type connection struct {
 	cache  *cache
 	stream *stream
 
-	identity
+	// One goroutine at a time identifies the proxy: asking is set while it does. A concurrent caller sets again, so
+	// that it calls Options.Proxy again, and the connection ends up with an identity that was returned after the
+	// last call of ProxyUpdate.
+	asking, again bool
+
 	node   *core.Node
 	proxy  *registry.Proxy // nil before the first request
 	view   view            // zero before the first request
@@ -37,21 +42,25 @@ type connection struct {
 	wakes time.Time
 }
 
-// subscription returns the subscription to a type, and creates it if there is none.
-func (c *connection) subscription(typeURL string) (*subscription, error) {
+// subscription returns the subscription to a type, and creates it if there is none. The limit of the number of types
+// is 0 for none.
+func (c *connection) subscription(typeURL string, limit int) (*subscription, error) {
 	for s := range c.all() {
 		if s.URL == typeURL {
 			return s, nil
 		}
 	}
-	if limit := c.cache.maxTypes; limit > 0 && len(c.Types) >= limit {
+	if limit > 0 && len(c.Types) >= limit {
 		return nil, exceeds(LimitTypes, "more than %d resource types on one stream", limit)
 	}
 	s := &subscription{conn: c}
-	s.Type = sequence.Type{URL: strings.Clone(typeURL), Target: s, Has: c.cache.none}
+	s.Type = sequence.Type{URL: strings.Clone(typeURL), Target: s, Has: noResources}
 	c.Add(&s.Type)
 	return s, nil
 }
+
+// noResources is what every client has at first; as it is one pointer, they share responses.
+var noResources = &resource.Snapshot{} //nolint:gochecknoglobals // immutable
 
 // all yields the subscriptions, in the order of sending.
 func (c *connection) all() iter.Seq[*subscription] {

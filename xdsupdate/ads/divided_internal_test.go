@@ -61,7 +61,7 @@ func TestPins(t *testing.T) {
 func TestEndWhileAttaching(t *testing.T) {
 	c := newCache()
 	conn := &connection{cache: c, view: unique.Make(View{})}
-	sub, err := conn.subscription("type")
+	sub, err := conn.subscription("type", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,14 +18,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// identity coordinates the calls that identify the proxy of a connection. One goroutine at a time
-// calls Options.Proxy. A concurrent caller makes it call again, so that the connection ends up with
-// an identity that was returned after the last call of ProxyUpdate. The cache's mutex guards it.
-type identity struct {
-	asking bool
-	again  bool
-}
-
 // errNoProxy ends a stream if Options.Proxy returns neither a proxy nor an error.
 var errNoProxy = status.Error(codes.Unauthenticated, "the proxy is not known")
 

@@ -178,7 +178,7 @@ func (c *connection) subscribed() (node *core.Node, out []subscribed) {
 		h := subscribed{sent: s.Has, unanswered: slices.Clone(s.Acks.Unanswered), unaccepted: maps.Clone(s.Unaccepted), faults: s.faults()}
 		h.TypeURL = s.URL
 		if s.selection != nil {
-			h.Topics, h.Traits = s.selection.topics, s.traits()
+			h.Topics, h.Traits = s.selection.topics, c.Traits(&s.Type)
 			if h.prepared = s.selection.snapshot != nil; h.prepared {
 				h.Snapshot = s.Snapshot()
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/wire"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // rejections are the resources that the client of a subscription rejects, the attempts to send them
@@ -104,16 +105,11 @@ func (l *rejections) end(r *rejection) {
 	}
 }
 
-// saysAll reports whether a client that rejects the named resources of a response accepts the
-// others: of clusters and listeners, Envoy applies the valid ones and names all rejected ones.
-func (l *rejections) saysAll(named []*resource.State, text string) bool {
-	return len(named) > 0 && !stopsAtRefused(l.URL) && len(text) < wire.MaxRefusal
-}
-
 // refuse records the rejected resources of a response, or has the resources sent apart until they are known.
 func (l *rejections) refuse(o *acks.Response, text string) (fresh []Fault) {
 	named := l.namedBy(o, text)
-	all := l.saysAll(named, text)
+	// Of clusters and listeners Envoy applies the valid ones and names all rejected ones.
+	all := len(named) > 0 && (l.URL == envoy.ClusterType || l.URL == envoy.ListenerType) && len(text) < wire.MaxRefusal
 	if all {
 		l.note(o, named, text)
 	} else {

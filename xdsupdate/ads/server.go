@@ -33,8 +33,10 @@ type Server struct {
 	grouping  []Provider // Options.Providers
 	proxyOf   func(context.Context, *core.Node) (*registry.Proxy, error)
 	limits    Limits
-	observer  Observer // may be nil
-	logger    *slog.Logger
+	// phaseTimeout and removalDelay are Options.PhaseTimeout and Options.RemovalDelay.
+	phaseTimeout, removalDelay time.Duration
+	observer                   Observer // may be nil
+	logger                     *slog.Logger
 	// refusals limits the log of rejected streams.
 	refusals loglimit.Limiter
 	pusher   *xdsupdate.Pusher
@@ -82,13 +84,11 @@ func New(discovery registry.ServiceDiscovery, opts ...Options) *Server {
 	s := &Server{
 		grouping: slices.Clone(o.Providers),
 		proxyOf:  o.Proxy, limits: o.Limits.withDefaults(), observer: o.Observer, logger: o.Logger,
+		phaseTimeout: max(0, cmp.Or(o.PhaseTimeout, defaultPhaseTimeout)), removalDelay: max(0, o.RemovalDelay),
 		turns: pace.NewTurns(o.LargeResponses), large: newWorkTurns(), excess: newWorkTurns(),
 	}
 	s.cache = newCache()
 	checkDiscovery(discovery)
-	s.cache.phaseTimeout = max(0, cmp.Or(o.PhaseTimeout, defaultPhaseTimeout))
-	s.cache.removalDelay = max(0, o.RemovalDelay)
-	s.cache.maxTypes = s.limits.Types
 	if s.proxyOf == nil {
 		s.proxyOf = s.knownProxy
 	}

@@ -86,7 +86,7 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 		sending: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	st.conn = &connection{cache: s.cache, stream: st}
-	st.conn.Delta, st.conn.Timeout, st.conn.RemovalDelay = delta, s.cache.phaseTimeout, s.cache.removalDelay
+	st.conn.Delta, st.conn.Timeout, st.conn.RemovalDelay = delta, s.phaseTimeout, s.removalDelay
 	st.about.Store(&Stream{Delta: delta})
 	if err := s.streams.add(st, s.limits.Streams, s.limits.Unidentified); err != nil {
 		s.refused(st, err)
@@ -206,7 +206,7 @@ func (s *stream) handle(r *received) error {
 	}
 	s.observe(r, h)
 	if !h.done {
-		s.reply(h.sub)
+		s.conn.cache.catchUp(h.sub, func() { s.open(h.sub) })
 	}
 	return nil
 }
@@ -241,7 +241,7 @@ func (s *stream) begin(r *received) (h handling, err error) {
 	if s.conn.closed { // while the request waited for a response to be sent
 		return h, nil
 	}
-	sub, err := s.conn.subscription(r.TypeURL)
+	sub, err := s.conn.subscription(r.TypeURL, s.server.limits.Types)
 	if err != nil {
 		return h, err
 	}
@@ -266,27 +266,18 @@ func (s *stream) begin(r *received) (h handling, err error) {
 	case h.changes:
 		sub.Open = false // the resources of its client must not change meanwhile
 	case sub.isQuick():
-		s.flush(sub, nil)
+		s.open(sub)
+		s.conn.flush()
+		s.conn.cache.progressed()
 		h.done = true
 	}
 	return h, nil
 }
 
-// reply queues the response to a request.
-func (s *stream) reply(sub *subscription) {
-	c := s.conn.cache
-	c.refresh(sub)
-	a := c.lookAhead(sub)
-	c.locked(func() { s.flush(sub, a) })
-}
-
-// flush queues responses after a request for sub. A request for its type allows the next response.
-// a is the difference that was computed ahead, or nil. It is called with the cache's mutex held.
-func (s *stream) flush(sub *subscription, a *ahead) {
+// open allows the next response of a type after a request for it. It is called with the cache's mutex held.
+func (s *stream) open(sub *subscription) {
 	sub.Open = !sub.Acks.Full()
 	s.draining = true // drain sends the responses that are queued from here on
-	s.conn.cache.flushAhead(sub, a)
-	s.conn.cache.progressed()
 }
 
 // wake makes sure that the queue is sent. It is called with the cache's mutex held, and does not

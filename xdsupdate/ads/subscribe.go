@@ -3,9 +3,9 @@
 package ads
 
 import (
+	"maps"
 	"slices"
 
-	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
@@ -230,94 +230,38 @@ func (c *cache) rename(s *selection, key selectionKey, n names) {
 // called without the lock: the work for a selection is done by the goroutine that needs it first,
 // and no other one waits for it.
 func (c *cache) prepare(list []*selection) {
-	if len(list) == 0 {
-		return
+	made := make([]func(), len(list))
+	for i, s := range list {
+		var from resolver
+		var topics []*topic
+		c.locked(func() {
+			from, topics = c.resolver(s.view), s.topics
+			s.dirty, s.preparing = nil, from.layers // later changes become dirty names
+		})
+		first, failing := s.prepare(from, topics)
+		made[i] = func() { c.prepared(s, first, failing) }
 	}
-	jobs := make([]*preparation, len(list))
+	var subscribers []*subscription
 	c.locked(func() {
 		for i, s := range list {
-			jobs[i] = c.preparation(s)
+			made[i]()
+			subscribers = slices.AppendSeq(subscribers, maps.Keys(s.subscribers))
 		}
+		c.progressed()
 	})
-	for _, j := range jobs {
-		j.make()
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	touched := make(map[*connection]struct{})
-	flush := func() {
-		for conn := range touched {
-			conn.flush()
-		}
-	}
-	behind := false
-	for _, j := range jobs {
-		j.of.preparing = nil
-		if j.Snapshot == nil {
-			if len(j.of.subscribers) > 0 {
-				c.unprepared = append(c.unprepared, j.of)
-			}
-			continue
-		}
-		behind = j.publish() && j.Snapshot.List.Len() >= c.largeSize || behind
-		for sub := range j.of.subscribers {
-			touched[sub.conn] = struct{}{}
-		}
-	}
-	if behind {
-		flush() // later changes follow with the next responses
-	}
-	for _, j := range jobs {
-		j.of.refresh(c.resolver(j.of.view))
-	}
-	flush()
-	c.progressed()
-}
-
-// preparation builds the first snapshot of a selection, and the differences to it.
-type preparation struct {
-	selectionState
-	of   *selection
-	from resolver
-	// starts are the snapshots of clients that wait for it.
-	starts []difference.Key
-	made   []*difference.Difference
-	// failing are the failures of the snapshot.
-	failing failing
-}
-
-// maxStarts bounds the number of differences that are computed ahead for one selection: mostly all
-// of its clients have no resources.
-const maxStarts limit.Size = 8
-
-// preparation is called with the mutex held. Later changes become dirty names.
-func (c *cache) preparation(s *selection) *preparation {
-	p := &preparation{selectionState: s.state(), of: s, from: c.resolver(s.view)}
-	s.dirty, s.preparing = nil, p.from.layers
-	for sub := range s.subscribers {
-		if key := sub.differenceKey(); len(p.starts) < maxStarts.Get() && !slices.Contains(p.starts, key) {
-			p.starts = append(p.starts, key)
-		}
-	}
-	return p
-}
-
-func (p *preparation) make() {
-	if p.Snapshot, p.failing = p.of.prepare(p.from, p.Topics); p.Snapshot == nil {
-		return
-	}
-	for _, start := range p.starts {
-		p.made = append(p.made, p.Difference(start.From, start.Traits))
+	for _, sub := range subscribers {
+		c.catchUp(sub, func() {})
 	}
 }
 
-// publish makes the snapshot visible. It reports whether there are later changes. It is called with
-// the mutex held.
-func (p *preparation) publish() (behind bool) {
-	p.of.publish(p.Snapshot)
-	p.of.failing = p.failing
-	for i, start := range p.starts {
-		p.of.differences.Add(start, p.made[i])
+// prepared makes the first snapshot of a selection visible. It is nil if it could not be built.
+func (c *cache) prepared(s *selection, first *resource.Snapshot, failing failing) {
+	s.preparing = nil
+	switch {
+	case first != nil:
+		s.publish(first)
+		s.failing = failing
+	case len(s.subscribers) > 0:
+		c.unprepared = append(c.unprepared, s)
 	}
-	return len(p.of.dirty) > 0
 }

@@ -71,12 +71,8 @@ func (s *subscription) Difference() *difference.Difference {
 	return found
 }
 
-func (s *subscription) traits() difference.Traits {
-	return difference.Traits{Delta: s.conn.Delta, GRPC: s.conn.GRPC, Returning: s.Returning}
-}
-
 func (s *subscription) differenceKey() difference.Key {
-	return difference.Key{From: s.Has, Traits: s.traits()}
+	return difference.Key{From: s.Has, Traits: s.conn.Traits(&s.Type)}
 }
 
 // state returns the state of the selection, with the snapshot that the client is to have.

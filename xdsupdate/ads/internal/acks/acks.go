@@ -98,16 +98,8 @@ func (a *Tracker) Apply(o *Response) { a.Applied = max(a.Applied, o.Epoch) }
 
 // Full reports whether the next response has to wait for an answer: one of several responses that
 // were sent at once is not answered, or too many are not.
-func (a *Tracker) Full() bool { return len(a.Unanswered) >= maxUnanswered.Get() || a.AwaitsParts() }
-
-// AwaitsParts reports whether one of several responses that were sent at once is not answered.
-func (a *Tracker) AwaitsParts() bool {
-	for i := range a.Unanswered {
-		if a.Unanswered[i].IsPart {
-			return true
-		}
-	}
-	return false
+func (a *Tracker) Full() bool {
+	return len(a.Unanswered) >= maxUnanswered.Get() || slices.ContainsFunc(a.Unanswered, func(o Response) bool { return o.IsPart })
 }
 
 // Awaits reports whether a response with a resource is not answered.

@@ -34,11 +34,11 @@ func TestAnswers(t *testing.T) {
 	answer("first", false, false, "version of second", 0)
 	answer("second", true, false, "version of second", 0)
 	send("part")
-	if !a.AwaitsParts() {
+	if !a.Full() {
 		t.Error("a part is not awaited")
 	}
 	answer("part", true, true, "version of second", 1)
-	if a.AwaitsParts() {
+	if a.Full() {
 		t.Error("a part that is answered is awaited")
 	}
 	send("absent", &resource.State{Name: "c", Marker: resource.Absent})

@@ -165,7 +165,8 @@ func (c *Client) asksByName() bool {
 	return c.GRPC && c.Timeout > 0 && c.Clusters != nil && c.Clusters.Scope() == Names
 }
 
-func (c *Client) traits(t *Type) difference.Traits {
+// Traits returns the traits of the client that make differences of a type differ.
+func (c *Client) Traits(t *Type) difference.Traits {
 	return difference.Traits{Delta: c.Delta, GRPC: c.GRPC, Returning: t.Returning}
 }
 
@@ -175,7 +176,7 @@ func (t *Type) kind() difference.Kind {
 
 // content returns the content of a response that brings a client to after.
 func (c *Client) content(t *Type, list []*resource.State, after *resource.Snapshot) *difference.Content {
-	out := t.kind().NewContent(list, c.traits(t))
+	out := t.kind().NewContent(list, c.Traits(t))
 	out.After = after
 	return out
 }

@@ -269,7 +269,7 @@ func (f *facts) wait(waits bool) {
 // part sends some of the new or changed resources. With them the client has applied an epoch completely, or 0 for
 // none.
 func (f *facts) part(list []*resource.State, epoch uint64) Step {
-	t, traits := f.of, f.traits(f.of)
+	t, traits := f.of, f.Traits(f.of)
 	if most := t.kind().AtOnce(traits); len(list) > most {
 		list, epoch = list[:most], 0
 	}

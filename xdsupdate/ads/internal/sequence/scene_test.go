@@ -52,7 +52,7 @@ func (t *target) Announcement(base, of *resource.State) *Announcement {
 func (t *target) Moved(*resource.Snapshot) {}
 
 func (t *target) Difference() *difference.Difference {
-	traits := t.client.traits(t.of)
+	traits := t.client.Traits(t.of)
 	if t.snapshot == nil || t.of.Has == t.snapshot && !t.of.Returning {
 		return nil
 	}
