@@ -9,13 +9,13 @@ import (
 	"slices"
 	"sync"
 
-	"google.golang.org/protobuf/proto"
-
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -230,4 +230,85 @@ func (t *Table) covered(v View, typeURL string) iter.Seq2[string, *port] {
 			}
 		}
 	}
+}
+
+// Services yields all services, host by host.
+func (t *Table) Services() iter.Seq[*registry.Service] {
+	return func(yield func(*registry.Service) bool) {
+		for _, h := range t.hosts.All() {
+			for _, v := range h.variants {
+				for _, s := range v.services {
+					if !yield(s) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// ServicesNamed returns the services of a host name, sorted by ComparePrecedence, or nil if there
+// are none.
+func (t *Table) ServicesNamed(hostname registry.Hostname) []*registry.Service {
+	h := t.host(hostname)
+	if h == nil {
+		return nil
+	}
+	var out []*registry.Service
+	for _, v := range h.variants {
+		out = append(out, v.services...)
+	}
+	slices.SortStableFunc(out, registry.ComparePrecedence)
+	return out
+}
+
+// ServicesSeen returns the services of a host name that a view sees, or nil if there are none.
+func (t *Table) ServicesSeen(view View, hostname registry.Hostname) []*registry.Service {
+	seen := t.host(hostname).seenBy(view)
+	if seen == nil {
+		return nil
+	}
+	var out []*registry.Service
+	for _, s := range seen.services {
+		if s.VisibleIn(view.Namespace) {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// Endpoints returns the endpoints of a service, or nil if there are none.
+func (t *Table) Endpoints(hostname registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints {
+	if v := t.host(hostname).in(namespace); v != nil {
+		return v.endpoints
+	}
+	return nil
+}
+
+// View has the properties of a proxy on which the resources of services depend.
+type View struct {
+	Namespace string
+	Cluster   registry.ClusterID
+	Client    envoy.Client
+	Addresses Addresses
+}
+
+// Addresses are the addresses of services that a proxy can use. If neither family is set, the
+// families are unknown, which counts as both.
+type Addresses struct {
+	IPv4, IPv6 bool
+	// Allocated means that the proxy answers DNS queries with automatically allocated addresses.
+	Allocated bool
+}
+
+// AddressesOf returns the addresses under which the proxies of the view reach a service.
+func (v View) AddressesOf(svc *registry.Service) []string {
+	proxy := registry.Proxy{ClusterID: v.Cluster, DNSCapture: v.Addresses.Allocated, DNSAutoAllocate: v.Addresses.Allocated}
+	if v.Addresses.IPv4 {
+		proxy.IPAddresses = append(proxy.IPAddresses, "0.0.0.0")
+	}
+	if v.Addresses.IPv6 {
+		proxy.IPAddresses = append(proxy.IPAddresses, "::")
+	}
+	return svc.AddressesFor(&proxy)
 }
