@@ -11,8 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 )
 
-// cache has the state of all streams: the layers of the providers, the selections, the index of the
-// subscribed names and the connections. Code that encodes or sends does not hold its mutex, and
+// cache has the state of all streams. Code that encodes or sends does not hold its mutex, and
 // neither do calls of the program's code, except for the methods of Provided and the functions of
 // Changes.
 type cache struct {
@@ -21,30 +20,7 @@ type cache struct {
 	partSize, largeSize int
 
 	mu sync.Mutex
-	// layers are the layers of the providers, or nil before the first state was published. Clients get no
-	// response before, because a response from an empty state would remove all resources of a proxy that
-	// reconnects.
-	layers layers
-	// epoch counts the pushes.
-	epoch uint64
-	// conns are the connections of identified clients.
-	conns map[*connection]struct{}
-	// addresses finds the connections of a proxy.
-	addresses map[address][]*connection
-	index     index.Index[*selection]
-	// selections are all selections, by the namespaces of their views.
-	selections map[string]map[selectionKey][]*selection
-	recalled   []recalled
-	// leaving are the selections that are about to leave the index.
-	leaving []*selection
-	// unprepared are the selections that wait for the first push, or whose first snapshot could not
-	// be built; the next push prepares them.
-	unprepared []*selection
-	// proxyUpdates counts the calls of ProxyUpdate; see stream.enter.
-	proxyUpdates uint64
-	recent       recentChanges
-	// progress is closed when a proxy answers or leaves; nil if no caller waits.
-	progress chan struct{}
+	state
 }
 
 // address is one address of a proxy.
@@ -59,9 +35,11 @@ func newCache() *cache {
 		partSize:  partSize.Get(),
 		largeSize: largeSize.Get(),
 
-		conns:      make(map[*connection]struct{}),
-		addresses:  make(map[address][]*connection),
-		selections: make(map[string]map[selectionKey][]*selection),
+		state: state{
+			conns:      make(map[*connection]struct{}),
+			addresses:  make(map[address][]*connection),
+			selections: make(map[string]map[selectionKey][]*selection),
+		},
 	}
 }
 

@@ -7,40 +7,11 @@ import (
 	"strings"
 	"time"
 
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
-
-	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
-
-// connection is one stream of one proxy: its state, and its subscriptions. It carries out the plans
-// of package sequence. The cache's mutex guards all of it.
-//
-// Its queue is bounded by the responses to one request and one push of each type, because the
-// stream takes no request while the queue is not empty, and sending a response does not allow
-// another one.
-type connection struct {
-	sequence.Client
-	cache  *cache
-	stream *stream
-
-	// One goroutine at a time identifies the proxy: asking is set while it does. A concurrent caller sets again, so
-	// that it calls Options.Proxy again, and the connection ends up with an identity that was returned after the
-	// last call of ProxyUpdate.
-	asking, again bool
-
-	node   *core.Node
-	proxy  *registry.Proxy // nil before the first request
-	view   view            // zero before the first request
-	closed bool
-	// timer flushes the connection at wakes, when it is time for another plan or attempt; it is nil if it is not
-	// set.
-	timer *time.Timer
-	wakes time.Time
-}
 
 // subscription returns the subscription to a type, and creates it if there is none. The limit of the number of types
 // is 0 for none.
@@ -105,7 +76,7 @@ func (c *connection) flush() {
 
 // wakeAt has the connection flushed at a time, or before, unless it is closed until then; zero is never.
 func (c *connection) wakeAt(at time.Time) {
-	if at.IsZero() || c.timer != nil && !at.Before(c.wakes) {
+	if at.IsZero() || c.alarm.timer != nil && !at.Before(c.alarm.at) {
 		return
 	}
 	c.sleep()
@@ -116,8 +87,8 @@ func (c *connection) wakeAt(at time.Time) {
 		defer work.Done()
 		var late []string
 		c.cache.locked(func() {
-			if c.timer == timer { // it was not stopped too late
-				c.timer = nil
+			if c.alarm.timer == timer { // it was not stopped too late
+				c.alarm = alarm{}
 				late = c.late()
 				c.flush()
 				c.cache.progressed()
@@ -125,15 +96,15 @@ func (c *connection) wakeAt(at time.Time) {
 		})
 		c.stream.overdue(late, c.Timeout)
 	})
-	c.timer, c.wakes = timer, at
+	c.alarm = alarm{timer, at}
 }
 
-// sleep unsets the timer.
+// sleep unsets the alarm.
 func (c *connection) sleep() {
-	if c.timer != nil && c.timer.Stop() {
+	if c.alarm.timer != nil && c.alarm.timer.Stop() {
 		c.stream.server.streams.work.Done()
 	}
-	c.timer = nil
+	c.alarm = alarm{}
 }
 
 // isWaitedFor reports whether other resources may wait for ACKs of responses of the type.

@@ -76,7 +76,7 @@ func (c *cache) attach(s, before *selection) {
 	c.divided(len(s.topics), func(from, to int) { index.Add(s, s.topics[from:to]) })
 	prepare := false
 	c.locked(func() {
-		s.attached = true
+		s.held--
 		if before != nil {
 			before.held--
 			c.leaveIndex(before)
@@ -98,8 +98,7 @@ func (c *cache) attach(s, before *selection) {
 // leaveIndex schedules the removal of a selection from the index when it has no subscriber and is
 // not held. It is called with the mutex held.
 func (c *cache) leaveIndex(s *selection) {
-	if s.attached && s.held == 0 && len(s.subscribers) == 0 {
-		s.attached = false
+	if s.held == 0 && len(s.subscribers) == 0 {
 		c.leaving = append(c.leaving, s)
 	}
 }

@@ -60,7 +60,7 @@ func TestPins(t *testing.T) {
 // index leaves that, too, and so does the one that it was made from.
 func TestEndWhileAttaching(t *testing.T) {
 	c := newCache()
-	conn := &connection{cache: c, view: unique.Make(View{})}
+	conn := &connection{cache: c, identity: identity{view: unique.Make(View{})}}
 	sub, err := conn.subscription("type", 0)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ package ads
 import (
 	"context"
 	"errors"
+	"slices"
 	"unique"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -27,15 +28,13 @@ func (s *stream) enter(r *received) error {
 		r.Node = &core.Node{}
 	}
 	c := s.conn.cache
-	c.mu.Lock()
-	s.conn.node, s.conn.asking = r.Node, true
-	// Before its addresses are known, any ProxyUpdate may be about this proxy.
-	seen := c.proxyUpdates
-	c.mu.Unlock()
-	if err := s.identify(func() bool { return seen != c.proxyUpdates }); err != nil {
+	c.locked(func() { s.conn.node, s.conn.asking = r.Node, 1 })
+	if err := s.identify(); err != nil {
 		return err
 	}
-	if err := s.server.streams.identified(s, s.owner, s.server.limits); err != nil {
+	var owner any
+	c.locked(func() { owner = s.owner() })
+	if err := s.server.streams.identified(s, owner, s.server.limits); err != nil {
 		return err
 	}
 	s.server.connected(s)
@@ -47,16 +46,13 @@ func (s *stream) reidentify() {
 	s.endedBy(guard.Call(func() {
 		c, asks := s.conn.cache, false
 		c.locked(func() {
-			if s.conn.asking || s.conn.closed {
-				s.conn.again = true
-			} else {
-				s.conn.asking, asks = true, true
-			}
+			s.conn.asking++
+			asks = s.conn.asking == 1 && !s.conn.closed
 		})
 		if !asks {
 			return
 		}
-		if err := s.identify(func() bool { return false }); err != nil {
+		if err := s.identify(); err != nil {
 			s.server.refused(s, err)
 			s.end(err)
 		}
@@ -65,10 +61,10 @@ func (s *stream) reidentify() {
 }
 
 // identify calls Options.Proxy until there was no concurrent request to do so, and moves the
-// connection to the resulting view. once is called after the first result, under the lock.
-func (s *stream) identify(once func() bool) error {
+// connection to the resulting view.
+func (s *stream) identify() error {
 	c := s.conn.cache
-	for first := true; ; first = false {
+	for {
 		proxy, key, err := s.server.identityOf(s.grpc.Context(), s.conn.node)
 		again := false
 		var made []moved
@@ -77,9 +73,10 @@ func (s *stream) identify(once func() bool) error {
 			case s.conn.closed:
 				err = errStopping
 			case err == nil: // otherwise the stream ends, and there is no other call
-				again = s.conn.again || first && once()
+				again = s.conn.asking > 1
+				s.conn.asking = 0
 				if made = s.become(proxy, key, again); again {
-					s.conn.again = false
+					s.conn.asking = 1
 				}
 			}
 		})
@@ -136,17 +133,20 @@ func (s *stream) become(proxy *registry.Proxy, key View, again bool) []moved {
 	if again {
 		return nil
 	}
-	if conn.asking = false; s.owner == nil {
-		s.owner = s.allowance
-		if proxy.Identity != "" {
-			s.owner = proxy.Identity
-		}
-	}
 	c.conns[conn] = struct{}{}
 	about := *s.about.Load()
 	about.Node, about.View = conn.node.GetId(), key
 	s.about.Store(&about)
 	return c.move(conn, unique.Make(key))
+}
+
+// owner returns the client that an identified stream counts for: its identity, or else its allowance. It is called
+// with the cache's mutex held.
+func (s *stream) owner() any {
+	if id := s.conn.proxy.Identity; id != "" {
+		return id
+	}
+	return s.allowance
 }
 
 // moved is a selection that has to be attached, and its predecessor.
@@ -186,9 +186,7 @@ func (s *stream) checkNode(node *core.Node) error {
 // changed. It returns when the proxies have been identified; a proxy that a concurrent call is
 // identifying may be updated by that call later.
 func (s *Server) ReviewProxies(selected func(ProxyStatus) bool) {
-	s.cache.mu.Lock()
-	s.cache.proxyUpdates++ // also for connecting proxies
-	s.cache.mu.Unlock()
+	s.askAgain()
 	for _, conn := range s.cache.selected(selected) {
 		conn.stream.reidentify()
 	}
@@ -201,12 +199,23 @@ func (s *Server) ProxyUpdate(cluster registry.ClusterID, ip string) {
 }
 
 func (s *Server) proxyUpdate(cluster registry.ClusterID, ip string) {
-	c := s.cache
-	c.mu.Lock()
-	c.proxyUpdates++
-	list := append([]*connection(nil), c.addresses[address{cluster, ipaddr.Canonical(ip)}]...)
-	c.mu.Unlock()
+	s.askAgain()
+	var list []*connection
+	s.cache.locked(func() { list = slices.Clone(s.cache.addresses[address{cluster, ipaddr.Canonical(ip)}]) })
 	for _, conn := range list {
 		conn.stream.reidentify()
 	}
+}
+
+// askAgain has the clients identified again that are being identified for the first time: before their addresses are
+// known, any change may be about them.
+func (s *Server) askAgain() {
+	connecting := s.streams.connecting()
+	s.cache.locked(func() {
+		for _, st := range connecting {
+			if st.conn.asking > 0 {
+				st.conn.asking++
+			}
+		}
+	})
 }

@@ -147,7 +147,7 @@ func (s *stream) checkAllNames(r *received) error {
 	var from resolver
 	c.locked(func() {
 		if over = !s.conn.closed && c.index.Len()+come > limit; over {
-			from, share = c.resolver(s.conn.view), c.shareOf(s.owner, limit)
+			from, share = c.resolver(s.conn.view), c.shareOf(s.owner(), limit)
 		}
 	})
 	if !over || come <= share {
@@ -164,20 +164,21 @@ func (s *stream) checkAllNames(r *received) error {
 // shareOf returns the number of further names that a client may subscribe to when all clients
 // together have reached the limit. It is called with the cache's mutex held.
 func (c *cache) shareOf(owner any, limit int) int {
-	owners, of := make(map[any]struct{}), make(map[*selection]struct{})
+	owners, selections := make(map[any]struct{}), make(map[*selection]struct{})
 	for conn := range c.conns {
-		owners[conn.stream.owner] = struct{}{}
-		if conn.stream.owner != owner {
+		of := conn.stream.owner()
+		owners[of] = struct{}{}
+		if of != owner {
 			continue
 		}
 		for sub := range conn.all() {
 			if sub.selection != nil {
-				of[sub.selection] = struct{}{}
+				selections[sub.selection] = struct{}{}
 			}
 		}
 	}
 	left := limit / max(1, len(owners))
-	for sel := range of {
+	for sel := range selections {
 		left -= len(sel.topics)
 	}
 	return left

@@ -17,7 +17,7 @@ import (
 // TestRecalledIsBounded: of claims that differ, only the last are remembered.
 func TestRecalledIsBounded(t *testing.T) {
 	c := newCache()
-	conn := &connection{cache: c, view: unique.Make(View{})}
+	conn := &connection{cache: c, identity: identity{view: unique.Make(View{})}}
 	recall := func(i int) *resource.Snapshot {
 		t.Helper()
 		data, err := proto.Marshal(&discovery.DeltaDiscoveryRequest{

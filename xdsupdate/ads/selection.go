@@ -6,7 +6,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
@@ -14,42 +13,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
-
-// selection is the shared state of equal subscriptions: of one type, of proxies of one view, to the
-// same names or to everything. It has a snapshot of the present resources, and the subscriptions; a
-// subscription has the snapshot of its client. So a change costs only the selections that have the
-// name, the names of a thousand Envoys are kept once, and Envoys share responses. A client that is
-// up to date has the same snapshot as its selection, so that its names cost nothing.
-//
-// A selection has a snapshot when the first push is done, and it is attached and prepared. Before
-// that its clients get no response. The cache's mutex guards all of it.
-type selection struct {
-	selectionKey
-	// topics are the subscribed names, sorted.
-	topics      []*topic
-	subscribers map[*subscription]struct{}
-	// attached means that it is in the index. It stays there while it has subscribers, or is held.
-	// held counts the selections that are being attached and share topics with it.
-	attached bool
-	held     int
-
-	// snapshot is nil until the selection was prepared.
-	snapshot *resource.Snapshot
-	// preparing are the layers of the first snapshot while it is being built, otherwise nil.
-	preparing layers
-	// since is when the push was requested that made the snapshot, or zero if no push made it.
-	since time.Time
-	// dirty are the names whose resources may differ from the snapshot. A name may occur twice.
-	dirty []string
-	// differences bring clients up to date with the snapshot. current counts the clients that are
-	// up to date: when all are, the differences are released.
-	differences difference.Known
-	current     int
-	// announcements are the announcements of its route configurations.
-	announcements map[announcementKey]*sequence.Announcement
-	// failing are the resources that have failures, by name.
-	failing failing
-}
 
 // announcementKey finds the announcement of a state of a route configuration to clients that have
 // another one.
@@ -186,7 +149,7 @@ func (s *selection) publish(next *resource.Snapshot) {
 	if next == s.snapshot {
 		return
 	}
-	s.snapshot, s.differences, s.current, s.announcements = next, difference.Known{}, 0, nil
+	s.edition = edition{snapshot: next, since: s.since}
 	for sub := range s.subscribers {
 		if sub.Has == next {
 			s.current++

@@ -56,9 +56,6 @@ type stream struct {
 	// the client has not answered, topics the names of its last subscription to a type: see
 	// received.work.
 	allowance *pace.Allowance
-	// owner is the client that the stream counts for, which is known when the stream is identified:
-	// its identity, or else the allowance. The cache's mutex guards it.
-	owner     any
 	responses atomic.Int64
 	topics    int
 
@@ -67,9 +64,6 @@ type stream struct {
 	sending chan struct{}
 	// turn ends the turn of the last large response, or is nil. sending guards it.
 	turn func()
-	// draining means that a goroutine sends, or is about to, and will check the queue again. The
-	// cache's mutex guards it.
-	draining bool
 
 	once  sync.Once
 	ended chan struct{} // closed by end
@@ -277,16 +271,16 @@ func (s *stream) begin(r *received) (h handling, err error) {
 // open allows the next response of a type after a request for it. It is called with the cache's mutex held.
 func (s *stream) open(sub *subscription) {
 	sub.Open = !sub.Acks.Full()
-	s.draining = true // drain sends the responses that are queued from here on
+	s.conn.draining = true // drain sends the responses that are queued from here on
 }
 
 // wake makes sure that the queue is sent. It is called with the cache's mutex held, and does not
 // block.
 func (s *stream) wake() {
-	if s.draining {
+	if s.conn.draining {
 		return
 	}
-	s.draining = true
+	s.conn.draining = true
 	s.server.streams.work.Go(func() {
 		s.endedBy(guard.Call(func() {
 			s.sending <- struct{}{}
@@ -302,7 +296,7 @@ func (s *stream) drain() {
 		s.conn.cache.mu.Lock()
 		if len(s.conn.Queue) == 0 {
 			more := s.conn.substitutes()
-			s.draining = more
+			s.conn.draining = more
 			s.conn.cache.mu.Unlock()
 			if more && s.substitute() {
 				continue

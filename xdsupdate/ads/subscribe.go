@@ -132,7 +132,7 @@ func (c *cache) subscribe(s *subscription, wildcard bool, n names) *selection {
 		c.rename(old, key, n)
 		return nil
 	}
-	made := &selection{selectionKey: key, topics: n.topics, subscribers: make(map[*subscription]struct{})}
+	made := &selection{selectionKey: key, topics: n.topics, subscribers: make(map[*subscription]struct{}), held: 1}
 	if wildcard {
 		c.index.Change(s.URL, func(t *index.Type[*selection]) { t.AddToAll(made) })
 	}

@@ -10,27 +10,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 )
 
-// subscription is one type of one stream: its state, its selection, and the rejected resources. The
-// cache's mutex guards all of it.
-//
-// Responses are not stored: each is the difference between the client's snapshot and that of the
-// selection. So a slow client costs nothing, however often resources change meanwhile. After a
-// response, the next one of the type waits for a request, so that a client has at most one more
-// response than requests; exceptions are new clusters (see package sequence) and responses in
-// parts.
-type subscription struct {
-	sequence.Type
-	conn      *connection
-	selection *selection // nil before the first request was handled, and at the end
-	// legacy means that the first request had no names, which makes the subscription a wildcard until there are
-	// some.
-	legacy bool
-	// ahead is a difference that was found without the lock, for the next answer, or nil.
-	ahead *ahead
-
-	rejections *rejections // nil if there are none
-}
-
 // Scope implements sequence.Target.
 func (s *subscription) Scope() sequence.Scope {
 	switch {
