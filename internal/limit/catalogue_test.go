@@ -27,7 +27,6 @@ var (
 
 // noSizes are the places that other finds and that stay, with the reason.
 var noSizes = map[string]string{
-	"xdsupdate/ads/internal/resource: if len(edits) > 64 && len(edits) > s.List.Len()/8 {": "not yet lowered",
 	"xdsupdate/traffic: const leastBytes = 256":                                            "a limit of a budget",
 }
 

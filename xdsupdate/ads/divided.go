@@ -173,7 +173,7 @@ func (c *cache) catchUp(sub *subscription, first func()) {
 // flushAhead flushes the connection of a subscription. a is the difference that was computed ahead,
 // or nil. It is called with the mutex held.
 func (c *cache) flushAhead(sub *subscription, a *ahead) {
-	if s := sub.selection; a != nil && s == a.of && s != nil && s.sameNames(a.state.Topics) {
+	if s := sub.selection; a != nil && s == a.of && slices.Equal(s.topics, a.state.Topics) {
 		switch {
 		case s.snapshot != a.state.Snapshot:
 			sub.ahead = a
@@ -183,9 +183,4 @@ func (c *cache) flushAhead(sub *subscription, a *ahead) {
 	}
 	sub.conn.flush()
 	sub.ahead = nil
-}
-
-// sameNames reports whether the selection still has the given names.
-func (s *selection) sameNames(topics []*topic) bool {
-	return len(s.topics) == len(topics) && (len(topics) == 0 || &s.topics[0] == &topics[0])
 }

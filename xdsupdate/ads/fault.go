@@ -133,11 +133,16 @@ func (s *subscription) faults() []Fault {
 		}
 	}
 	for i := range out {
-		f := &out[i]
-		f.Proxy, f.Stream, f.View, f.TypeURL = s.conn.proxy.ID, s.conn.stream.about.Load().ID, s.conn.view.Value(), s.URL
+		s.identify(&out[i])
 	}
 	slices.SortFunc(out, compareFaults)
 	return out
+}
+
+// identify sets the proxy and the type of a fault.
+func (s *subscription) identify(f *Fault) *Fault {
+	f.Proxy, f.Stream, f.View, f.TypeURL = s.conn.proxy.ID, s.conn.stream.about.Load().ID, s.conn.view.Value(), s.URL
+	return f
 }
 
 // failing are the faults of resources that cannot be built, or not completely, by name.

@@ -92,9 +92,10 @@ func (h *holding) rename(r *received, first bool, topics []*topic) {
 		// Envoy waits for the response before it starts, even for an empty one; and a client that
 		// comes back must not keep resources that are gone.
 		back := r.Version != ""
-		h.mustAnswer = wildcard || back && difference.FullState(h.typeURL, wildcard)
+		full := difference.Kind{TypeURL: h.typeURL, Wildcard: wildcard}.FullState()
+		h.mustAnswer = wildcard || back && full
 		h.returning = back && h.typeURL == envoy.LoadAssignmentType
-		if back && !wildcard && difference.HasStandIns(h.typeURL) && h.view.Value().Client == envoy.ForGRPC {
+		if back && !wildcard && full && h.view.Value().Client == envoy.ForGRPC {
 			h.sent = difference.StandIns(h.typeURL, topics)
 		}
 	}

@@ -117,7 +117,8 @@ func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *regist
 		return nil, key, errNoProxy
 	}
 	return proxy, key, internal(failure.Part{In: failure.InGroup}.Call(func() error {
-		key = s.viewOf(node, proxy)
+		key = PlainView(proxy, ClientOf(node))
+		key.group(s.grouping, node, proxy)
 		return errors.Join(checkKey(key.Policy), checkKey(key.policies))
 	}))
 }

@@ -33,13 +33,11 @@ func newLayer(old *layer, of *namedProvider, next Provided, changes Changes) *la
 		return out
 	}
 	out.made, out.number = old.made, old.number+1
-	out.made.Advance(out.number, changes.Everything != nil, func(yield func(resource.Name) bool) {
-		for _, c := range changes.Names {
-			if !yield(resource.Name{TypeURL: c.TypeURL, Name: c.Name}) {
-				return
-			}
-		}
-	})
+	names := make([]resource.Name, len(changes.Names))
+	for i, c := range changes.Names {
+		names[i] = resource.Name{TypeURL: c.TypeURL, Name: c.Name}
+	}
+	out.made.Advance(out.number, changes.Everything != nil, names)
 	return out
 }
 

@@ -93,13 +93,6 @@ func PlainView(proxy *registry.Proxy, client envoy.Client) View {
 	return View{Namespace: proxy.Namespace, Cluster: proxy.ClusterID, Addresses: addressesOf(proxy), Client: client}
 }
 
-// viewOf returns the view of a proxy.
-func (s *Server) viewOf(node *core.Node, proxy *registry.Proxy) View {
-	v := PlainView(proxy, ClientOf(node))
-	v.group(s.grouping, node, proxy)
-	return v
-}
-
 // ClientOf returns the kind of client of a node, by its user agent ("gRPC Go", "gRPC C-core", "gRPC
 // Java", "gRPC Node Pure JS"), or by the metadata of Istio's bootstrap.
 func ClientOf(node *core.Node) envoy.Client {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/proto"
@@ -140,16 +141,14 @@ func newProviders(own *ownResources, list []Provider, services *servicesProvider
 		return namedProvider{failure.Part{In: failure.InProvider, Name: name}, provide}
 	}
 	out := []namedProvider{named("own", own.provide)}
-	names := make(map[string]struct{})
 	for i, p := range list {
 		if p == nil {
 			panic(fmt.Sprintf("ads.New: Options.Providers[%d] is nil", i))
 		}
 		n := named(p.Name(), p.Provide)
-		if _, again := names[n.part.Name]; again {
+		if slices.ContainsFunc(out[1:], func(before namedProvider) bool { return before.part.Name == n.part.Name }) {
 			panic("ads.New: two providers have the name " + n.part.Name)
 		}
-		names[n.part.Name] = struct{}{}
 		out = append(out, n)
 	}
 	return append(out, named("services", services.provide))
@@ -178,8 +177,14 @@ func (s *Server) provideOne(i int, push *PushContext, ch *change) (ok bool) {
 	if s.cache.layers != nil {
 		before = s.cache.layers[i]
 	}
-	next, changes, err := p.provide(push)
-	if err != nil {
+	var next Provided
+	var changes Changes
+	if err := p.part.Call(func() error {
+		if next, changes = p.newest(push); next == nil {
+			return errNothing
+		}
+		return nil
+	}); err != nil {
 		s.cache.failures.Undone(err)
 		ch.layers[i] = before
 		return false
@@ -189,17 +194,6 @@ func (s *Server) provideOne(i int, push *PushContext, ch *change) (ok bool) {
 	}
 	ch.changes[i], ch.layers[i] = changes, newLayer(before, p, next, changes)
 	return true
-}
-
-// provide calls Provider.Provide. A panic becomes an error, and so does nil.
-func (p *namedProvider) provide(push *PushContext) (next Provided, changes Changes, err error) {
-	err = p.part.Call(func() error {
-		if next, changes = p.newest(push); next == nil {
-			return errNothing
-		}
-		return nil
-	})
-	return next, changes, err
 }
 
 var errNothing = errors.New("provided nil")

@@ -85,7 +85,7 @@ func (c *connection) status() ProxyStatus {
 }
 
 // applied reports whether the client was sent everything and has answered.
-func (s *subscription) applied() bool { return s.conn.Applied(&s.Type) }
+func (s *subscription) applied() bool { return s.conn.Memory.Applied(&s.Type) }
 
 // WaitApplied flushes, and waits until every connected proxy that selected accepts has answered all
 // responses that it was to be sent then; nil selects all. Later proxies do not count, nor do

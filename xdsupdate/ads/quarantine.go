@@ -156,10 +156,8 @@ func (l *rejections) progressed(r *rejection, done, hopeless bool) {
 	case done:
 		for _, c := range q.search.Bad {
 			q.left[c] = omitted{Omission(q.search.Depth), q.nack}
-			l.conn.cache.failures.Add(&Fault{
-				Proxy: l.conn.proxy.ID, Stream: l.conn.stream.about.Load().ID, View: l.conn.view.Value(), TypeURL: l.URL, Name: r.name,
-				Status: FaultLeftOut, Object: c.Object, Version: q.nack.version, Text: q.nack.text, Since: q.nack.at, Times: 1, cause: ErrRejected,
-			})
+			f := r.leftOut(c.Object, q.nack)
+			l.conn.cache.failures.Add(l.identify(&f))
 		}
 		q.good, q.search = q.search.Good, nil
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
@@ -206,10 +207,8 @@ func (l *rejections) faults() (out []Fault) {
 func (r *rejection) faults() (out []Fault) {
 	said, status := r.nack, FaultRejected
 	if q := r.search; q != nil {
-		for c, n := range q.accepted {
-			out = append(out, Fault{
-				Name: r.name, Status: FaultLeftOut, Object: c, Version: n.version, Text: n.text, Since: n.at, Times: 1, cause: ErrRejected,
-			})
+		for object, n := range q.accepted {
+			out = append(out, r.leftOut(object, n))
 		}
 		switch {
 		case q.withoutAny:
@@ -227,6 +226,11 @@ func (r *rejection) faults() (out []Fault) {
 		})
 	}
 	return out
+}
+
+// leftOut returns the fault of an object that is left out.
+func (r *rejection) leftOut(object configstore.ConfigKey, n nack) Fault {
+	return Fault{Name: r.name, Status: FaultLeftOut, Object: object, Version: n.version, Text: n.text, Since: n.at, Times: 1, cause: ErrRejected}
 }
 
 // note records that a client has not accepted resources of a response.

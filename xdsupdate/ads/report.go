@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -77,15 +76,6 @@ func (h safeHandler) Enabled(ctx context.Context, level slog.Level) (out bool) {
 func (h safeHandler) Handle(ctx context.Context, r slog.Record) (err error) {
 	_ = guard.Call(func() { err = h.Handler.Handle(ctx, r) })
 	return err
-}
-
-// streamLife records the reported events of a stream. A stream is opened on one goroutine and
-// closed on another, and an Observer that counts streams must see both in that order.
-type streamLife struct {
-	// mu is held while an Observer is called: the report of the end of a stream waits for the
-	// report of its beginning, and nothing waits for other streams.
-	mu             sync.Mutex
-	opened, closed bool
 }
 
 // connected reports that a stream has got an identity, unless it has ended.

@@ -49,8 +49,14 @@ type stream struct {
 	grpc   grpc.ServerStream
 	conn   *connection
 	// about is passed to observers.
-	about  atomic.Pointer[Stream]
-	life   streamLife
+	about atomic.Pointer[Stream]
+	// life are the reported events of the stream. It is opened on one goroutine and closed on another, and an
+	// Observer that counts streams must see both in that order. So mu is held while an Observer is called: the
+	// report of the end waits for the report of the beginning, and nothing waits for other streams.
+	life struct {
+		mu             sync.Mutex
+		opened, closed bool
+	}
 	bucket pace.Bucket
 	// allowance is the allowance of the stream's connection. responses counts the responses that
 	// the client has not answered, topics the names of its last subscription to a type: see

@@ -36,21 +36,18 @@ type Difference struct {
 	Rest *resource.Snapshot
 }
 
-// FullState reports whether a SotW response has to list all subscribed resources, because the
-// client takes the others for removed: clusters and listeners (xDS protocol, "Deleting resources"),
-// and all types under a wildcard.
-func FullState(typeURL string, wildcard bool) bool {
-	return wildcard || typeURL == envoy.ClusterType || typeURL == envoy.ListenerType
-}
-
 // Kind is the type of the subscribed resources, and whether the subscription is a wildcard.
 type Kind struct {
 	TypeURL  string
 	Wildcard bool
 }
 
-// FullState calls the function FullState for the kind.
-func (k Kind) FullState() bool { return FullState(k.TypeURL, k.Wildcard) }
+// FullState reports whether a SotW response has to list all subscribed resources, because the
+// client takes the others for removed: clusters and listeners (xDS protocol, "Deleting resources"),
+// and all types under a wildcard.
+func (k Kind) FullState() bool {
+	return k.Wildcard || k.TypeURL == envoy.ClusterType || k.TypeURL == envoy.ListenerType
+}
 
 // State is the subscribed names and the present resources, at one moment. It is immutable, so that
 // differences are computed without a lock.

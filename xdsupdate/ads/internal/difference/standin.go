@@ -15,8 +15,9 @@ import (
 )
 
 // StandIns returns a snapshot of the resources that a gRPC client may have when it comes back on a
-// new stream (SotW). Its first response lists all listeners or clusters that it is to keep, and
-// another server may have sent these. So for resources that do not exist, or are hidden from the
+// new stream, of a type whose responses list all resources (FullState). Its first response lists all listeners or
+// clusters that it is to keep, and another server may have sent these. Routes and assignments are only removed with
+// the resources that reference them. So for resources that do not exist, or are hidden from the
 // client, the response has placeholders that are made of the name alone. Existing resources are
 // sent in their present state, whether it differs from the placeholder or not. So a placeholder
 // reveals no existing resource.
@@ -29,13 +30,6 @@ func StandIns[H comparable](typeURL string, topics []*index.Topic[H]) *resource.
 		}
 	}
 	return resource.NewSnapshot(list)
-}
-
-// HasStandIns reports whether there are placeholders for resources of a type: a SotW response
-// removes listeners and clusters by not listing them. Routes and assignments are only removed with
-// the resources that reference them.
-func HasStandIns(typeURL string) bool {
-	return typeURL == envoy.ListenerType || typeURL == envoy.ClusterType
 }
 
 // standIn returns a listener or a cluster made of its name, or nil for a name that no listener of a

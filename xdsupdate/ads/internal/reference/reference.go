@@ -281,16 +281,6 @@ func NewClusterNames(n int, names iter.Seq[string]) ClusterNames {
 	return out
 }
 
-// With returns the names of both.
-func (c ClusterNames) With(others ClusterNames) ClusterNames {
-	if len(others) == 0 {
-		return c
-	}
-	out := slices.Concat(c, others)
-	slices.SortFunc(out, func(a, b clusterName) int { return cmp.Compare(a.hash, b.hash) })
-	return slices.CompactFunc(out, func(a, b clusterName) bool { return a.hash == b.hash })
-}
-
 func (c ClusterNames) find(hash uint64) (int, bool) {
 	return slices.BinarySearchFunc(c, hash, func(n clusterName, hash uint64) int { return cmp.Compare(n.hash, hash) })
 }

@@ -120,7 +120,7 @@ func (r *State) encode() {
 	} else {
 		r.Err = fmt.Errorf("%s %s: %w", r.TypeURL, r.Name, err)
 		if value == nil && r.StandIn != nil && !fallback.Exists() {
-			value = r.encodedStandIn()
+			value = r.standIn()
 		}
 	}
 	r.Kept = err != nil && value == nil
@@ -193,16 +193,15 @@ func Marshal(m proto.Message) ([]byte, error) {
 	return value, nil
 }
 
-// encodedStandIn returns the encoded stand-in, or nil if there is none.
-func (r *State) encodedStandIn() (value []byte) {
-	defer func() {
-		if guard.Recovered(recover()) != nil {
-			value = nil
+// standIn returns the encoded stand-in, or nil if there is none.
+func (r *State) standIn() []byte {
+	value, _ := (&State{TypeURL: r.TypeURL, Build: func() (proto.Message, error) {
+		m := r.StandIn()
+		if m == nil || checkType(r.TypeURL, m) != nil {
+			return nil, nil
 		}
-	}()
-	if m := r.StandIn(); m != nil && m.ProtoReflect().IsValid() && checkType(r.TypeURL, m) == nil {
-		value, _ = r.marshal(m)
-	}
+		return m, nil
+	}}).content()
 	return value
 }
 

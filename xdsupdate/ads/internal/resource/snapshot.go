@@ -4,7 +4,6 @@ package resource
 
 import (
 	"iter"
-	"slices"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -60,9 +59,6 @@ type Edit struct {
 // With returns a snapshot after edits, with one edit for each name, in any order. It returns s if
 // they change nothing.
 func (s *Snapshot) With(edits []Edit) *Snapshot {
-	if len(edits) > 64 && len(edits) > s.List.Len()/8 {
-		return s.rebuilt(edits)
-	}
 	editor, sum, changed := s.List.Edit(len(edits)), s.Sum, false
 	for _, e := range edits {
 		probe := e.Resource
@@ -92,30 +88,6 @@ func (s *Snapshot) With(edits []Edit) *Snapshot {
 		return s
 	}
 	return &Snapshot{List: editor.Sorted(), Sum: sum}
-}
-
-// rebuilt is With for many edits: it merges two sorted lists.
-func (s *Snapshot) rebuilt(edits []Edit) *Snapshot {
-	edits = slices.SortedFunc(slices.Values(edits), func(a, b Edit) int { return strings.Compare(a.Name, b.Name) })
-	out := make([]*State, 0, s.List.Len()+len(edits))
-	for r := range s.List.All() {
-		for len(edits) > 0 && edits[0].Name < r.Name {
-			if edits[0].Resource != nil {
-				out = append(out, edits[0].Resource)
-			}
-			edits = edits[1:]
-		}
-		if len(edits) > 0 && edits[0].Name == r.Name {
-			continue
-		}
-		out = append(out, r)
-	}
-	for _, e := range edits {
-		if e.Resource != nil {
-			out = append(out, e.Resource)
-		}
-	}
-	return NewSnapshot(out)
 }
 
 // Without returns the snapshot without some names.

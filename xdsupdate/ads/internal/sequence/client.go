@@ -216,9 +216,6 @@ func (t *Type) updating() bool {
 	return d != nil && d.Update != nil
 }
 
-// Applied reports whether the client was sent everything of a type, and has answered.
-func (c *Client) Applied(t *Type) bool { return c.Memory.applied(t) }
-
 // Overdue reports whether a response has not been answered for too long.
 func (c *Client) Overdue(o *acks.Response, now time.Time) bool { return now.Sub(o.SentAt) >= c.Timeout }
 

@@ -85,7 +85,8 @@ func (m *Memory) complete(t *Type) bool {
 	return w != nil && w.to != nil && w.from == t.Has && w.to == t.Snapshot()
 }
 
-func (m *Memory) applied(t *Type) bool { return len(t.Acks.Unanswered) == 0 && m.complete(t) }
+// Applied reports whether the client was sent everything of a type, and has answered.
+func (m *Memory) Applied(t *Type) bool { return len(t.Acks.Unanswered) == 0 && m.complete(t) }
 
 // drain keeps clusters for some time after their last use.
 func (m *Memory) drain(clusters []uint64, now time.Time, delay time.Duration) {

@@ -169,7 +169,7 @@ func (p *planner) due() time.Time {
 // settled reports whether listeners and routes are of the push of a removal, or a later one.
 func (p *planner) settled() bool {
 	return !slices.ContainsFunc(p.Types, func(t *Type) bool {
-		return reference.HasClusters(t.URL) && t.Acks.Applied < p.m.removal.epoch && !p.m.applied(t)
+		return reference.HasClusters(t.URL) && t.Acks.Applied < p.m.removal.epoch && !p.m.Applied(t)
 	})
 }
 

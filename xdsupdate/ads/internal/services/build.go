@@ -61,12 +61,13 @@ func (b *Builder) buildHost(
 	name registry.Hostname, services Reader, endpoints endpointsOf, full bool, hosts map[registry.Hostname]*host,
 ) {
 	before := b.table.host(name)
-	var after *host
+	var of []*registry.Service
 	if full {
-		after = newHost(before, services.of(name), endpoints)
-	} else {
-		after = before.refreshed(endpoints)
+		of = services.of(name)
+	} else if before != nil {
+		of = before.madeOf
 	}
+	after := newHost(before, of, endpoints)
 	if full || services.ok && after.isMadeOf(services.of(name), endpoints) {
 		b.current = append(b.current, name)
 	}

@@ -24,6 +24,7 @@ type host struct {
 // variant is a host as one namespace defines it.
 type variant struct {
 	namespace string
+	madeOf    []*registry.Service // unmodified
 	services  []*registry.Service // Kubernetes services first, then the oldest first; not empty
 	endpoints *xdsupdate.ServiceEndpoints
 	ports     []*port  // for each number and visibility, that of the first service
@@ -37,13 +38,14 @@ type endpointsOf func(hostname registry.Hostname, namespace string) *xdsupdate.S
 // parts are taken from old, which may be nil. It returns old itself if all parts are unchanged, and
 // nil without services.
 func newHost(old *host, services []*registry.Service, endpoints endpointsOf) *host {
-	switch {
-	case len(services) == 0:
+	if len(services) == 0 {
 		return nil
-	case old.hasServices(services):
-		return old.refreshed(endpoints)
 	}
-	h := &host{name: services[0].Hostname, madeOf: slices.Clone(services)}
+	if old.isMadeOf(services, endpoints) {
+		return old
+	}
+	services = slices.Clone(services)
+	h := &host{name: services[0].Hostname, madeOf: services}
 	for len(services) > 0 {
 		namespace := services[0].Attributes.Namespace
 		n := 1
@@ -62,7 +64,8 @@ func newHost(old *host, services []*registry.Service, endpoints endpointsOf) *ho
 // isMadeOf reports whether a host, which may be nil, was built from these very services and
 // endpoints.
 func (h *host) isMadeOf(services []*registry.Service, endpoints endpointsOf) bool {
-	return h.hasServices(services) && h.hasEndpoints(endpoints)
+	return h.hasServices(services) &&
+		(h == nil || !slices.ContainsFunc(h.variants, func(v *variant) bool { return v.endpoints != endpoints(h.name, v.namespace) }))
 }
 
 // hasServices reports whether the host was built from these very services.
@@ -73,13 +76,19 @@ func (h *host) hasServices(services []*registry.Service) bool {
 	return slices.Equal(h.madeOf, services)
 }
 
-// hasEndpoints reports whether the host has these very endpoints.
-func (h *host) hasEndpoints(endpoints endpointsOf) bool {
-	return h == nil || !slices.ContainsFunc(h.variants, func(v *variant) bool { return v.endpoints != endpoints(h.name, v.namespace) })
-}
-
 func newVariant(old *variant, services []*registry.Service, endpoints *xdsupdate.ServiceEndpoints) *variant {
-	v := &variant{namespace: services[0].Attributes.Namespace, services: slices.Clone(services), endpoints: endpoints}
+	v := &variant{namespace: services[0].Attributes.Namespace, madeOf: services, endpoints: endpoints}
+	if old != nil && slices.Equal(old.madeOf, services) {
+		v.services, v.ports, v.names = old.services, old.ports, old.names
+		if old.endpoints != endpoints {
+			v.ports = make([]*port, len(old.ports))
+			for i, p := range old.ports {
+				v.ports[i] = p.withEndpoints(endpoints)
+			}
+		}
+		return v
+	}
+	v.services = slices.Clone(services)
 	for i, svc := range v.services {
 		if slices.Contains(svc.Ports, nil) {
 			v.services[i] = &registry.Service{}
@@ -120,29 +129,6 @@ func foreign(svc *registry.Service) int {
 		return 0
 	}
 	return 1
-}
-
-// refreshed returns the host with changed endpoints, or the host itself if they are the same.
-func (h *host) refreshed(endpoints endpointsOf) *host {
-	if h == nil {
-		return nil
-	}
-	out := h
-	for i, v := range h.variants {
-		now := endpoints(h.name, v.namespace)
-		if now == v.endpoints {
-			continue
-		}
-		if out == h {
-			out = &host{name: h.name, variants: slices.Clone(h.variants), madeOf: h.madeOf}
-		}
-		changed := &variant{namespace: v.namespace, services: v.services, endpoints: now, ports: make([]*port, len(v.ports)), names: v.names}
-		for j, p := range v.ports {
-			changed.ports[j] = p.withEndpoints(now)
-		}
-		out.variants[i] = changed
-	}
-	return out
 }
 
 // in returns the variant of a namespace, or nil.

@@ -5,7 +5,6 @@
 package shared
 
 import (
-	"iter"
 	"sync"
 	"weak"
 
@@ -49,14 +48,14 @@ func New() *Resources {
 
 // Advance moves the resources to the next layer, which may have changed everything or some names.
 // If the new state of a resource cannot be built, the former one stays.
-func (s *Resources) Advance(number uint64, everything bool, names iter.Seq[resource.Name]) {
+func (s *Resources) Advance(number uint64, everything bool, names []resource.Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.number = number
 	if everything {
 		s.changed = number
 	} else if s.count > 0 {
-		for name := range names {
+		for _, name := range names {
 			for _, e := range s.entries[name] {
 				e.stale = true
 			}

@@ -4,7 +4,6 @@ package shared
 
 import (
 	"runtime"
-	"slices"
 	"strconv"
 	"testing"
 
@@ -30,11 +29,11 @@ func TestShared(t *testing.T) {
 	if s.Get(0, a, "west", makes("1")) == first {
 		t.Error("the resource is shared by another key")
 	}
-	s.Advance(1, false, slices.Values([]resource.Name{{TypeURL: "type", Name: "b"}}))
+	s.Advance(1, false, []resource.Name{{TypeURL: "type", Name: "b"}})
 	if s.Get(1, a, "east", makes("2")) != first {
 		t.Error("the resource is made anew for another name")
 	}
-	s.Advance(2, false, slices.Values([]resource.Name{a}))
+	s.Advance(2, false, []resource.Name{a})
 	if old := s.Get(1, a, "east", makes("3")); old == first || s.Get(1, a, "east", makes("3")) == old {
 		t.Error("who reads an older layer is given what others have, or others are given what it has made")
 	}
@@ -58,7 +57,7 @@ func TestSwept(t *testing.T) {
 		if i%sweepAtLeast.Get() == 0 {
 			runtime.GC()
 		}
-		s.Advance(uint64(i+1), false, slices.Values([]resource.Name(nil)))
+		s.Advance(uint64(i+1), false, nil)
 	}
 	if s.count > 3*sweepAtLeast.Get() || len(s.entries) != s.count {
 		t.Errorf("%d entries of %d names are left", s.count, len(s.entries))
