@@ -67,7 +67,7 @@ func TestEndWhileAttaching(t *testing.T) {
 	}
 	subscribe := func(list ...string) (made *selection, unpin func()) {
 		topics, unpin := c.pin("type", list)
-		return c.subscribe(sub, false, names{topics: topics, sum: index.Sum(topics)}), unpin
+		return c.subscribe(sub, names{selectionKey: selectionKey{view: conn.view, typeURL: "type", sum: index.Sum(topics), count: len(topics)}, topics: topics}), unpin
 	}
 	first, unpin := subscribe("a", "b")
 	c.attach(first, nil)

@@ -19,16 +19,12 @@ import (
 // holding is the part of a subscription that a request may change: the names that it subscribes to,
 // and the resources that the client has. A request is applied to a copy of it, without the lock.
 type holding struct {
-	typeURL string
-	view    view
-	// selection is the selection of the subscription, or nil before there is one; wildcard, topics
-	// and the sum of their hashes are copies of its fields at first. prepared means that it has a
-	// snapshot.
+	// selection is the selection of the subscription, or nil before there is one; its key and its topics are copied
+	// at first. prepared means that it has a snapshot.
 	selection *selection
-	wildcard  bool
-	topics    []*topic
-	sum       uint64
-	prepared  bool
+	selectionKey
+	topics   []*topic
+	prepared bool
 	// sent, returning, legacy, resumed and mustAnswer are fields of the subscription.
 	sent                                   *resource.Snapshot
 	returning, legacy, resumed, mustAnswer bool
@@ -40,12 +36,11 @@ type holding struct {
 // holding returns the state that a request may change. It is called with the cache's mutex held.
 func (s *subscription) holding() holding {
 	h := holding{
-		typeURL: s.URL, view: s.conn.view, selection: s.selection, sent: s.Has,
+		selection: s.selection, selectionKey: selectionKey{typeURL: s.URL, view: s.conn.view}, sent: s.Has,
 		returning: s.Returning, legacy: s.legacy, resumed: s.Resumed, mustAnswer: s.MustAnswer, warming: s.conn.Warming,
 	}
 	if s.selection != nil {
-		h.wildcard, h.prepared = s.selection.wildcard, s.selection.snapshot != nil
-		h.topics, h.sum = s.selection.topics, s.selection.sum
+		h.selectionKey, h.topics, h.prepared = s.selection.selectionKey, s.selection.topics, s.selection.snapshot != nil
 	}
 	return h
 }

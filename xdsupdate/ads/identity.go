@@ -165,8 +165,10 @@ func (c *cache) move(conn *connection, to view) (made []moved) {
 		if from == nil {
 			continue
 		}
-		if to := c.subscribe(s, from.wildcard, names{topics: from.topics, sum: from.sum}); to != nil {
-			made = append(made, moved{to, from})
+		n := names{selectionKey: from.selectionKey, topics: from.topics}
+		n.view = to
+		if next := c.subscribe(s, n); next != nil {
+			made = append(made, moved{next, from})
 		}
 	}
 	conn.flush()

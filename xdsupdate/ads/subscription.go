@@ -3,11 +3,14 @@
 package ads
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // Scope implements sequence.Target.
@@ -75,5 +78,256 @@ func (s *subscription) Announcement(base, of *resource.State) *sequence.Announce
 func (s *subscription) Moved(before *resource.Snapshot) {
 	if s.selection != nil {
 		s.selection.moved(s, before)
+	}
+}
+
+// resubscribe applies a request to a subscription. It takes the lock. The subscription is not open
+// meanwhile, so no response changes the resources of its client.
+func (s *subscription) resubscribe(r *received) {
+	c := s.conn.cache
+	list := r.Names.Decoded()
+	if r.Delta {
+		list = r.Subscribe.Decoded()
+	}
+	if r.InitialVersions.Count > 0 {
+		r.resumed = c.recall(s.conn, r)
+	}
+	defer c.detach()
+	add, unpin := c.pin(r.TypeURL, list)
+	defer unpin()
+	drop := c.known(r.TypeURL, r.Unsubscribe.Decoded())
+	for !s.tryChange(r, add, drop) {
+		// The view or the client's resources have changed meanwhile: try again.
+	}
+}
+
+// tryChange applies a request to the present state of a subscription. add are the topics of the
+// names that the request has or subscribes to, drop the topics of the names that it unsubscribes
+// from. It reports whether the request was applied, or the connection is closed. It takes the lock.
+func (s *subscription) tryChange(r *received, add, drop []*topic) (done bool) {
+	c := s.conn.cache
+	var before holding
+	c.locked(func() {
+		if done = s.conn.closed; !done {
+			before = s.holding()
+		}
+	})
+	if done {
+		return true
+	}
+	after := before.after(r, add, drop)
+	n := namesAfter(&before, &after)
+	var made *selection
+	c.locked(func() { made, done = s.become(&before, &after, n) })
+	if made != nil {
+		c.attach(made, before.selection)
+		s.conn.stream.spend(len(made.topics))
+	}
+	s.conn.stream.topics = len(after.topics)
+	return done
+}
+
+// become replaces the state of a subscription by the result of a request. done is false if the
+// subscription has changed meanwhile. made is a selection that has to be attached. It is called
+// with the cache's mutex held.
+func (s *subscription) become(before, after *holding, n names) (made *selection, done bool) {
+	if s.conn.closed {
+		return nil, true
+	}
+	if !before.is(s) {
+		return nil, false
+	}
+	s.Returning, s.legacy = after.returning, after.legacy
+	s.Resumed, s.MustAnswer = after.resumed, after.mustAnswer
+	s.conn.Warming = after.warming
+	s.Acks.Applied = 0 // there may be more resources to apply
+	s.Have(after.sent)
+	s.answersGone(n.come)
+	return s.conn.cache.subscribe(s, n), true
+}
+
+// answersGone makes sure that a SotW client gets a response about the load assignments of clusters
+// that it was sent and that have been removed. It waits for them, together with all clusters of the
+// same response, and SotW has no other response for them.
+func (s *subscription) answersGone(come []*topic) {
+	if s.URL != envoy.LoadAssignmentType || s.conn.Delta || !s.conn.Phased() {
+		return
+	}
+	clusters := s.conn.Clusters
+	target := clusters.Snapshot()
+	if target == nil || clusters.Has == target {
+		return
+	}
+	var edits []resource.Edit
+	for _, t := range come {
+		if s.Has.Find(t.Name) == nil && clusters.Has.Find(t.Name).IsPresent() && !target.Find(t.Name).IsPresent() {
+			edits = append(edits, resource.Edit{Name: t.Name, Resource: resource.NewMarker(s.URL, t.Name, resource.Unknown)})
+		}
+	}
+	s.Have(s.Has.With(edits))
+}
+
+// names are the names of a subscription, sorted, and the key of its selection. come and left are the topics that are
+// new to the selection, and those that it loses.
+type names struct {
+	selectionKey
+	topics, come, left []*topic
+}
+
+// namesAfter returns the names of a subscription after a request.
+func namesAfter(before, after *holding) names {
+	n := names{after.selectionKey, after.topics, index.Without(after.topics, before.topics), index.Without(before.topics, after.topics)}
+	n.sum, n.count = before.sum+index.Sum(n.come)-index.Sum(n.left), len(n.topics)
+	return n
+}
+
+// subscribe subscribes to some names, and to everything if wildcard is set. It returns a selection
+// that has to be attached, or nil; with such a selection, the former one is held. Has must not have
+// resources that the client is not subscribed to.
+func (c *cache) subscribe(s *subscription, n names) *selection {
+	key, old := n.selectionKey, s.selection
+	if old != nil && old.selectionKey == key && slices.Equal(old.topics, n.topics) {
+		return nil
+	}
+	if found := c.selection(key, n.topics); found != nil {
+		found.adopt(s, old, c)
+		return nil
+	}
+	few := len(n.come)+len(n.left) <= c.partSize
+	if few && old != nil && len(old.subscribers) == 1 && old.view == key.view && old.wildcard == key.wildcard && old.snapshot != nil {
+		c.rename(old, n)
+		return nil
+	}
+	made := &selection{selectionKey: key, topics: n.topics, subscribers: make(map[*subscription]struct{}), held: 1}
+	if key.wildcard {
+		c.index.Change(s.URL, func(t *index.Type[*selection]) { t.AddToAll(made) })
+	}
+	c.rememberSelection(made)
+	if old != nil {
+		old.held++
+	}
+	made.adopt(s, old, c)
+	return made
+}
+
+// adopt moves a subscription from one selection to another.
+func (s *selection) adopt(sub *subscription, old *selection, c *cache) {
+	if old != nil {
+		c.unsubscribe(sub)
+	}
+	s.join(sub)
+}
+
+func (c *cache) selection(key selectionKey, topics []*topic) *selection {
+	for _, s := range c.selections[key.view.Value().Namespace][key] {
+		if slices.Equal(s.topics, topics) {
+			return s
+		}
+	}
+	return nil
+}
+
+// unsubscribe removes a subscription from its selection. The last one ends the selection, which
+// leaves the index when detach is called.
+func (c *cache) unsubscribe(sub *subscription) {
+	s := sub.selection
+	if s == nil {
+		return
+	}
+	s.leave(sub)
+	if len(s.subscribers) > 0 {
+		return
+	}
+	if s.wildcard {
+		c.index.Change(s.typeURL, func(t *index.Type[*selection]) { t.RemoveFromAll(s) })
+	}
+	c.unprepared = index.Removed(c.unprepared, s)
+	c.forgetSelection(s)
+	c.leaveIndex(s)
+}
+
+// rememberSelection and forgetSelection maintain selections.
+func (c *cache) rememberSelection(s *selection) {
+	namespace := s.view.Value().Namespace
+	in := c.selections[namespace]
+	if in == nil {
+		in = make(map[selectionKey][]*selection)
+		c.selections[namespace] = in
+	}
+	in[s.selectionKey] = append(in[s.selectionKey], s)
+}
+
+func (c *cache) forgetSelection(s *selection) {
+	namespace := s.view.Value().Namespace
+	in := c.selections[namespace]
+	if in[s.selectionKey] = index.Removed(in[s.selectionKey], s); len(in[s.selectionKey]) == 0 {
+		delete(in, s.selectionKey)
+	}
+	if len(in) == 0 {
+		delete(c.selections, namespace)
+	}
+}
+
+// rename changes a few names of a selection with one subscription, at the cost of the changed
+// names.
+func (c *cache) rename(s *selection, n names) {
+	c.forgetSelection(s)
+	var gone []resource.Edit
+	for _, p := range n.left {
+		if s.wildcard {
+			s.dirty = append(s.dirty, p.Name)
+		} else {
+			gone = append(gone, resource.Edit{Name: p.Name})
+			s.failing.note(p.Name, nil)
+		}
+	}
+	for _, p := range n.come {
+		s.dirty = append(s.dirty, p.Name)
+	}
+	index.Add(s, n.come)
+	c.index.Change(s.typeURL, func(t *index.Type[*selection]) { t.Remove(s, n.left) })
+	s.selectionKey, s.topics = n.selectionKey, n.topics
+	s.differences = difference.Known{} // they depend on the names
+	c.rememberSelection(s)
+	s.publish(s.snapshot.With(gone))
+}
+
+// prepare builds the first snapshots of selections and sends them to their subscribers. It is
+// called without the lock: the work for a selection is done by the goroutine that needs it first,
+// and no other one waits for it.
+func (c *cache) prepare(list []*selection) {
+	made := make([]func(), len(list))
+	for i, s := range list {
+		var from resolver
+		var topics []*topic
+		c.locked(func() {
+			from, topics = c.resolver(s.view), s.topics
+			s.dirty, s.preparing = nil, from.layers // later changes become dirty names
+		})
+		first, failing := s.prepare(from, topics)
+		made[i] = func() { c.prepared(s, first, failing) }
+	}
+	var subscribers []*subscription
+	c.locked(func() {
+		for i, s := range list {
+			made[i]()
+			subscribers = slices.AppendSeq(subscribers, maps.Keys(s.subscribers))
+		}
+		c.progressed()
+	})
+	for _, sub := range subscribers {
+		c.catchUp(sub, func() {})
+	}
+}
+
+// prepared makes the first snapshot of a selection visible. It is nil if it could not be built.
+func (c *cache) prepared(s *selection, first *resource.Snapshot, failing failing) {
+	s.preparing = nil
+	switch {
+	case first != nil:
+		s.publish(first)
+		s.failing = failing
+	case len(s.subscribers) > 0:
+		c.unprepared = append(c.unprepared, s)
 	}
 }

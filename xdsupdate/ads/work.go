@@ -70,11 +70,7 @@ func (s *stream) await(work int) (done func()) {
 	case allowed:
 		turns = s.server.large
 	}
-	mine := turns.Ask()
-	select {
-	case <-mine:
-	case <-s.ended:
-		turns.Cancel(mine)
+	if !turns.Wait(s.ended) {
 		return nil
 	}
 	begun := time.Now()

@@ -53,11 +53,7 @@ func (t *Turns) Take(ended <-chan struct{}) (end func()) {
 	if t.least < 0 {
 		return func() {}
 	}
-	mine := t.Ask()
-	select {
-	case <-mine:
-	case <-ended:
-		t.Cancel(mine)
+	if !t.Wait(ended) {
 		return nil
 	}
 	var once sync.Once
@@ -65,6 +61,18 @@ func (t *Turns) Take(ended <-chan struct{}) (end func()) {
 	return func() {
 		timer.Stop()
 		once.Do(func() { t.End(-1) })
+	}
+}
+
+// Wait waits for a turn, or for the stream to end; then it reports false. The caller calls End.
+func (t *Turns) Wait(ended <-chan struct{}) bool {
+	mine := t.Ask()
+	select {
+	case <-mine:
+		return true
+	case <-ended:
+		t.Cancel(mine)
+		return false
 	}
 }
 

@@ -4,6 +4,7 @@ package reference
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/cespare/xxhash/v2"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -41,27 +42,20 @@ func (d *demands) exceed(others *demands) bool {
 // of the next state which may reject more requests than the chain of s that it replaces. A route
 // configuration that s does not reference is never among them.
 func (s *Set) Tightened(next *Set) (routes []string) {
-	for names := s.chains; len(names) > 0; {
-		n := 1
-		for n < len(names) && names[n].routes == names[0].routes {
-			n++
+	for rest := s.chains; len(rest) > 0; {
+		name := rest[0].routes
+		old := s.chainsTo(name)
+		if tightened(old, next.chainsTo(name)) {
+			routes = append(routes, name)
 		}
-		if tightened(names[:n], next.chainsTo(names[0].routes)) {
-			routes = append(routes, names[0].routes)
-		}
-		names = names[n:]
+		rest = rest[len(old):]
 	}
 	return routes
 }
 
 // chainsTo returns the chains that lead to a route configuration.
 func (s *Set) chainsTo(routes string) []chain {
-	first, _ := slices.BinarySearchFunc(s.chains, routes, func(c chain, routes string) int {
-		if c.routes < routes {
-			return -1
-		}
-		return 1
-	})
+	first, _ := slices.BinarySearchFunc(s.chains, routes, func(c chain, routes string) int { return strings.Compare(c.routes, routes) })
 	last := first
 	for last < len(s.chains) && s.chains[last].routes == routes {
 		last++
@@ -93,9 +87,6 @@ func lacking(a, b []chain) (out []chain) {
 	return out
 }
 
-// demanding finds the demands of encoded filter chains. The zero value is empty.
-type demanding struct{ known map[uint64]*demands }
-
 // Field numbers and type names of the messages that may have demands.
 //
 //nolint:gochecknoglobals // never changed
@@ -121,8 +112,8 @@ func numbersOf(m proto.Message, fields ...string) (out []protowire.Number) {
 
 func nameOf(m proto.Message) string { return string(m.ProtoReflect().Descriptor().FullName()) }
 
-// of returns the demands of a filter chain, and a hash of its content.
-func (d *demanding) of(encoded []byte) (content uint64, found *demands) {
+// demandsOf returns the demands of a filter chain, and a hash of its content.
+func (f *finder) demandsOf(encoded []byte) (content uint64, found *demands) {
 	var all xxhash.Digest
 	all.Reset()
 	var filters [][]byte
@@ -139,48 +130,44 @@ func (d *demanding) of(encoded []byte) (content uint64, found *demands) {
 		_, _ = all.Write(field)
 	})
 	content = all.Sum64()
-	if found = d.known[content]; found != nil {
+	if found = f.demands[content]; found != nil {
 		return content, found
 	}
-	var list demandList
-	list.restrictions = append(list.restrictions, others.Sum64())
-	for _, f := range filters {
-		list.filter(f)
+	found = &demands{restrictions: Hashes{others.Sum64()}}
+	for _, filter := range filters {
+		found.filter(filter)
 	}
-	found = &demands{NewHashes(list.restrictions), NewHashes(list.permissions)}
-	if d.known == nil {
-		d.known = make(map[uint64]*demands)
+	found.restrictions, found.permissions = NewHashes(found.restrictions), NewHashes(found.permissions)
+	if f.demands == nil {
+		f.demands = make(map[uint64]*demands)
 	}
-	d.known[content] = found
+	f.demands[content] = found
 	return content, found
 }
 
-// demandList collects demands.
-type demandList struct{ restrictions, permissions []uint64 }
-
 // filter adds a network filter.
-func (l *demandList) filter(encoded []byte) {
+func (d *demands) filter(encoded []byte) {
 	typed, manager := typedConfig(encoded, filterConfig[0])
 	if typed != managerType {
-		l.add(encoded, filterConfig[0])
+		d.add(encoded, filterConfig[0])
 		return
 	}
 	rest := xxhash.New()
 	EachField(manager, func(number protowire.Number, field, value []byte) {
 		if number == managerField[0] {
-			l.add(value, httpFilter[0])
+			d.add(value, httpFilter[0])
 		} else {
 			_, _ = rest.Write(field)
 		}
 	})
-	l.restrictions = append(l.restrictions, rest.Sum64())
+	d.restrictions = append(d.restrictions, rest.Sum64())
 }
 
 // add adds a filter whose configuration is in a field, rule by rule if it has rules.
-func (l *demandList) add(encoded []byte, config protowire.Number) {
+func (d *demands) add(encoded []byte, config protowire.Number) {
 	typed, value := typedConfig(encoded, config)
 	if !slices.Contains(rbacTypes, typed) {
-		l.restrictions = append(l.restrictions, xxhash.Sum64(encoded))
+		d.restrictions = append(d.restrictions, xxhash.Sum64(encoded))
 		return
 	}
 	rest := xxhash.New()
@@ -191,16 +178,16 @@ func (l *demandList) add(encoded []byte, config protowire.Number) {
 	})
 	EachField(value, func(number protowire.Number, field, rules []byte) {
 		if number == rulesOf[0] {
-			l.rules(typed, rules)
+			d.rules(typed, rules)
 		} else {
 			_, _ = rest.Write(field)
 		}
 	})
-	l.restrictions = append(l.restrictions, rest.Sum64())
+	d.restrictions = append(d.restrictions, rest.Sum64())
 }
 
 // rules adds each rule of an RBAC filter.
-func (l *demandList) rules(typed string, encoded []byte) {
+func (d *demands) rules(typed string, encoded []byte) {
 	action := rbacv3.RBAC_ALLOW
 	var policies []uint64
 	rest := xxhash.New()
@@ -218,12 +205,12 @@ func (l *demandList) rules(typed string, encoded []byte) {
 			_, _ = rest.Write(field)
 		}
 	})
-	l.restrictions = append(l.restrictions, rest.Sum64())
+	d.restrictions = append(d.restrictions, rest.Sum64())
 	switch action {
 	case rbacv3.RBAC_ALLOW:
-		l.permissions = append(l.permissions, policies...)
+		d.permissions = append(d.permissions, policies...)
 	case rbacv3.RBAC_DENY:
-		l.restrictions = append(l.restrictions, policies...)
+		d.restrictions = append(d.restrictions, policies...)
 	default: // LOG rejects no request
 	}
 }

@@ -202,7 +202,7 @@ type finder struct {
 	served            bool
 	named             func(cluster []byte) // nil, or is called for each of clusters
 	chains            []chain
-	demanding         demanding
+	demands           map[uint64]*demands // by the contents of filter chains
 }
 
 // scan visits an encoded message.
@@ -256,7 +256,7 @@ func (f *finder) chain(encoded []byte, routes []string) {
 	if len(routes) == 0 {
 		return
 	}
-	content, demands := f.demanding.of(encoded)
+	content, demands := f.demandsOf(encoded)
 	for _, name := range routes {
 		f.chains = append(f.chains, chain{name, content, demands})
 	}

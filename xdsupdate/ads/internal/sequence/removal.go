@@ -9,6 +9,7 @@ import (
 	"github.com/cespare/xxhash/v2"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/acks"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
@@ -117,13 +118,9 @@ func (p *planner) removeClusters() (s Step) {
 	}
 	m.removal = m.removal.keep(t)
 	for t.Open && !p.keepsAll(clusters) {
-		due := slices.DeleteFunc(slices.Clone(d.Removal.Removed), func(name string) bool { return p.keeps(clusters, name) })
+		s = p.removeDue(t, d)
 		switch {
-		case d.Update == nil && (t.Returning || len(due) == len(d.Removal.Removed)):
-			s = Step{To: t, Content: d.Removal, After: d.Removal.After, Last: true, Ends: true}
-		case len(due) > 0:
-			s = Step{To: t, Content: p.content(t, nil, t.Has.Without(due))}
-			s.Content.Removed, s.After = due, s.Content.After
+		case s.To != nil:
 		case slices.ContainsFunc(d.Removal.Removed, p.goesLater):
 			m.removal = p.newRemoval() // all its clusters have come back, or were removed again later
 			continue
@@ -134,6 +131,30 @@ func (p *planner) removeClusters() (s Step) {
 		break
 	}
 	return s
+}
+
+// removeDue sends the removals of clusters or assignments that no rule delays.
+func (p *planner) removeDue(t *Type, d *difference.Difference) Step {
+	due := p.content(t, nil, nil)
+	var edits []resource.Edit
+	for _, name := range d.Removal.Removed {
+		if !p.keeps(t.slot, name) {
+			due.Removed, edits = append(due.Removed, name), append(edits, resource.Edit{Name: name})
+		}
+	}
+	for _, r := range d.Removal.Listed {
+		if !p.keeps(t.slot, r.Name) {
+			due.Listed, edits = append(due.Listed, r), append(edits, resource.Edit{Name: r.Name, Resource: t.Snapshot().Find(r.Name)})
+		}
+	}
+	switch {
+	case d.Update == nil && (t.Returning || len(edits) == len(d.Removal.Removed)+len(d.Removal.Listed)):
+		return Step{To: t, Content: d.Removal, After: d.Removal.After, Last: true, Ends: true}
+	case len(edits) > 0:
+		due.After = t.Has.With(edits)
+		return Step{To: t, Content: due, After: due.After}
+	}
+	return Step{}
 }
 
 // goesLater reports whether the cluster belongs to a later removal, because it was removed after
@@ -210,37 +231,16 @@ func (p *planner) drains(name string) bool {
 }
 
 // removeAssignments sends the removal of assignments, with their clusters.
-func (p *planner) removeAssignments() Step {
+func (p *planner) removeAssignments() (s Step) {
 	t := p.Assignments
-	if !t.Open {
-		return Step{}
-	}
 	d := t.Difference()
-	if d == nil || d.Update != nil || d.Removal == nil {
-		return Step{}
+	if !t.Open || d == nil || d.Update != nil || d.Removal == nil {
+		return s
 	}
-	part := p.content(t, nil, nil)
-	var edits []resource.Edit
-	for _, name := range d.Removal.Removed {
-		if !p.keeps(assignments, name) {
-			part.Removed, edits = append(part.Removed, name), append(edits, resource.Edit{Name: name})
-		}
-	}
-	for _, r := range d.Removal.Listed {
-		if !p.keeps(assignments, r.Name) {
-			part.Listed, edits = append(part.Listed, r), append(edits, resource.Edit{Name: r.Name, Resource: t.Snapshot().Find(r.Name)})
-		}
-	}
-	switch {
-	case t.Returning || len(edits) == len(d.Removal.Removed)+len(d.Removal.Listed):
-		return Step{To: t, Content: d.Removal, After: d.Removal.After, Last: true, Ends: true}
-	case len(edits) > 0:
-		part.After = t.Has.With(edits)
-		return Step{To: t, Content: part, After: part.After}
-	case !p.changesClusters():
+	if s = p.removeDue(t, d); s.To == nil && !p.changesClusters() {
 		p.m.linger(t)
 	}
-	return Step{}
+	return s
 }
 
 // isInUse reports whether the client may use the assignment of a cluster.

@@ -109,7 +109,7 @@ func (r *Request) Decode(data []byte) error {
 			data = data[min(n, len(data)):]
 			continue
 		}
-		if r.repeated(number) {
+		if list := r.list(number); list != nil {
 			if n != 1 {
 				return errRequest // a tag that is not in the shortest encoding
 			}
@@ -122,7 +122,7 @@ func (r *Request) Decode(data []byte) error {
 			}
 			if !r.Delta {
 				names = append(names, data[:size])
-			} else if err := r.repeat(number, data[:size]); err != nil {
+			} else if err := list.add(data[:size]); err != nil {
 				return err
 			}
 			data = data[size:]
@@ -149,23 +149,19 @@ const (
 	deltaSubscribe, deltaUnsubscribe, deltaHave = 3, 4, 5
 )
 
-// repeated reports whether a field number may occur many times.
-func (r *Request) repeated(number protowire.Number) bool {
-	if r.Delta {
-		return number == deltaSubscribe || number == deltaUnsubscribe || number == deltaHave
-	}
-	return number == sotwNames
-}
-
-// repeat takes repeated fields of a delta request.
-func (r *Request) repeat(number protowire.Number, fields []byte) error {
-	switch number {
-	case deltaSubscribe:
-		return r.Subscribe.add(fields)
-	case deltaUnsubscribe:
-		return r.Unsubscribe.add(fields)
+// list returns the list of a field that may occur many times, or nil.
+func (r *Request) list(number protowire.Number) interface{ add(fields []byte) error } {
+	switch {
+	case !r.Delta && number == sotwNames:
+		return &r.Names
+	case r.Delta && number == deltaSubscribe:
+		return &r.Subscribe
+	case r.Delta && number == deltaUnsubscribe:
+		return &r.Unsubscribe
+	case r.Delta && number == deltaHave:
+		return &r.InitialVersions
 	default:
-		return r.InitialVersions.add(fields)
+		return nil
 	}
 }
 
