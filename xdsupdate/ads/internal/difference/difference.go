@@ -105,17 +105,21 @@ func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 			}
 		}
 	})
-	if d.Delta && d.Returning {
-		removed = append(removed, s.absent(edits, emptied)...)
-		slices.Sort(removed)
-		removed = slices.Compact(removed)
-	}
 	if s.tellsAbsent(d) && !more {
 		if untold := s.untold(from); len(untold) > 0 { // after all others
 			edits, changed = append(edits, untold...), append(changed, unreadable(untold[0].Name))
 		}
 	}
 	out := &Difference{Rest: s.Snapshot.With(edits), More: more}
+	if d.Delta && d.Returning { // also of resources that have been removed before its first response
+		for _, name := range Missing(out.Rest, s.Topics) {
+			if _, gets := slices.BinarySearchFunc(emptied, &resource.State{Name: name}, resource.CompareNames); !gets {
+				removed = append(removed, name)
+			}
+		}
+		slices.Sort(removed)
+		removed = slices.Compact(removed)
+	}
 	if len(changed) > 0 {
 		out.Update = s.NewContent(changed, d)
 		out.Update.Fresh = reference.NewClusterNames(len(fresh), resource.Names(fresh))
@@ -129,27 +133,6 @@ func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 		out.Removal.Removed, out.Removal.After = removed, out.Rest
 	}
 	return out
-}
-
-// absent returns the subscribed names without a resource, except the names of resources that the
-// client keeps, or gets in an empty state, because these have been removed since its first
-// response.
-func (s State[H]) absent(kept []resource.Edit, emptied []*resource.State) []string {
-	out := Missing(s.Snapshot, s.Topics)
-	if len(kept)+len(emptied) == 0 {
-		return out
-	}
-	except := make(map[string]struct{}, len(kept)+len(emptied))
-	for _, e := range kept {
-		except[e.Name] = struct{}{}
-	}
-	for _, r := range emptied {
-		except[r.Name] = struct{}{}
-	}
-	return slices.DeleteFunc(out, func(name string) bool {
-		_, ok := except[name]
-		return ok
-	})
 }
 
 // Missing returns the names of sorted topics that have no resource in a snapshot.

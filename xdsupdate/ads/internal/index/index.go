@@ -174,39 +174,29 @@ func Union[H comparable](a, b []*Topic[H]) []*Topic[H] {
 
 // Without returns the topics of a that are not in b.
 func Without[H comparable](a, b []*Topic[H]) []*Topic[H] {
-	if disjoint(a, b) {
-		return a
-	}
 	var out []*Topic[H]
-	if len(b) < len(a)/16 {
+	switch rest := a; {
+	case len(b) == 0:
+		return a
+	case len(b) < len(a)/16:
 		out = make([]*Topic[H], 0, len(a))
 		for _, p := range b {
-			before, _, after := cut(a, p)
-			out, a = append(out, before...), after
+			before, _, after := cut(rest, p)
+			out, rest = append(out, before...), after
 		}
-		return append(out, a...)
+		out = append(out, rest...)
+	default:
+		for _, p := range a {
+			_, found, after := cut(b, p)
+			if b = after; !found {
+				out = append(out, p)
+			}
+		}
 	}
-	for _, p := range a {
-		_, found, after := cut(b, p)
-		if b = after; !found {
-			out = append(out, p)
-		}
+	if len(out) == len(a) {
+		return a
 	}
 	return out
-}
-
-// disjoint reports whether a and b have no topic in common.
-func disjoint[H comparable](a, b []*Topic[H]) bool {
-	if len(a) > len(b) {
-		a, b = b, a
-	}
-	for _, p := range a {
-		_, found, after := cut(b, p)
-		if b = after; found {
-			return false
-		}
-	}
-	return true
 }
 
 // Intersection returns the topics that are in a and in b.

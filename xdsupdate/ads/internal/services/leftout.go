@@ -16,58 +16,49 @@ import (
 // leftOut is an endpoint, or a port of a service, that no client is sent, because Envoy would
 // reject others with it.
 type leftOut struct {
-	endpoint  bool
-	hostname  registry.Hostname
-	namespace string
-	reason    error
+	leftOutKey
+	hostname registry.Hostname
+	reason   error
 }
 
-// appendLeftOut appends the endpoints and ports that are left out of a host, and were not left out
-// of its previous state; each state may be nil. So the reported entries are derived from the table,
-// and end with the endpoint or port. An address counts once in a namespace, for all ports and other
+// leftOutKey identifies what is left out of a host. An address counts once in a namespace, for all ports and other
 // properties of its endpoint, because the address is the invalid part.
+type leftOutKey struct {
+	namespace string
+	port      uint32 // or 0
+	address   string // or ""
+}
+
+// eachLeftOut visits what is left out of a host, which may be nil.
+func (h *host) eachLeftOut(visit func(leftOut)) {
+	if h == nil {
+		return
+	}
+	for _, v := range h.variants {
+		for _, p := range v.ports {
+			if err := envoy.CheckPort(p.service, p.port); err != nil {
+				visit(leftOut{leftOutKey{namespace: v.namespace, port: p.port.Number}, h.name, err})
+			}
+			for _, e := range p.leftOut {
+				visit(leftOut{leftOutKey{namespace: v.namespace, address: e.Address()}, h.name, envoy.CheckEndpoint(e)})
+			}
+		}
+	}
+}
+
+// appendLeftOut appends what is left out of a host, and was not left out of its previous state; each state may be nil.
+// So the reported entries are derived from the table, and end with the endpoint or port.
 func appendLeftOut(out []leftOut, before, after *host) []leftOut {
-	if after == nil {
-		return out
-	}
-	for _, v := range after.variants {
-		var reported map[string]struct{} // most hosts need none
-		for _, p := range v.ports {
-			if err := xdsbuild.CheckPort(p.service, p.port); err != nil && !before.in(v.namespace).leavesOut(p.port.Number) {
-				out = append(out, leftOut{false, after.name, v.namespace, err})
-			}
-			for _, e := range p.leftOut {
-				if reported == nil {
-					reported = before.in(v.namespace).addressesLeftOut()
-				}
-				if _, again := reported[e.Address()]; !again {
-					reported[e.Address()] = struct{}{}
-					out = append(out, leftOut{true, after.name, v.namespace, xdsbuild.CheckEndpoint(e)})
-				}
-			}
+	var reported map[leftOutKey]bool // most hosts need none
+	after.eachLeftOut(func(l leftOut) {
+		if reported == nil {
+			reported = make(map[leftOutKey]bool)
+			before.eachLeftOut(func(l leftOut) { reported[l.leftOutKey] = true })
 		}
-	}
-	return out
-}
-
-// leavesOut reports whether a port of a variant, which may be nil, is left out.
-func (v *variant) leavesOut(number uint32) bool {
-	return v != nil && slices.ContainsFunc(v.ports, func(p *port) bool {
-		return p.port.Number == number && xdsbuild.CheckPort(p.service, p.port) != nil
+		if !reported[l.leftOutKey] {
+			reported[l.leftOutKey], out = true, append(out, l)
+		}
 	})
-}
-
-// addressesLeftOut returns the addresses that are left out of a variant, which may
-// be nil, in a new map.
-func (v *variant) addressesLeftOut() map[string]struct{} {
-	out := make(map[string]struct{})
-	if v != nil {
-		for _, p := range v.ports {
-			for _, e := range p.leftOut {
-				out[e.Address()] = struct{}{}
-			}
-		}
-	}
 	return out
 }
 
@@ -75,7 +66,7 @@ func (v *variant) addressesLeftOut() map[string]struct{} {
 func (b *Builder) warnLeftOut(list []leftOut) {
 	for _, l := range list {
 		where := []any{slog.String("host", string(l.hostname)), slog.String("namespace", l.namespace), slog.Any("reason", l.reason)}
-		if l.endpoint {
+		if l.address != "" {
 			b.logger.Warn("endpoint left out", where...)
 		} else {
 			b.logger.Warn("port left out", where...)
