@@ -82,24 +82,15 @@ type resourcesByType map[string]pmap.Map[string, *ResourceState]
 
 // provide returns the resources that were captured for the push.
 func (o *ownResources) provide(push *PushContext) (Provided, Changes) {
-	var before resourcesByType
-	if o.provided != nil {
-		before = o.provided.resources
-	}
-	names := push.moment.own.changedSince(before)
-	if o.provided == nil || len(names) > 0 {
-		o.provided = &ownState{push.moment.own}
-	}
-	return o.provided, Changes{Names: names}
+	before, now := o.provided, push.moment.own
+	o.provided = now
+	return now, Changes{Names: now.changedSince(before)}
 }
 
-// ownState has the program's resources at one moment.
-type ownState struct{ resources resourcesByType }
-
 // Names implements Provided.
-func (o *ownState) Names(_ View, typeURL string) (iter.Seq[string], bool) {
+func (r resourcesByType) Names(_ View, typeURL string) (iter.Seq[string], bool) {
 	return func(yield func(string) bool) {
-		for name := range o.resources[typeURL].All() {
+		for name := range r[typeURL].All() {
 			if !yield(name) {
 				return
 			}
@@ -108,14 +99,14 @@ func (o *ownState) Names(_ View, typeURL string) (iter.Seq[string], bool) {
 }
 
 // Covers implements Provided.
-func (o *ownState) Covers(_ View, typeURL, name string) (covered, only bool) {
-	_, covered = o.resources[typeURL].Get(name)
+func (r resourcesByType) Covers(_ View, typeURL, name string) (covered, only bool) {
+	_, covered = r[typeURL].Get(name)
 	return covered, false
 }
 
 // Lookup implements Provided.
-func (o *ownState) Lookup(_ View, typeURL, name string) Answer {
-	state, ok := o.resources[typeURL].Get(name)
+func (r resourcesByType) Lookup(_ View, typeURL, name string) Answer {
+	state, ok := r[typeURL].Get(name)
 	return Answer{State: state, Next: !ok}
 }
 
@@ -135,7 +126,7 @@ func (r resourcesByType) changedSince(old resourcesByType) (out []ChangedName) {
 
 // ownResources are the program's resources. They are the first provider.
 type ownResources struct {
-	provided *ownState // in the last push
+	provided resourcesByType // in the last push
 
 	mu  sync.Mutex
 	now resourcesByType

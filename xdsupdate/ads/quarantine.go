@@ -255,9 +255,7 @@ func (s *subscription) Searching() bool {
 
 // recentChanges are the objects of the last pushes, except services, and except pushes of too many
 // objects.
-type recentChanges struct {
-	list [16]recentChange
-}
+type recentChanges [16]recentChange
 
 type recentChange struct {
 	epoch uint64
@@ -269,7 +267,7 @@ type recentChange struct {
 const manyChanges limit.Size = 1000
 
 func (r *recentChanges) add(epoch uint64, keys []configstore.ConfigKey) {
-	r.list[epoch%uint64(len(r.list))] = recentChange{epoch, keys}
+	r[epoch%uint64(len(r))] = recentChange{epoch, keys}
 }
 
 // hintsOf returns the keys of a push for recentChanges.
@@ -293,7 +291,7 @@ func (r *recentChanges) changed(after uint64) map[configstore.ConfigKey]struct{}
 		return nil
 	}
 	out := make(map[configstore.ConfigKey]struct{})
-	for _, c := range r.list {
+	for _, c := range r {
 		if c.epoch > after {
 			for _, key := range c.keys {
 				out[key] = struct{}{}

@@ -10,7 +10,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -157,48 +156,13 @@ func (s *selection) publish(next *resource.Snapshot) {
 	}
 }
 
-// join and leave add and remove a subscription.
+// join adds a subscription.
 func (s *selection) join(sub *subscription) {
 	sub.selection = s
 	s.subscribers[sub] = struct{}{}
 	if sub.Has == s.snapshot {
 		s.current++
 	}
-}
-
-func (s *selection) leave(sub *subscription) {
-	delete(s.subscribers, sub)
-	if sub.Has == s.snapshot {
-		s.current--
-	}
-	sub.selection = nil
-}
-
-// moved updates current after the client of a subscription has got another snapshot.
-func (s *selection) moved(sub *subscription, before *resource.Snapshot) {
-	if before == s.snapshot {
-		s.current--
-	}
-	if sub.Has == s.snapshot {
-		if s.current++; s.current == len(s.subscribers) {
-			s.differences.Release()
-			s.announcements = nil
-		}
-	}
-}
-
-// announcement returns an announcement to the clients of the selection, or nil if it would be too large.
-func (s *selection) announcement(base, of *resource.State) *sequence.Announcement {
-	key := announcementKey{base, of}
-	a, found := s.announcements[key]
-	if !found {
-		if s.announcements == nil {
-			s.announcements = make(map[announcementKey]*sequence.Announcement)
-		}
-		a = sequence.NewAnnouncement(base, of)
-		s.announcements[key] = a
-	}
-	return a
 }
 
 // state returns the present state of the selection. It is called with the cache's mutex held.

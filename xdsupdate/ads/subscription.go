@@ -69,15 +69,34 @@ func (s *subscription) Named(name string) (subscribed, unsettled bool) {
 	return s.selection.names(name), s.selection.snapshot == nil || slices.Contains(s.selection.dirty, name)
 }
 
-// Announcement implements sequence.Target.
+// Announcement implements sequence.Target. The clients of a selection share it.
 func (s *subscription) Announcement(base, of *resource.State) *sequence.Announcement {
-	return s.selection.announcement(base, of)
+	key, in := announcementKey{base, of}, s.selection
+	a, found := in.announcements[key]
+	if !found {
+		if in.announcements == nil {
+			in.announcements = make(map[announcementKey]*sequence.Announcement)
+		}
+		a = sequence.NewAnnouncement(base, of)
+		in.announcements[key] = a
+	}
+	return a
 }
 
-// Moved implements sequence.Target.
+// Moved implements sequence.Target: it counts the clients that are up to date.
 func (s *subscription) Moved(before *resource.Snapshot) {
-	if s.selection != nil {
-		s.selection.moved(s, before)
+	in := s.selection
+	if in == nil {
+		return
+	}
+	if before == in.snapshot {
+		in.current--
+	}
+	if s.Has == in.snapshot {
+		if in.current++; in.current == len(in.subscribers) {
+			in.differences.Release()
+			in.announcements = nil
+		}
 	}
 }
 
@@ -190,7 +209,8 @@ func (c *cache) subscribe(s *subscription, n names) *selection {
 		return nil
 	}
 	if found := c.selection(key, n.topics); found != nil {
-		found.adopt(s, old, c)
+		c.unsubscribe(s)
+		found.join(s)
 		return nil
 	}
 	few := len(n.come)+len(n.left) <= c.partSize
@@ -206,16 +226,9 @@ func (c *cache) subscribe(s *subscription, n names) *selection {
 	if old != nil {
 		old.held++
 	}
-	made.adopt(s, old, c)
+	c.unsubscribe(s)
+	made.join(s)
 	return made
-}
-
-// adopt moves a subscription from one selection to another.
-func (s *selection) adopt(sub *subscription, old *selection, c *cache) {
-	if old != nil {
-		c.unsubscribe(sub)
-	}
-	s.join(sub)
 }
 
 func (c *cache) selection(key selectionKey, topics []*topic) *selection {
@@ -227,14 +240,17 @@ func (c *cache) selection(key selectionKey, topics []*topic) *selection {
 	return nil
 }
 
-// unsubscribe removes a subscription from its selection. The last one ends the selection, which
+// unsubscribe removes a subscription from its selection, if it has one. The last one ends the selection, which
 // leaves the index when detach is called.
 func (c *cache) unsubscribe(sub *subscription) {
 	s := sub.selection
 	if s == nil {
 		return
 	}
-	s.leave(sub)
+	delete(s.subscribers, sub)
+	if sub.selection = nil; sub.Has == s.snapshot {
+		s.current--
+	}
 	if len(s.subscribers) > 0 {
 		return
 	}

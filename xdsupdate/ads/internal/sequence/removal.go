@@ -107,7 +107,9 @@ func (p *planner) removeFirst() (s Step) {
 // removeClusters begins a removal of clusters, and sends it when it is due.
 func (p *planner) removeClusters() (s Step) {
 	t, m := p.Clusters, &p.m
-	p.noteReturn()
+	if t.Resumed && m.returned.IsZero() {
+		m.returned = p.now.Time
+	}
 	d := t.Difference()
 	if d == nil || d.Removal == nil {
 		m.removal = nil
@@ -206,13 +208,6 @@ func (p *planner) mayAsk() bool {
 	}
 	p.lookAt(until)
 	return true
-}
-
-// noteReturn notes when a client was seen that has come back.
-func (p *planner) noteReturn() {
-	if p.Clusters.Resumed && p.m.returned.IsZero() {
-		p.m.returned = p.now.Time
-	}
 }
 
 func (t *Type) selects() bool { return t != nil && t.Scope() != Nothing }

@@ -13,29 +13,17 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// outdated are the hosts that may differ from the state of the registries, because no push of them
-// was requested. Each moment is compared with the previous one, at the cost of the changes.
-type outdated struct {
-	hosts map[registry.Hostname]struct{}
-	// hosts is complete for the state in services and endpoints.
-	services  *registry.ServiceSet
-	endpoints *xdsupdate.EndpointSnapshot
-}
-
-// advance adds the hosts that differ in a moment.
-func (o *outdated) advance(services Reader, endpoints *xdsupdate.EndpointSnapshot) {
-	if o.hosts == nil {
-		o.hosts = make(map[registry.Hostname]struct{})
+// advance adds the hosts that differ in a moment to the outdated ones.
+func (b *Builder) advance(services *registry.ServiceSet, endpoints *xdsupdate.EndpointSnapshot) {
+	for name := range endpoints.ChangedSince(b.endpoints) {
+		b.outdated[name] = struct{}{}
 	}
-	for name := range endpoints.ChangedSince(o.endpoints) {
-		o.hosts[name] = struct{}{}
-	}
-	o.endpoints = endpoints
-	if set := services.set; set != nil {
-		for name := range set.ChangedSince(o.services) {
-			o.hosts[name] = struct{}{}
+	b.endpoints = endpoints
+	if services != nil {
+		for name := range services.ChangedSince(b.services) {
+			b.outdated[name] = struct{}{}
 		}
-		o.services = set
+		b.services = services
 	}
 }
 
@@ -43,7 +31,7 @@ func (o *outdated) advance(services Reader, endpoints *xdsupdate.EndpointSnapsho
 // built from the same services and endpoints stay.
 func (b *Builder) Build(req *xdsupdate.PushRequest, services Reader, endpoints *xdsupdate.EndpointSnapshot) *Built {
 	b.Built = Built{}
-	b.outdated.advance(services, endpoints)
+	b.advance(services.set, endpoints)
 	full := req.Full || req.Everything()
 	b.Incomplete = full && !services.ok
 	full = full && services.ok
@@ -90,7 +78,7 @@ func (b *Builder) buildHost(
 // hostsOf returns the names of the hosts that a request names, sorted.
 func (b *Builder) hostsOf(req *xdsupdate.PushRequest) []registry.Hostname {
 	if req.Everything() {
-		return slices.Sorted(maps.Keys(b.outdated.hosts))
+		return slices.Sorted(maps.Keys(b.outdated))
 	}
 	var out []registry.Hostname
 	for key := range req.ConfigsUpdated {

@@ -24,10 +24,13 @@ type Builder struct {
 	index       *xdsupdate.EndpointIndex
 	logger      *slog.Logger
 
-	// table has all hosts in their last published state; outdated are the hosts that may differ
-	// from the present state.
-	table    *Table
-	outdated outdated
+	// table has all hosts in their last published state. outdated are the hosts that may differ from the state in
+	// services and endpoints, because no push of them was requested: each moment is compared with the previous
+	// one, at the cost of the changes.
+	table     *Table
+	outdated  map[registry.Hostname]struct{}
+	services  *registry.ServiceSet
+	endpoints *xdsupdate.EndpointSnapshot
 	// warned are the silent providers that were logged. unwarned means that services have changed
 	// since warnSilent.
 	warned   map[registry.ProviderID]bool
@@ -63,7 +66,7 @@ func NewBuilder(
 ) *Builder {
 	b := &Builder{
 		discovery: discovery, failures: failures, index: index, logger: logger,
-		table: &Table{},
+		table: &Table{}, outdated: make(map[registry.Hostname]struct{}),
 	}
 	b.snapshotter, _ = registry.As[registry.ServiceSnapshotter](discovery)
 	return b
@@ -98,7 +101,7 @@ func (b *Builder) Published(everything bool) {
 	made := b.Built
 	b.table, b.Built = made.Next, Built{}
 	for _, name := range made.current { // clients can be sent it
-		delete(b.outdated.hosts, name)
+		delete(b.outdated, name)
 	}
 	b.warnLeftOut(made.leftOut)
 	b.unwarned = b.unwarned || slices.ContainsFunc(made.Changed, func(h ChangedHost) bool { return !h.EndpointsOnly })
