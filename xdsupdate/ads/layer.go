@@ -222,55 +222,6 @@ func (l *layer) salvage(name resource.Name, a Answer, err error) (m proto.Messag
 // something.
 type layers []*layer
 
-// lookup returns the resource of a name, which may be nil. ok is false if no provider has an
-// answer.
-func (ls layers) lookup(v View, typeURL, name string, failed *failure.List) (r *resource.State, ok bool) {
-	l, a, err := ls.answer(v, typeURL, name)
-	switch {
-	case err != nil:
-		failed.Undone(err)
-		return resource.NewMarker(typeURL, name, resource.Unavailable), true
-	case l == nil:
-		return nil, false
-	}
-	return l.resource(typeURL, name, a, failed), true
-}
-
-// covers reports whether a wildcard subscription covers a name.
-func (ls layers) covers(v View, typeURL, name string) (bool, error) {
-	for _, l := range ls {
-		covered, only, err := l.covers(v, typeURL, name)
-		if err != nil || covered || only {
-			return covered, err
-		}
-	}
-	return false, nil
-}
-
-// each calls visit with the resources that a wildcard subscription covers, in any order. A name may
-// be visited twice, then with the same resource, which may be nil.
-func (ls layers) each(v View, typeURL string, failed *failure.List, visit func(name string, r *resource.State)) error {
-	for i, l := range ls {
-		only, err := l.each(v, typeURL, func(name string, a Answer, known bool) {
-			r, ok := ls[:i].lookup(v, typeURL, name, failed)
-			switch {
-			case ok:
-			case !known:
-				r, _ = ls[i:].lookup(v, typeURL, name, failed)
-			case a.Next:
-				r, _ = ls[i+1:].lookup(v, typeURL, name, failed)
-			default:
-				r = l.resource(typeURL, name, a, failed)
-			}
-			visit(name, r)
-		})
-		if err != nil || only {
-			return err
-		}
-	}
-	return nil
-}
-
 // names returns the names that a wildcard subscription covers. A name may be in it twice.
 func (ls layers) names(v View, typeURL string) (out []string, err error) {
 	for _, l := range ls {

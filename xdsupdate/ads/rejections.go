@@ -111,6 +111,9 @@ func (l *rejections) refuse(o *acks.Response, text string) (fresh []Fault) {
 	named := l.namedBy(o, text)
 	// Of clusters and listeners Envoy applies the valid ones and names all rejected ones.
 	all := len(named) > 0 && (l.URL == envoy.ClusterType || l.URL == envoy.ListenerType) && len(text) < wire.MaxRefusal
+	if max(len(l.byName), len(l.Unaccepted)) >= fullTexts {
+		text = excerpt.CutTo(text, shortText)
+	}
 	if all {
 		l.note(o, named, text)
 	} else {
@@ -147,9 +150,6 @@ const fullTexts, shortText = 64, 256
 // response.
 func (l *rejections) recordAll(list []*resource.State, o *acks.Response, text string) (fresh []Fault) {
 	now := time.Now()
-	if len(l.byName) >= fullTexts {
-		text = excerpt.CutTo(text, shortText)
-	}
 	for _, res := range list {
 		said := nack{o.Version, text, now}
 		if res == nil {
@@ -235,9 +235,6 @@ func (r *rejection) leftOut(object configstore.ConfigKey, n nack) Fault {
 
 // note records that a client has not accepted resources of a response.
 func (l *rejections) note(o *acks.Response, list []*resource.State, text string) {
-	if len(l.Unaccepted) >= fullTexts {
-		text = excerpt.CutTo(text, shortText)
-	}
 	if l.Unaccepted == nil {
 		l.Unaccepted = make(map[string]sequence.Unaccepted)
 	}

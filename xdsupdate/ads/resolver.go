@@ -32,30 +32,65 @@ func (s resolver) make(r *resource.State) {
 
 // named returns the resource of a name for a subscription by name, or nil.
 func (s resolver) named(typeURL, name string) *resource.State {
-	r, _ := s.layers.lookup(s.view, typeURL, name, s.failed)
+	r, _ := s.lookup(s.layers, typeURL, name)
 	return r
+}
+
+// lookup returns the resource of a name in some of the layers, which may be nil. ok is false if none of their providers
+// has an answer.
+func (s resolver) lookup(in layers, typeURL, name string) (r *resource.State, ok bool) {
+	l, a, err := in.answer(s.view, typeURL, name)
+	switch {
+	case err != nil:
+		s.failed.Undone(err)
+		return resource.NewMarker(typeURL, name, resource.Unavailable), true
+	case l == nil:
+		return nil, false
+	}
+	return l.resource(typeURL, name, a, s.failed), true
 }
 
 // covered returns the resource of a name for a wildcard subscription, or nil if the name is not
 // covered.
 func (s resolver) covered(typeURL, name string) *resource.State {
-	covered, err := s.layers.covers(s.view, typeURL, name)
-	if err != nil {
-		s.failed.Undone(err)
-		return resource.NewMarker(typeURL, name, resource.Unavailable)
+	for _, l := range s.layers {
+		covered, only, err := l.covers(s.view, typeURL, name)
+		switch {
+		case err != nil:
+			s.failed.Undone(err)
+			return resource.NewMarker(typeURL, name, resource.Unavailable)
+		case covered:
+			return s.named(typeURL, name)
+		case only:
+			return nil
+		}
 	}
-	if !covered {
-		return nil
-	}
-	return s.named(typeURL, name)
+	return nil
 }
 
 // all calls visit with the resources that a wildcard subscription covers, in any order. A name may be visited
 // twice, then with the same resource, which may be nil. ok is false if a provider failed to list its resources.
 func (s resolver) all(typeURL string, visit func(name string, r *resource.State)) (ok bool) {
-	err := s.layers.each(s.view, typeURL, s.failed, visit)
-	s.failed.Undone(err)
-	return err == nil
+	for i, l := range s.layers {
+		only, err := l.each(s.view, typeURL, func(name string, a Answer, known bool) {
+			r, ok := s.lookup(s.layers[:i], typeURL, name)
+			switch {
+			case ok:
+			case !known:
+				r, _ = s.lookup(s.layers[i:], typeURL, name)
+			case a.Next:
+				r, _ = s.lookup(s.layers[i+1:], typeURL, name)
+			default:
+				r = l.resource(typeURL, name, a, s.failed)
+			}
+			visit(name, r)
+		})
+		if err != nil || only {
+			s.failed.Undone(err)
+			return err == nil
+		}
+	}
+	return true
 }
 
 var errIncomparable = errors.New("not comparable")

@@ -62,18 +62,11 @@ type viewJSON struct {
 // MarshalJSON implements json.Marshaler. Policy is a text, because it may be a value that has no JSON,
 // or whose error would fail the whole view.
 func (v View) MarshalJSON() ([]byte, error) {
-	return json.Marshal(viewJSON{
-		Namespace: v.Namespace, Cluster: v.Cluster, Addresses: v.Addresses,
-		Client: v.Client.String(), Policy: textOf(v.Policy),
-	})
-}
-
-// textOf returns the text of a value, or "" for nil.
-func textOf(v any) string {
-	if v == nil {
-		return ""
+	out := viewJSON{Namespace: v.Namespace, Cluster: v.Cluster, Addresses: v.Addresses, Client: v.Client.String()}
+	if v.Policy != nil {
+		out.Policy = excerpt.Cut(fmt.Sprint(v.Policy))
 	}
-	return excerpt.Cut(fmt.Sprint(v))
+	return json.Marshal(out)
 }
 
 // Addresses are the addresses of services that a proxy can use. It is comparable. The zero value
