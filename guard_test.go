@@ -93,7 +93,7 @@ var allowed = map[string][]string{
 	"xdsupdate/ads/internal/failure":   {},
 	"xdsupdate/ads/internal/reference": {"xdsupdate/envoy"},
 	"xdsupdate/ads/internal/resource":  {"xdsupdate/ads/internal/reference"},
-	"xdsupdate/ads/internal/wire":      {"xdsupdate/ads/internal/resource"},
+	"xdsupdate/ads/internal/wire":      {"xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource"},
 	"xdsupdate/ads/internal/acks":      {"xdsupdate/ads/internal/reference", "xdsupdate/ads/internal/resource"},
 	"xdsupdate/ads/internal/sequence": {
 		"xdsupdate/envoy", "xdsupdate/ads/internal/acks", "xdsupdate/ads/internal/difference", "xdsupdate/ads/internal/reference",

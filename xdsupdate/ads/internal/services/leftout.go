@@ -21,7 +21,7 @@ type leftOut struct {
 	reason   error
 }
 
-// leftOutKey identifies what is left out of a host. An address counts once in a namespace, for all ports and other
+// leftOutKey identifies a leftOut of a host. An address counts once in a namespace, for all ports and other
 // properties of its endpoint, because the address is the invalid part.
 type leftOutKey struct {
 	namespace string
@@ -29,7 +29,7 @@ type leftOutKey struct {
 	address   string // or ""
 }
 
-// eachLeftOut visits what is left out of a host, which may be nil.
+// eachLeftOut visits the endpoints and ports that are left out of a host; a nil host has none.
 func (h *host) eachLeftOut(visit func(leftOut)) {
 	if h == nil {
 		return
@@ -46,7 +46,8 @@ func (h *host) eachLeftOut(visit func(leftOut)) {
 	}
 }
 
-// appendLeftOut appends what is left out of a host, and was not left out of its previous state; each state may be nil.
+// appendLeftOut appends the endpoints and ports that are left out of a host, and were not left out of its previous
+// state; each state may be nil.
 // So the reported entries are derived from the table, and end with the endpoint or port.
 func appendLeftOut(out []leftOut, before, after *host) []leftOut {
 	var reported map[leftOutKey]bool // most hosts need none
