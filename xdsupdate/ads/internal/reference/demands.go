@@ -248,16 +248,17 @@ func EachField(message []byte, visit func(number protowire.Number, field, value 
 		if tag < 0 {
 			return false
 		}
-		size := protowire.ConsumeFieldValue(number, kind, message[tag:])
+		var value []byte
+		size := 0
+		if kind == protowire.BytesType {
+			value, size = protowire.ConsumeBytes(message[tag:])
+		} else {
+			size = protowire.ConsumeFieldValue(number, kind, message[tag:])
+		}
 		if size < 0 {
 			return false
 		}
-		field := message[:tag+size]
-		var value []byte
-		if kind == protowire.BytesType {
-			value, _ = protowire.ConsumeBytes(field[tag:])
-		}
-		visit(number, field, value)
+		visit(number, message[:tag+size], value)
 		message = message[tag+size:]
 	}
 	return true

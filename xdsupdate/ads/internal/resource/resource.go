@@ -5,7 +5,6 @@
 package resource
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -219,13 +218,13 @@ func Version(hash uint64) string { return strconv.FormatUint(hash, 16) }
 // AppendVersion appends the version of a hash.
 func AppendVersion(out []byte, hash uint64) []byte { return strconv.AppendUint(out, hash, 16) }
 
-// ParseVersion is the inverse of Version; it returns 0 for other texts.
+// ParseVersion is the inverse of Version; it returns 0 for a text that is no number.
 func ParseVersion(v []byte) uint64 {
-	var digits [16]byte
-	if hash, err := strconv.ParseUint(string(v), 16, 64); err == nil && bytes.Equal(AppendVersion(digits[:0], hash), v) {
-		return hash
+	hash, err := strconv.ParseUint(string(v), 16, 64)
+	if err != nil {
+		return 0
 	}
-	return 0
+	return hash
 }
 
 // SetMade marks a resource as built that has its hash, value or marker already.

@@ -31,6 +31,9 @@ func (b *Builder) advance(services *registry.ServiceSet, endpoints *xdsupdate.En
 // built from the same services and endpoints stay.
 func (b *Builder) Build(req *xdsupdate.PushRequest, services Reader, endpoints *xdsupdate.EndpointSnapshot) *Built {
 	b.Built = Built{}
+	if req.Everything() && services.ok && services.set == nil {
+		services.set = registry.NewServiceSet(services.list...)
+	}
 	b.advance(services.set, endpoints)
 	full := req.Full || req.Everything()
 	b.Incomplete = full && !services.ok

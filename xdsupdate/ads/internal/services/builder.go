@@ -9,6 +9,7 @@ package services
 import (
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -86,7 +87,7 @@ func (b *Builder) Read(root *xdsupdate.Root) (out Reader, exact bool) {
 			out.set = b.snapshotter.ServiceSnapshot()
 		}
 		if out.set == nil && b.discovery != nil {
-			out.set = registry.NewServiceSet(withoutNil(b.discovery.Services())...)
+			out.list = withoutNil(b.discovery.Services())
 		}
 		out.ok = true
 		return nil
@@ -114,12 +115,25 @@ func (b *Builder) Published(everything bool) {
 // Reader finds the services of one moment by host name.
 type Reader struct {
 	set *registry.ServiceSet
+	// list has all services if there is no set, sorted by CompareServices: to make a set of them takes longer than to
+	// find the few that a push is about.
+	list []*registry.Service
 	// ok means that the services were read. If not, only the endpoints of hosts are updated.
 	ok bool
 }
 
 // of returns the services of a host in the order of CompareServices.
 func (s Reader) of(name registry.Hostname) []*registry.Service {
+	if s.set == nil {
+		from, _ := slices.BinarySearchFunc(s.list, name, func(s *registry.Service, name registry.Hostname) int {
+			return strings.Compare(string(s.Hostname), string(name))
+		})
+		to := from
+		for to < len(s.list) && s.list[to].Hostname == name {
+			to++
+		}
+		return s.list[from:to]
+	}
 	services := withoutNil(s.set.Host(name))
 	if len(services) > 1 {
 		services = slices.Clone(services)
