@@ -81,7 +81,7 @@ func (c *cache) publishLocked(ch *change) (waiting []*selection) {
 
 // flush flushes the connections of all subscriptions.
 func (s *selection) flush() {
-	for sub := range s.subscribers {
+	for _, sub := range s.subscribers {
 		sub.conn.flush()
 	}
 }

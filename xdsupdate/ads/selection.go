@@ -149,7 +149,7 @@ func (s *selection) publish(next *resource.Snapshot) {
 		return
 	}
 	s.edition = edition{snapshot: next, since: s.since}
-	for sub := range s.subscribers {
+	for _, sub := range s.subscribers {
 		if sub.Has == next {
 			s.current++
 		}
@@ -159,7 +159,7 @@ func (s *selection) publish(next *resource.Snapshot) {
 // join adds a subscription.
 func (s *selection) join(sub *subscription) {
 	sub.selection = s
-	s.subscribers[sub] = struct{}{}
+	s.subscribers = append(s.subscribers, sub)
 	if sub.Has == s.snapshot {
 		s.current++
 	}

@@ -58,7 +58,7 @@ type selection struct {
 	selectionKey
 	// topics are the subscribed names, sorted.
 	topics      []*topic
-	subscribers map[*subscription]struct{}
+	subscribers []*subscription
 	// held counts the selections that are being attached and share topics with it, including itself. It stays in
 	// the index while it has subscribers, or is held.
 	held int

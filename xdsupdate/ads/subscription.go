@@ -3,7 +3,6 @@
 package ads
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
@@ -48,8 +47,8 @@ func (s *subscription) Difference() *difference.Difference {
 	found := known.Get(key)
 	if found == nil {
 		found = s.state().Difference(key.From, key.Traits)
+		known.Add(key, found)
 	}
-	known.Add(key, found)
 	return found
 }
 
@@ -218,7 +217,7 @@ func (c *cache) subscribe(s *subscription, n names) *selection {
 		c.rename(old, n)
 		return nil
 	}
-	made := &selection{selectionKey: key, topics: n.topics, subscribers: make(map[*subscription]struct{}), held: 1}
+	made := &selection{selectionKey: key, topics: n.topics, held: 1}
 	if key.wildcard {
 		c.index.Change(s.URL, func(t *index.Type[*selection]) { t.AddToAll(made) })
 	}
@@ -247,7 +246,7 @@ func (c *cache) unsubscribe(sub *subscription) {
 	if s == nil {
 		return
 	}
-	delete(s.subscribers, sub)
+	s.subscribers = index.Removed(s.subscribers, sub)
 	if sub.selection = nil; sub.Has == s.snapshot {
 		s.current--
 	}
@@ -327,7 +326,7 @@ func (c *cache) prepare(list []*selection) {
 	c.locked(func() {
 		for i, s := range list {
 			made[i]()
-			subscribers = slices.AppendSeq(subscribers, maps.Keys(s.subscribers))
+			subscribers = append(subscribers, s.subscribers...)
 		}
 		c.progressed()
 	})

@@ -248,14 +248,15 @@ func (k *Known) Get(key Key) *Difference {
 	if found := k.made[key]; found != nil || key.From.List.Len() > 0 {
 		return found
 	}
-	return k.fromNothing[key.Traits].Value()
+	found := k.fromNothing[key.Traits].Value()
+	if found != nil {
+		k.Add(key, found)
+	}
+	return found
 }
 
 // Add keeps a difference for other clients.
 func (k *Known) Add(key Key, made *Difference) {
-	if k.made[key] == made {
-		return
-	}
 	if k.made == nil {
 		k.made = make(map[Key]*Difference)
 	}
