@@ -27,7 +27,7 @@ var (
 
 // noSizes are the places that other finds and that stay, with the reason.
 var noSizes = map[string]string{
-	"xdsupdate/traffic: const leastBytes = 256":                                            "a limit of a budget",
+	"xdsupdate/traffic: const leastBytes = 256": "a limit of a budget",
 }
 
 // TestCatalogue: the package comment has every size, with its value and with tests that exist.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
@@ -181,7 +182,7 @@ func sameRoutes(a, b *host) bool {
 
 func sameRoutesOfService(a, b *registry.Service) bool {
 	return a == b || a.Resolution == b.Resolution && a.Headless() == b.Headless() && sameVisibility(a, b) &&
-		slices.Equal(envoy.VIPs(a), envoy.VIPs(b)) &&
+		slices.Equal(xdsbuild.VIPs(a), xdsbuild.VIPs(b)) &&
 		maps.EqualFunc(a.ClusterVIPs, b.ClusterVIPs, slices.Equal) &&
 		slices.EqualFunc(a.Ports, b.Ports, func(p, q *registry.Port) bool {
 			return p == q || p.Number == q.Number && p.Protocol == q.Protocol

@@ -10,7 +10,6 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // leftOut is an endpoint, or a port of a service, that no client is sent, because Envoy would
@@ -36,11 +35,11 @@ func (h *host) eachLeftOut(visit func(leftOut)) {
 	}
 	for _, v := range h.variants {
 		for _, p := range v.ports {
-			if err := envoy.CheckPort(p.service, p.port); err != nil {
+			if err := xdsbuild.CheckPort(p.service, p.port); err != nil {
 				visit(leftOut{leftOutKey{namespace: v.namespace, port: p.port.Number}, h.name, err})
 			}
 			for _, e := range p.leftOut {
-				visit(leftOut{leftOutKey{namespace: v.namespace, address: e.Address()}, h.name, envoy.CheckEndpoint(e)})
+				visit(leftOut{leftOutKey{namespace: v.namespace, address: e.Address()}, h.name, xdsbuild.CheckEndpoint(e)})
 			}
 		}
 	}
