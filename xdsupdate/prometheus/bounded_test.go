@@ -28,7 +28,8 @@ import (
 // TestBounded: 10,000 clients, each with a name, a type URL and a NACK text of its own, create no
 // series.
 func TestBounded(t *testing.T) {
-	clients, together := tier.Share(10_000), 500
+	const together = 500
+	clients := max(1, tier.Share(10_000)/together) * together
 	synctest.Test(t, func(t *testing.T) {
 		metrics := prometheus.New()
 		f := serve(t, ads.Options{Observer: metrics}, "a")
