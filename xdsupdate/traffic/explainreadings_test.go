@@ -3,9 +3,6 @@
 package traffic_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	cryptorand "crypto/rand"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -86,7 +83,7 @@ func admits(e traffic.Explanation, c routesim.Call) bool {
 type explanations struct {
 	*scene
 	read   *routesim.Authorization
-	keys   map[string]*ecdsa.PrivateKey // of issuers, and of strangers
+	keys   map[string]*routesim.Key // of issuers, and of strangers
 	counts map[string]int
 }
 
@@ -105,7 +102,7 @@ func (x *explanations) signed(c routesim.Call) routesim.Call {
 	if own.Headers == nil {
 		own.Headers = map[string]string{}
 	}
-	own.Headers["authorization"] = "Bearer " + signToken(x.t, x.keys[signer], signer, c.Claims)
+	own.Headers["authorization"] = "Bearer " + x.keys[signer].Sign(c.Claims)
 	c.Request, c.Claims = &own, nil
 	return c
 }
@@ -114,15 +111,10 @@ func (x *explanations) signed(c routesim.Call) routesim.Call {
 var ruleIssuers = []string{"iss1", "https://iss/two", "a*b", "unknown"}
 
 // issuerKeys returns a key of each issuer, and one of strangers.
-func issuerKeys(t *testing.T) map[string]*ecdsa.PrivateKey {
-	t.Helper()
-	keys := map[string]*ecdsa.PrivateKey{}
+func issuerKeys() map[string]*routesim.Key {
+	keys := map[string]*routesim.Key{}
 	for _, issuer := range append([]string{strangers}, ruleIssuers...) {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), cryptorand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		keys[issuer] = key
+		keys[issuer] = routesim.NewKey(issuer)
 	}
 	return keys
 }
@@ -197,10 +189,10 @@ func TestExplainedDecisionsOfGateways(t *testing.T) {
 	t.Parallel()
 	const namespaces = 10
 	calls := explainedCalls(t)
-	x := &explanations{counts: map[string]int{}, keys: issuerKeys(t)}
+	x := &explanations{counts: map[string]int{}, keys: issuerKeys()}
 	sets := map[string]string{}
 	for _, issuer := range ruleIssuers {
-		sets[issuer] = keySet(t, x.keys, []string{issuer})
+		sets[issuer] = routesim.KeySet(x.keys[issuer])
 	}
 	for _, seed := range histories.Seeds(t, 3) {
 		d := policyDice{rand.New(rand.NewPCG(seed, 2601))}

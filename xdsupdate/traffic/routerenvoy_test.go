@@ -26,6 +26,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/test/histories"
+	"github.com/pilotkit/pilotkit/internal/test/routecheck"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 
@@ -106,7 +107,7 @@ func (s *simulation) wireRequest(domains []string) wireRequest {
 	if s.chance(3) {
 		r.hosts = append(r.hosts, "ghost.example.net")
 	}
-	r.target = routerRequest(r.Request).Path
+	r.target = routecheck.Request(r.Request).Path
 	if s.chance(40) {
 		r.target = pick(s.Rand, hostileTargets)
 	}

@@ -3,12 +3,6 @@
 package traffic_test
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
-	"crypto/sha256"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"strings"
@@ -41,16 +35,16 @@ var tokenIssuers = []string{"iss1", "https://iss/two", "iss2", "a*b"}
 func newTokenWorld(tb testing.TB) *tokenWorld {
 	tb.Helper()
 	w := &tokenWorld{signers: map[string][]string{}, tokens: map[string]*routesim.Token{}, of: map[string][]string{}}
-	keys := map[string]*ecdsa.PrivateKey{}
+	keys := map[string]*routesim.Key{}
 	for _, name := range []string{"k1", "k2", strangers} {
-		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		keys[name] = key
+		keys[name] = routesim.NewKey(name)
 	}
 	for _, names := range [][]string{{"k1"}, {"k2"}, {"k1", "k2"}} {
-		set := keySet(tb, keys, names)
+		var of []*routesim.Key
+		for _, name := range names {
+			of = append(of, keys[name])
+		}
+		set := routesim.KeySet(of...)
 		w.sets = append(w.sets, set)
 		w.signers[set] = names
 	}
@@ -60,13 +54,13 @@ func newTokenWorld(tb testing.TB) *tokenWorld {
 				claims = maps.Clone(claims)
 				claims["iss"] = issuer
 				outdated := i < 2
-				w.add(signToken(tb, keys[signer], signer, claims), &routesim.Token{Signer: signer, Outdated: outdated, Claims: claims})
+				w.add(keys[signer].Sign(claims), &routesim.Token{Signer: signer, Outdated: outdated, Claims: claims})
 			}
 		}
 	}
 	signed := w.texts[len(w.texts)-1]
 	w.texts = append(w.texts, "", "garbage", "a.b.c", signed[:strings.LastIndexByte(signed, '.')], signed+"A",
-		part(tb, map[string]any{"alg": "none"})+"."+part(tb, map[string]any{"iss": "iss1"})+".")
+		routesim.TokenPart(map[string]any{"alg": "none"})+"."+routesim.TokenPart(map[string]any{"iss": "iss1"})+".")
 	return w
 }
 
@@ -88,44 +82,6 @@ var tokenClaims = []map[string]any{
 	{"sub": "", "azp": []any{"one"}, "a": []any{"one"}, "team": []any{"two"}},
 	{"azp": 5.0, "group": "", "aud": "two"},
 	{"sub": "carol", "a": map[string]any{"b": "one"}, "aud": []any{"two", "one"}},
-}
-
-func part(tb testing.TB, v any) string {
-	tb.Helper()
-	data, err := json.Marshal(v)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return base64.RawURLEncoding.EncodeToString(data)
-}
-
-func keySet(tb testing.TB, keys map[string]*ecdsa.PrivateKey, names []string) string {
-	tb.Helper()
-	var list []map[string]string
-	for _, name := range names {
-		point, err := keys[name].PublicKey.Bytes()
-		if err != nil {
-			tb.Fatal(err)
-		}
-		encode := base64.RawURLEncoding.EncodeToString
-		list = append(list, map[string]string{"kty": "EC", "crv": "P-256", "kid": name, "x": encode(point[1:33]), "y": encode(point[33:])})
-	}
-	data, err := json.Marshal(map[string]any{"keys": list})
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return string(data)
-}
-
-func signToken(tb testing.TB, key *ecdsa.PrivateKey, name string, claims map[string]any) string {
-	tb.Helper()
-	text := part(tb, map[string]any{"alg": "ES256", "kid": name}) + "." + part(tb, claims)
-	hash := sha256.Sum256([]byte(text))
-	r, s, err := ecdsa.Sign(rand.Reader, key, hash[:])
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return text + "." + base64.RawURLEncoding.EncodeToString(append(r.FillBytes(make([]byte, 32)), s.FillBytes(make([]byte, 32))...))
 }
 
 // authentication returns a random RequestAuthentication.

@@ -43,28 +43,6 @@ func routeOfClaims(claims map[string]any) uint32 {
 	}
 }
 
-// flatClaims are claims as a request has them in routesim.
-func flatClaims(prefix string, claims map[string]any, out map[string][]string) map[string][]string {
-	for name, value := range claims {
-		switch v := value.(type) {
-		case string:
-			out[prefix+name] = []string{v}
-		case []any:
-			out[prefix+name] = []string{"", ""} // a list, however long it is
-			for _, one := range v {
-				if text, ok := one.(string); ok {
-					out[prefix+name] = append(out[prefix+name], text)
-				}
-			}
-		case map[string]any:
-			flatClaims(prefix+name+".", v, out)
-		default:
-			out[prefix+name] = nil // it is there
-		}
-	}
-	return out
-}
-
 // tokenGates are the gates of a router with its routes.
 type tokenGates struct {
 	gates
@@ -87,7 +65,7 @@ func (g tokenGates) outcome(d routesim.Decision, c routesim.Call) string {
 		return "admitted"
 	}
 	request := *c.Request
-	request.Claims = flatClaims("", d.Claims, map[string][]string{})
+	request.Claims = routesim.FlatClaims("", d.Claims, map[string][]string{})
 	_, route := routesim.Choose(g.routes, request)
 	return fmt.Sprint("admitted ", route.GetDirectResponse().GetStatus())
 }

@@ -55,7 +55,7 @@ func TestConformanceGatewayAPI(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			differences, err := replay(s, recorded)
+			differences, err := replay(t, s, recorded)
 			for _, d := range differences {
 				t.Error(d)
 			}
@@ -67,7 +67,7 @@ func TestConformanceGatewayAPI(t *testing.T) {
 }
 
 // replay runs a scenario and returns the differences.
-func replay(s *scenario, recorded *golden) ([]string, error) {
+func replay(t *testing.T, s *scenario, recorded *golden) ([]string, error) {
 	if len(recorded.Steps) != len(s.Steps) {
 		return nil, fmt.Errorf("%d steps, %d recorded", len(s.Steps), len(recorded.Steps))
 	}
@@ -75,13 +75,18 @@ func replay(s *scenario, recorded *golden) ([]string, error) {
 	if err := sys.applyAll(s.Initial); err != nil {
 		return nil, err
 	}
-	differences := sys.compare("start", &recorded.Initial)
+	differences, routed := sys.compare("start", &recorded.Initial), 0
 	for i, st := range s.Steps {
 		if err := sys.step(st); err != nil {
 			return differences, fmt.Errorf("step %d: %w", i, err)
 		}
 		differences = append(differences, sys.compare(fmt.Sprintf("step %d", i), &recorded.Steps[i])...)
+		calls, err := sys.routed(t.Context(), s.Name)
+		if routed += calls; err != nil {
+			differences = append(differences, fmt.Sprintf("step %d, router: %v", i, err))
+		}
 	}
+	t.Log(routed, "calls through a router")
 	return differences, nil
 }
 

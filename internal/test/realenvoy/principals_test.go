@@ -12,6 +12,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/test/routesim"
 )
 
 // identityCase is a source of a rule, and who of two clients a policy of an action with that rule lets in.
@@ -77,14 +78,14 @@ func TestPrincipalsWithSlashes(t *testing.T) {
 		{"ALLOW", `{notRequestPrincipals: ["*/bad"]}`, false, true},
 	}
 	port := strconv.Itoa(int(envoyproxy.FreePorts(t, 1)[0]))
-	key := newSigningKey(t, "k")
+	key := routesim.NewKey("k")
 	p := startPlane(t, planeOptions{mesh: withoutMeshTLS()})
 	keys := &tokenIssuer{t: t}
-	p.Apply(openGate+tokensOf+identityPolicies(cases), "HTTPPORT", port, "KEYS", keys.set([]*signingKey{key}), "ISS", issuer)
+	p.Apply(openGate+tokensOf+identityPolicies(cases), "HTTPPORT", port, "KEYS", routesim.KeySet(key), "ISS", issuer)
 	proxy := p.readyEdge(envoyproxy.Options{})
 	ask := func(client, path string) string {
 		claims := keys.claims(map[string]any{"iss": issuer, "sub": "repo:org/" + client})
-		return statusWith(t, newTransport(t), "http://"+local(port)+path, key.sign(t, claims))
+		return statusWith(t, newTransport(t), "http://"+local(port)+path, key.Sign(claims))
 	}
 	proxy.Await("the gateway serves", func() bool { return ask("other", "/DENY/0") == "200" })
 	testIdentities(t, cases, ask)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/test/routesim"
 )
 
 // outputGate is a gateway that tells a workload of tokens.
@@ -63,7 +64,7 @@ func TestTokenOutputs(t *testing.T) {
 			t.Cleanup(told.Close)
 			issuer, port := startTokenIssuer(t), fmt.Sprint(envoyproxy.FreePorts(t, 1)[0])
 			p := startPlane(t, planeOptions{mesh: withoutMeshTLS()})
-			p.Apply(outputGate+serviceEntry("told.local.test", "HTTP", told), "HTTPPORT", port, "ISSUER", issuer.url, "KEYS", issuer.set(issuer.published))
+			p.Apply(outputGate+serviceEntry("told.local.test", "HTTP", told), "HTTPPORT", port, "ISSUER", issuer.url, "KEYS", routesim.KeySet(issuer.published...))
 			p.readyEdge(envoyproxy.Options{Program: program, Delta: i%2 == 0})
 			token := issuer.token(map[string]any{
 				"sub": "ann", "level": 7, "share": 0.25, "admin": true, "roles": []string{"user", "admin"}, "team": map[string]any{"lead": "eve"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
+	"github.com/pilotkit/pilotkit/internal/test/routesim"
 )
 
 // tokenGate is a gateway that routes by claims, and takes tokens of four issuers: of published keys, of keys that its
@@ -61,7 +62,7 @@ func startTokenCourt(t *testing.T, o envoyproxy.Options) *tokenCourt {
 	}
 	c.away.leave(true)
 	c.Apply(tokenGate, "HTTPPORT", c.port, "PUBLISHED", c.published.url, "DISCOVERED", c.discovered.url,
-		"INLINEKEYS", c.inline.set(c.inline.published), "INLINE", c.inline.url, "AWAY", c.away.url)
+		"INLINEKEYS", routesim.KeySet(c.inline.published...), "INLINE", c.inline.url, "AWAY", c.away.url)
 	c.proxy = c.readyEdge(o)
 	return c
 }
@@ -136,7 +137,7 @@ func (c *tokenCourt) testTokens() {
 	// Keys that are fetched come after the gateway has started.
 	c.becomes("a token of published keys", c.published.token(forShop), "somebody")
 	c.becomes("a token of discovered keys", c.discovered.token(nil), "somebody")
-	foreign := newSigningKey(c.TB, c.inline.key.id)
+	foreign := routesim.NewKey(c.inline.key.ID)
 	hour := time.Hour
 	for name, tc := range map[string]struct{ authorization, want string }{
 		"no token":                   {"", "nobody"},
@@ -147,8 +148,8 @@ func (c *tokenCourt) testTokens() {
 		"no audience":                {"Bearer " + c.published.token(nil), "403"},
 		"expired":                    {"Bearer " + c.inline.token(map[string]any{"exp": time.Now().Add(-hour).Unix()}), "401"},
 		"not valid yet":              {"Bearer " + c.inline.token(map[string]any{"nbf": time.Now().Add(hour).Unix()}), "401"},
-		"a foreign key":              {"Bearer " + foreign.sign(c.TB, c.inline.claims(nil)), "401"},
-		"the key of another issuer":  {"Bearer " + c.discovered.key.sign(c.TB, c.inline.claims(nil)), "401"},
+		"a foreign key":              {"Bearer " + foreign.Sign(c.inline.claims(nil)), "401"},
+		"the key of another issuer":  {"Bearer " + c.discovered.key.Sign(c.inline.claims(nil)), "401"},
 		"a foreign issuer":           {"Bearer " + c.inline.token(map[string]any{"iss": "https://nobody"}), "401"},
 		"no issuer":                  {"Bearer " + c.inline.token(map[string]any{"iss": ""}), "401"},
 		"altered":                    {"Bearer " + c.inline.altered(), "401"},
@@ -156,7 +157,7 @@ func (c *tokenCourt) testTokens() {
 		"without its signature":      {"Bearer " + strings.Join(strings.Split(c.inline.token(nil), ".")[:2], "."), "401"},
 		"garbage":                    {"Bearer !.x.y", "401"},
 		"an issuer that is away":     {"Bearer " + c.away.token(nil), "401"},
-		"nobody's key for one away":  {"Bearer " + foreign.sign(c.TB, c.away.claims(nil)), "401"},
+		"nobody's key for one away":  {"Bearer " + foreign.Sign(c.away.claims(nil)), "401"},
 		"a word, and no more tokens": {"Bearer x", "401"},
 	} {
 		if got := c.answer(tc.authorization); got != tc.want { // a worker may be behind
@@ -200,9 +201,9 @@ spec: {rules: [{from: [{source: {requestPrincipals: ["ISSUER/*"]}}], when: [{key
 func (c *tokenCourt) testKeyRotation() {
 	c.TB.Helper()
 	for i, issuer := range []*tokenIssuer{c.published, c.discovered} {
-		older, newer := issuer.key, newSigningKey(c.TB, fmt.Sprint("newer", i))
+		older, newer := issuer.key, routesim.NewKey(fmt.Sprint("newer", i))
 		claims := issuer.claims(forShop)
-		before, after := older.sign(c.TB, claims), newer.sign(c.TB, claims)
+		before, after := older.Sign(claims), newer.Sign(claims)
 		c.becomes("a key that is not published yet", after, "401")
 		issuer.publish(older, newer)
 		c.becomes("a new key", after, "somebody")
@@ -220,7 +221,7 @@ func (c *tokenCourt) testIssuerAway() {
 	c.TB.Helper()
 	i := c.published
 	i.leave(true)
-	newer := newSigningKey(c.TB, "away")
+	newer := routesim.NewKey("away")
 	i.publish(newer)
 	c.proxy.Await("the issuer was asked", func() bool { return i.missed() > 1 })
 	c.proxy.Await("it is reported", func() bool { return strings.Contains(c.reported(0), "keys that were fetched before") })
@@ -234,9 +235,9 @@ spec: {action: DENY, rules: [{from: [{source: {notRequestPrincipals: ["*"]}}]}]}
 	c.Applied()
 	c.proxy.Await("the policy is in force", func() bool { return c.answer("") == "403" })
 	c.becomes("the last keys", i.token(forShop), "somebody")
-	c.becomes("keys that nobody has seen", newer.sign(c.TB, i.claims(forShop)), "401")
+	c.becomes("keys that nobody has seen", newer.Sign(i.claims(forShop)), "401")
 	i.leave(false)
-	c.becomes("keys of an issuer that is back", newer.sign(c.TB, i.claims(forShop)), "somebody")
+	c.becomes("keys of an issuer that is back", newer.Sign(i.claims(forShop)), "somebody")
 	c.becomes("the keys before", i.token(forShop), "401")
 	c.proxy.Await("nothing is reported", func() bool { return c.reported(0) == "" })
 	c.Delete(istio.AuthorizationPolicy, "ingress", "nothing")

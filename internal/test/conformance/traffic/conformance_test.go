@@ -88,6 +88,7 @@ func replay(t *testing.T, path string) []string {
 			return append(out, fmt.Sprintf("step %d: %v", i, err))
 		}
 	}
+	t.Log(sys.routed, "calls through a router")
 	if *dump {
 		sys.dump(t)
 	}
@@ -129,6 +130,9 @@ func (sys *system) replayStep(ctx context.Context, st step, recorded recordedSte
 			out = append(out, c.spec.Name+": "+d)
 		}
 		c.remember(recorded.Proxies[c.spec.Name])
+		if err := c.routed(); err != nil {
+			out = append(out, fmt.Sprintf("%s, router: %v", c.spec.Name, err))
+		}
 	}
 	return out, nil
 }

@@ -27,6 +27,9 @@
 // converted to the recorded form and compared with the recording, and no resource may have been
 // sent twice without a change.
 //
+// After each step routers (xdsupdate/traffic/route) decide about calls by the same resources, as
+// package routesim predicts.
+//
 // TestEnvoys replaces sidecars and gateways by real Envoys (package envoyproxy), of the newest and
 // the oldest supported release and by both protocols. An envoyproxy.Adapter substitutes addresses
 // and files that the machine does not have, and every secret exists. The listeners of a sidecar are

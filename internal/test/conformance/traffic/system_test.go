@@ -46,7 +46,9 @@ type system struct {
 	// refused are the objects whose last state we refuse, with its specs.
 	refused map[objectRef]any
 	created int
-	stop    func()
+	// routed is the number of calls that were decided by routers.
+	routed int
+	stop   func()
 }
 
 // newSystem starts the parts and the proxies; stop ends them.
