@@ -30,6 +30,9 @@ type Refusal struct {
 // them, or the reason for the rejection.
 func Verify(config *jwt.JwtAuthentication, claims map[string]any, now time.Time) (taken *jwt.JwtProvider, known map[string]any, refused *Refusal) {
 	issuer, _ := claims["iss"].(string)
+	if name := malformed(claims); name != "" {
+		return nil, nil, &Refusal{Status: http.StatusUnauthorized, Reason: fmt.Sprintf("the claim %q of the token has a value of another type", name)}
+	}
 	refused = &Refusal{Status: http.StatusUnauthorized, Reason: fmt.Sprintf("no rule has the issuer %q of the token", issuer)}
 	for i := range len(config.GetProviders()) {
 		p := config.GetProviders()[providerName(i)]
@@ -43,6 +46,26 @@ func Verify(config *jwt.JwtAuthentication, claims map[string]any, now time.Time)
 		refused = &Refusal{p, status, reason}
 	}
 	return nil, nil, refused
+}
+
+// malformed returns the name of a registered claim (RFC 7519, 4.1) with a value of another type,
+// or "". An Envoy takes such a token for none of its issuer.
+func malformed(claims map[string]any) string {
+	for _, name := range []string{"iss", "sub", "jti"} {
+		if _, ok := claims[name].(string); claims[name] != nil && !ok {
+			return name
+		}
+	}
+	for _, name := range []string{"exp", "iat", "nbf"} {
+		if n, ok := claims[name].(float64); claims[name] != nil && (!ok || n < 0) {
+			return name
+		}
+	}
+	list, isList := claims["aud"].([]any)
+	if _, ok := claims["aud"].(string); claims["aud"] != nil && !ok && !isList || len(list) != 0 && len(audiencesOf(claims)) != len(list) {
+		return "aud"
+	}
+	return ""
 }
 
 // refusedBy returns the reason why a provider rejects a token of its issuer. The status is 0 if it

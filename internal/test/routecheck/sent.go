@@ -241,8 +241,12 @@ func (c *checker) differ(q route.Request, want routesim.Handling) string {
 		}
 		return ""
 	default:
-		problem := ""
-		return cmp.Or(Differs(func(q route.Request) route.Decision {
+		problem, passed := "", q
+		if passed.Path, _, _ = strings.Cut(q.Path, "?"); want.Query != "" {
+			passed.Path += "?" + want.Query
+		}
+		return cmp.Or(Differs(func(one route.Request) route.Decision {
+			q.Random = one.Random
 			d := c.router.Route(q)
 			problem = cmp.Or(problem, c.exists(d))
 			if c.tokens != nil && d.Destination != nil {
@@ -250,7 +254,7 @@ func (c *checker) differ(q route.Request, want routesim.Handling) string {
 				d.Request, problem = others, cmp.Or(problem, wrong)
 			}
 			return d
-		}, q, want.Outcome), problem)
+		}, passed, want.Outcome), problem)
 	}
 }
 

@@ -62,8 +62,9 @@ type Decision struct {
 	By string
 	// Claims are the claims of the token that a Gate has found, nil without a token.
 	Claims map[string]any
-	// Headers are the headers of the request after a Gate has admitted it.
+	// Headers and Path are those of the request after a Gate has admitted it.
 	Headers map[string]string
+	Path    string
 }
 
 // Decide judges a call to a proxy: by CUSTOM policies, then DENY policies, then ALLOW policies. If

@@ -5,6 +5,7 @@ package routesim
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -47,8 +48,9 @@ type Handling struct {
 	Asked []string
 	// Connection: only Targets of the outcome are set.
 	Connection bool
-	// Passed are the headers of a request after the filters.
+	// Passed and Query are the headers and the query of a request after the filters.
 	Passed map[string]string
+	Query  string
 	// Outcome is the outcome of a call that is not refused.
 	Outcome
 }
@@ -103,6 +105,9 @@ func (e *Edge) through(x *edgeChain, c Call, encrypted bool) (Handling, error) {
 	}
 	r := *c.Request
 	out.Passed = decision.Headers
+	_, out.Query, _ = strings.Cut(decision.Path, "?")
+	r.Query = maps.Clone(r.Query)
+	maps.DeleteFunc(r.Query, func(name, _ string) bool { return !strings.Contains("&"+out.Query, "&"+name+"=") })
 	r.Headers, r.Claims = decision.Headers, FlatClaims("", decision.Claims, map[string][]string{})
 	r.Path, _ = x.gate.paths.Of(r.Path)
 	r.Path, _, _ = strings.Cut(r.Path, "?")

@@ -109,7 +109,7 @@ func (g *Gate) Decide(c Call) (Decision, error) {
 	claims, _ := v.found[tokenFilter]["payload"].(map[string]any)
 	out := Decision{Admitted: true, By: "all filters", Claims: claims}
 	if v.call.Request != nil {
-		out.Headers = v.call.Headers
+		out.Headers, out.Path = v.call.Headers, v.call.Path
 	}
 	return out, nil
 }

@@ -187,11 +187,33 @@ func (r *tokenReader) good(p *jwt.JwtProvider, at *placedToken) bool {
 	if !p.GetForward() && at.header != "" {
 		delete(r.call.Headers, at.header)
 	}
+	if !p.GetForward() && at.param != "" {
+		r.call.Path = withoutParam(r.call.Path, at.param)
+	}
 	if key := p.GetPayloadInMetadata(); key != "" {
 		r.found[key] = separated(t.claims, p.GetNormalizePayloadInMetadata().GetSpaceDelimitedClaims())
 	}
 	r.output(p, at.text, t.claims)
 	return true
+}
+
+// withoutParam removes a parameter. The others are sorted, and all have a value.
+func withoutParam(path, param string) string {
+	path, query, _ := strings.Cut(path, "?")
+	values := map[string][]string{}
+	for pair := range strings.SplitSeq(query, "&") {
+		if name, value, _ := strings.Cut(pair, "="); name != param {
+			values[name] = append(values[name], value)
+		}
+	}
+	separator := "?"
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		for _, value := range values[name] {
+			path += separator + name + "=" + value
+			separator = "&"
+		}
+	}
+	return path
 }
 
 // outputsOf returns the headers, in lower case, that a provider sets.

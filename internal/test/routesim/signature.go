@@ -33,6 +33,11 @@ func parseToken(text string) (*jsonWebToken, error) {
 	if len(parts) != 3 || decodePart(parts[0], &header) != nil || decodePart(parts[1], &t.claims) != nil || header.Alg != "ES256" {
 		return nil, errNoToken
 	}
+	for _, name := range []string{"iss", "sub", "jti"} {
+		if _, is := t.claims[name].(string); t.claims[name] != nil && !is {
+			return nil, errNoToken
+		}
+	}
 	t.key = header.Kid
 	t.issuer, _ = t.claims["iss"].(string)
 	switch aud := t.claims["aud"].(type) {

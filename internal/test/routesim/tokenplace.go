@@ -14,8 +14,8 @@ import (
 // placedToken is a token, or what stands at its place.
 type placedToken struct {
 	text string
-	// header is where it is; "" for a parameter or a cookie.
-	header string
+	// header or param is where it is; both are "" for a cookie.
+	header, param string
 	// issuers are the issuers of the providers that read this place; "" is any.
 	issuers []string
 }
@@ -68,7 +68,7 @@ func (r *tokenReader) at(names ...string) (out []*placedToken) {
 	values, _ := url.ParseQuery(query)
 	for _, name := range slices.Sorted(maps.Keys(x.params)) {
 		if values.Has(name) {
-			out = append(out, &placedToken{text: values.Get(name), issuers: x.params[name]})
+			out = append(out, &placedToken{text: values.Get(name), param: name, issuers: x.params[name]})
 		}
 	}
 	header, _ := r.call.header("cookie")

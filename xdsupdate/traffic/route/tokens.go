@@ -82,8 +82,8 @@ func (a *Access) refuse(provider *jwt.JwtProvider, status int, why string) {
 	a.By, a.Policy = Origin{}, ""
 }
 
-// forwardToken changes the headers as a provider says that accepts the token: the token goes unless
-// it is forwarded, and claims come.
+// forwardToken changes the request as a provider says that accepts the token: the token goes from
+// headers and parameters unless it is forwarded, and claims come.
 func forwardToken(c *call, p *jwt.JwtProvider) {
 	if !p.GetForward() {
 		var places tokenPlaces
@@ -93,6 +93,7 @@ func forwardToken(c *call, p *jwt.JwtProvider) {
 				c.change(HeaderChange{Operation: Remove, Name: h.name})
 			}
 		}
+		c.removeParameters(places.params)
 	}
 	if name := p.GetForwardPayloadHeader(); name != "" {
 		c.change(HeaderChange{Set, textproto.CanonicalMIMEHeaderKey(name), encodedClaim(c.Claims)})
@@ -102,6 +103,31 @@ func forwardToken(c *call, p *jwt.JwtProvider) {
 			c.change(HeaderChange{Set, textproto.CanonicalMIMEHeaderKey(h.GetHeaderName()), value})
 		}
 	}
+}
+
+// removeParameters removes parameters of the query, if there are any. As an Envoy does, it sorts the
+// others by their names then.
+func (c *call) removeParameters(names []string) {
+	path, query, _ := strings.Cut(c.Path, "?")
+	pairs := strings.Split(query, "&")
+	name := func(pair string) string {
+		key, _, _ := strings.Cut(pair, "=")
+		return key
+	}
+	left := slices.DeleteFunc(slices.Clone(pairs), func(pair string) bool { return slices.Contains(names, name(pair)) })
+	if len(left) == len(pairs) {
+		return
+	}
+	slices.SortStableFunc(left, func(a, b string) int { return strings.Compare(name(a), name(b)) })
+	for i, pair := range left {
+		if !strings.Contains(pair, "=") {
+			left[i] += "="
+		}
+	}
+	if len(left) > 0 {
+		path += "?" + strings.Join(left, "&")
+	}
+	c.setPath(path)
 }
 
 // claimText returns a claim, which may be nested ("a.b"), as the text of a header: lists and objects
