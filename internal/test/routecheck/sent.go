@@ -285,7 +285,7 @@ func describe(d route.Decision) string {
 	return fmt.Sprintf("outcome %d, %s (%s), status %d", d.Outcome, d.Reason, d.Detail, d.Status)
 }
 
-// workload checks the route configurations. A sidecar looks those up by its listeners that have the number of a port as their name.
+// workload checks the route configurations, by a router if their names are numbers of ports.
 func (c *checker) workload() error {
 	for name, config := range c.edge.Routes {
 		router := route.NewTable(route.Made{Message: config}).Route
