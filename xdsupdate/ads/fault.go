@@ -133,7 +133,7 @@ func (s *subscription) faults() []Fault {
 		}
 	}
 	for i := range out {
-		s.identify(&out[i])
+		_ = s.identify(&out[i])
 	}
 	slices.SortFunc(out, compareFaults)
 	return out

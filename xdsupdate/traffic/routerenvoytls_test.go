@@ -74,7 +74,8 @@ func (s *simulation) sealed(t *testing.T, key *routesim.Key) (configList, *route
 	}
 	rules := some(sealedRules[:len(sealedRules)-1], 50)
 	s.Shuffle(len(rules), func(i, j int) { rules[i], rules[j] = rules[j], rules[i] })
-	texts := []string{sealedGateway,
+	texts := []string{
+		sealedGateway,
 		`VirtualService shop/http {"hosts": ["a.example.com", "*.example.com"], "gateways": ["ingress/edge"], "http": [` + strings.Join(append(rules, sealedRules[len(sealedRules)-1]), ",") + `]}`,
 		`VirtualService shop/db {"hosts": ["db.example.org"], "gateways": ["ingress/edge"], "tcp": [{"route": [{"destination": {"host": "cart"}}]}]}`,
 		`VirtualService shop/pass {"hosts": ["pass.example.org"], "gateways": ["ingress/edge"], "tls": [{"match": [{"sniHosts": ["pass.example.org"]}], "route": [{"destination": {"host": "sealed"}}]}]}`,
@@ -260,7 +261,7 @@ func TestRouterIsEnvoyWithTLS(t *testing.T) {
 				all = append(all, x.add(seed, key))
 			}
 			x.cases = append(x.cases, measured{routes: clustersRoutes("outbound|80||cart.shop.svc.cluster.local")})
-			clusters := x.measurement.clusters()
+			clusters := x.clusters()
 			sealed, err := envoyproxy.HTTP2Cluster("outbound|80||sealed.shop.svc.cluster.local", backend)
 			if err != nil {
 				t.Fatal(err)

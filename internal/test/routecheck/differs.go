@@ -71,13 +71,12 @@ func Differs(router func(route.Request) route.Decision, q route.Request, want ro
 	several := map[string]bool{}
 	for _, to := range d.Rule.Destinations {
 		one := router(q)
-		if one.Destination.Cluster == to.Cluster {
-			several[to.Cluster] = got.Targets[to.Cluster] > 0
-			if problem := destinationDiffers(one, query, want, several[to.Cluster]); problem != "" {
-				return problem
-			}
-		} else {
+		if one.Destination.Cluster != to.Cluster {
 			return fmt.Sprintf("the random number %d leads to %s, not %s", q.Random, one.Destination.Cluster, to.Cluster)
+		}
+		several[to.Cluster] = got.Targets[to.Cluster] > 0
+		if problem := destinationDiffers(one, query, want, several[to.Cluster]); problem != "" {
+			return problem
 		}
 		got.Targets[to.Cluster] += max(1, to.Weight)
 		q.Random += uint64(max(1, to.Weight))

@@ -112,13 +112,7 @@ func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 	}
 	out := &Difference{Rest: s.Snapshot.With(edits), More: more}
 	if d.Delta && d.Returning { // also of resources that have been removed before its first response
-		for _, name := range Missing(out.Rest, s.Topics) {
-			if _, gets := slices.BinarySearchFunc(emptied, &resource.State{Name: name}, resource.CompareNames); !gets {
-				removed = append(removed, name)
-			}
-		}
-		slices.Sort(removed)
-		removed = slices.Compact(removed)
+		removed = s.withMissing(removed, out.Rest, emptied)
 	}
 	if len(changed) > 0 {
 		out.Update = s.NewContent(changed, d)
@@ -133,6 +127,18 @@ func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 		out.Removal.Removed, out.Removal.After = removed, out.Rest
 	}
 	return out
+}
+
+// withMissing adds the names of subscribed resources that a client's final snapshot does not have, and
+// that it does not get empty.
+func (s State[H]) withMissing(removed []string, rest *resource.Snapshot, emptied []*resource.State) []string {
+	for _, name := range Missing(rest, s.Topics) {
+		if _, gets := slices.BinarySearchFunc(emptied, &resource.State{Name: name}, resource.CompareNames); !gets {
+			removed = append(removed, name)
+		}
+	}
+	slices.Sort(removed)
+	return slices.Compact(removed)
 }
 
 // Missing returns the names of sorted topics that have no resource in a snapshot.

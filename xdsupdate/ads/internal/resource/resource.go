@@ -196,10 +196,10 @@ func Marshal(m proto.Message) ([]byte, error) {
 func (r *State) standIn() []byte {
 	value, _ := (&State{TypeURL: r.TypeURL, Build: func() (proto.Message, error) {
 		m := r.StandIn()
-		if m == nil || checkType(r.TypeURL, m) != nil {
+		if m == nil {
 			return nil, nil
 		}
-		return m, nil
+		return m, checkType(r.TypeURL, m)
 	}}).content()
 	return value
 }
