@@ -194,13 +194,16 @@ func Marshal(m proto.Message) ([]byte, error) {
 
 // standIn returns the encoded stand-in, or nil if there is none.
 func (r *State) standIn() []byte {
-	value, _ := (&State{TypeURL: r.TypeURL, Build: func() (proto.Message, error) {
+	value, err := (&State{TypeURL: r.TypeURL, Build: func() (proto.Message, error) {
 		m := r.StandIn()
 		if m == nil {
 			return nil, nil
 		}
 		return m, checkType(r.TypeURL, m)
 	}}).content()
+	if err != nil {
+		return nil
+	}
 	return value
 }
 

@@ -322,7 +322,7 @@ func (f *facts) canUse(needs []string) usability {
 		if f.isComing(name) {
 			return coming
 		}
-		if !f.Clusters.Has.Find(name).IsPresent() || !f.Clusters.Snapshot().Find(name).IsPresent() {
+		if now := f.Clusters.Snapshot(); !f.Clusters.Has.Find(name).IsPresent() || now != nil && !now.Find(name).IsPresent() {
 			return gone
 		}
 	}

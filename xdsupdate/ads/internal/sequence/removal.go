@@ -238,10 +238,11 @@ func (p *planner) removeAssignments() (s Step) {
 	return s
 }
 
-// isInUse reports whether the client may use the assignment of a cluster.
+// isInUse reports whether the client may use the assignment of a cluster. It may while it is not known
+// which clusters the client is to have.
 func (p *planner) isInUse(name string) bool {
 	return p.Assignments.Has.Find(name).IsPresent() && p.Clusters.Has.Find(name).IsPresent() &&
-		(p.changesClusters() || !p.Clusters.Snapshot().Find(name).IsPresent())
+		(p.changesClusters() || p.Clusters.Snapshot() == nil || !p.Clusters.Snapshot().Find(name).IsPresent())
 }
 
 // changesClusters reports whether the answer to clusters is awaited.

@@ -207,3 +207,22 @@ func TestHeldRoutes(t *testing.T) {
 		}
 	}
 }
+
+// TestAssignmentsOfUnknownClusters: while it is not known which clusters a client is to have, its
+// assignments stay.
+func TestAssignmentsOfUnknownClusters(t *testing.T) {
+	s := newScene(true, false)
+	s.want(append(begin(), cluster("b", 1), assignment("b", 1))...)
+	s.settle()
+	known := s.Clusters.target().snapshot
+	s.Clusters.target().snapshot = nil
+	s.want(noMore(envoy.LoadAssignmentType, "b"))
+	if sent := s.plan(); len(sent) > 0 {
+		t.Errorf("%v is sent", sent)
+	}
+	s.Clusters.target().snapshot = known.With([]resource.Edit{{Name: "b"}})
+	s.settle()
+	if s.Assignments.Has.Find("b") != nil {
+		t.Error("the assignment is left in the end")
+	}
+}
