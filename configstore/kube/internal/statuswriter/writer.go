@@ -122,7 +122,7 @@ func (w *Writer[K]) run(ctx context.Context) {
 			}
 		})
 	}
-	w.Election.Run(ctx.Done(), func() { //nolint:contextcheck // It ends with ctx.
+	w.Election.Run(ctx.Done(), func() {
 		for key := range w.Ours() {
 			w.Add(key)
 		}
