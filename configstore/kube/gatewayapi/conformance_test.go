@@ -68,6 +68,7 @@ func TestConformanceGatewayAPI(t *testing.T) {
 
 // replay runs a scenario and returns the differences.
 func replay(t *testing.T, s *scenario, recorded *golden) ([]string, error) {
+	t.Helper()
 	if len(recorded.Steps) != len(s.Steps) {
 		return nil, fmt.Errorf("%d steps, %d recorded", len(s.Steps), len(recorded.Steps))
 	}
