@@ -48,8 +48,8 @@ func Verify(config *jwt.JwtAuthentication, claims map[string]any, now time.Time)
 	return nil, nil, refused
 }
 
-// malformed returns the name of a registered claim (RFC 7519, 4.1) with a value of another type,
-// or "". An Envoy takes such a token for none of its issuer.
+// malformed returns the name of a registered claim (RFC 7519, section 4.1) whose value has another
+// type, or "". An Envoy 1.40 rejects such a token.
 func malformed(claims map[string]any) string {
 	for _, name := range []string{"iss", "sub", "jti"} {
 		if _, ok := claims[name].(string); claims[name] != nil && !ok {

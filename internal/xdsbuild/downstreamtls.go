@@ -33,14 +33,13 @@ func DownstreamTLS(server *networking.Server, mesh *meshconfig.MeshConfig) *tlsv
 		TlsParams:     serverParameters(settings, mesh.GetTlsDefaults()),
 		AlpnProtocols: serverALPN(server),
 	}
-	certificates, roots := envoy.ServerSecrets(settings)
-	for _, name := range certificates {
+	for _, name := range envoy.ServerCertificates(settings) {
 		common.TlsCertificateSdsSecretConfigs = append(common.TlsCertificateSdsSecretConfigs, sds(name))
 	}
 	if len(common.TlsCertificateSdsSecretConfigs) == 0 {
 		return nil
 	}
-	if roots != "" {
+	if roots := envoy.ServerRoots(settings); roots != "" {
 		common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{
 			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
 				DefaultValidationContext:         clientValidation(settings),
@@ -55,8 +54,7 @@ func DownstreamTLS(server *networking.Server, mesh *meshconfig.MeshConfig) *tlsv
 
 // HasCertificate reports whether DownstreamTLS returns a TLS context for a server.
 func HasCertificate(server *networking.Server) bool {
-	certificates, _ := envoy.ServerSecrets(server.GetTls())
-	return terminatesTLS(server) && len(certificates) > 0
+	return terminatesTLS(server) && len(envoy.ServerCertificates(server.GetTls())) > 0
 }
 
 // terminatesTLS reports whether a server decrypts its connections.
@@ -81,12 +79,7 @@ func serverALPN(server *networking.Server) []string {
 }
 
 // VerifiesClients reports whether a server that terminates TLS requests client certificates.
-func VerifiesClients(tls *networking.ServerTLSSettings) bool { return rootsOf(tls) != "" }
-
-func rootsOf(tls *networking.ServerTLSSettings) string {
-	_, roots := envoy.ServerSecrets(tls)
-	return roots
-}
+func VerifiesClients(tls *networking.ServerTLSSettings) bool { return envoy.ServerRoots(tls) != "" }
 
 // TakesUnverified reports whether a server that terminates TLS accepts client certificates without
 // verification.
@@ -96,7 +89,7 @@ func TakesUnverified(tls *networking.ServerTLSSettings) bool {
 
 // SameClients reports whether two servers have the same requirements for client certificates.
 func SameClients(a, b *networking.ServerTLSSettings) bool {
-	return a.GetMode() == b.GetMode() && rootsOf(a) == rootsOf(b) && proto.Equal(clientValidation(a), clientValidation(b))
+	return a.GetMode() == b.GetMode() && envoy.ServerRoots(a) == envoy.ServerRoots(b) && proto.Equal(clientValidation(a), clientValidation(b))
 }
 
 // clientValidation returns the requirements for a client certificate, except its authorities.

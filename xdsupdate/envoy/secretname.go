@@ -80,14 +80,18 @@ func ParseSecretName(name string) (s SecretName, ok bool) {
 	return s, s.Roots || name == WorkloadCertificate
 }
 
-// ServerSecrets returns the names of the secrets that the TLS context of a server references: those of
-// its certificates, and the one with the authorities of client certificates, which is empty if the
-// server requests no client certificate.
-func ServerSecrets(tls *networking.ServerTLSSettings) (certificates []string, roots string) {
-	return certificateNames(tls), rootsName(tls)
+// ServerSecrets returns the names of the secrets that the TLS context of a server references:
+// ServerCertificates and ServerRoots.
+func ServerSecrets(tls *networking.ServerTLSSettings) []string {
+	names := ServerCertificates(tls)
+	if roots := ServerRoots(tls); roots != "" {
+		names = append(names, roots)
+	}
+	return names
 }
 
-func certificateNames(tls *networking.ServerTLSSettings) []string {
+// ServerCertificates returns the names of the secrets with the certificates of a server.
+func ServerCertificates(tls *networking.ServerTLSSettings) []string {
 	var names []string
 	switch {
 	case tls.GetMode() == networking.ServerTLSSettings_ISTIO_MUTUAL:
@@ -108,7 +112,9 @@ func certificateNames(tls *networking.ServerTLSSettings) []string {
 	return names
 }
 
-func rootsName(tls *networking.ServerTLSSettings) string {
+// ServerRoots returns the name of the secret with the authorities of client certificates. It is empty
+// if the server requests no client certificate.
+func ServerRoots(tls *networking.ServerTLSSettings) string {
 	switch tls.GetMode() {
 	case networking.ServerTLSSettings_ISTIO_MUTUAL:
 		return MeshRoots

@@ -60,10 +60,7 @@ func namesIn(c *configstore.Config) []string {
 			out = append(out, envoy.CredentialName(name))
 		}
 		for _, s := range spec.GetServers() {
-			certificates, roots := envoy.ServerSecrets(s.GetTls())
-			if out = append(out, certificates...); roots != "" {
-				out = append(out, roots)
-			}
+			out = append(out, envoy.ServerSecrets(s.GetTls())...)
 		}
 	case *networking.DestinationRule:
 		addPolicy(spec.GetTrafficPolicy())

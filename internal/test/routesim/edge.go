@@ -238,7 +238,7 @@ func (e *Edge) Chain(c Call) *listenerv3.FilterChain {
 	return left[0]
 }
 
-// none is the specificity of an unmet condition.
+// none stands for the specificity of a filter chain with an unmet condition.
 const none = -1000
 
 func longestName(names []string, name string) int {

@@ -134,12 +134,8 @@ func usesOf(c *configstore.Config) (out []use) {
 			out = append(out, use{envoy.CredentialName(name), namespace})
 		}
 		for _, server := range spec.GetServers() {
-			certificates, roots := envoy.ServerSecrets(server.GetTls())
-			for _, name := range certificates {
+			for _, name := range envoy.ServerSecrets(server.GetTls()) {
 				out = append(out, use{name, namespace})
-			}
-			if roots != "" {
-				out = append(out, use{roots, namespace})
 			}
 		}
 	case *networking.DestinationRule:
