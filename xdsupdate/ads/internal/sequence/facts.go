@@ -182,8 +182,13 @@ func (f *facts) awaitsRoutes() bool {
 // state before listeners send requests there.
 func (f *facts) comingRoutes() (names []string) {
 	t := f.Routes
-	if t == nil || t.Snapshot() == nil {
+	if t == nil || t.Scope() == Nothing {
 		return nil
+	}
+	if t.Snapshot() == nil {
+		// Any routes behind listeners that become less strict may have to go first.
+		f.findTightened()
+		return f.loosened
 	}
 	if len(t.Acks.Unanswered) > 0 {
 		if f.isOverdue(&t.Acks.Unanswered[0]) {
@@ -212,7 +217,10 @@ func (f *facts) comingRoutes() (names []string) {
 // findTightened finds the route configurations whose listeners become stricter, or less strict.
 func (f *facts) findTightened() {
 	t := f.Listeners
-	if f.Timeout <= 0 || t == nil || t.Snapshot() == nil {
+	if f.Timeout <= 0 || t == nil {
+		return
+	}
+	if f.unlisted = t.Snapshot() == nil && t.Scope() != Nothing; t.Snapshot() == nil {
 		return
 	}
 	t.changed(func(r *resource.State) {

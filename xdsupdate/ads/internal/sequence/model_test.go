@@ -17,11 +17,12 @@ import (
 )
 
 // TestModel follows clients through random histories, in which everything changes, and clients
-// answer at random times. No time-out ends a phase. A client is never sent a listener or routes
-// that lead to a cluster which it cannot use; no cluster is removed while a resource of the client
-// leads to it; routes never come before stricter listeners in front of them, nor after listeners
-// that are less strict; routes never give up domains before the listeners that take them over; and
-// in the end the client has everything.
+// answer at random times. Now and then it is not known what a client is to have of a type. No
+// time-out ends a phase. A client is never sent a listener or routes that lead to a cluster which
+// it cannot use; no cluster is removed while a resource of the client leads to it; routes never
+// come before stricter listeners in front of them, nor after listeners that are less strict; routes
+// never give up domains before the listeners that take them over; and in the end the client has
+// everything.
 func TestModel(t *testing.T) {
 	for name, delta := range map[string]bool{"SotW": false, "delta": true} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +81,12 @@ func (m *model) run() {
 		}
 		m.answerOne()
 		m.pass(time.Duration(m.random.IntN(5)) * time.Millisecond)
+		t := m.Types[m.random.IntN(len(m.Types))].target()
+		t.unknown = !t.unknown && m.random.IntN(4) == 0
 		m.follow()
+	}
+	for _, t := range m.Types {
+		t.target().unknown = false
 	}
 	for range 500 {
 		if !m.answerOne() {
@@ -221,7 +227,7 @@ func (m *model) checkRoutes(r, had *resource.State) {
 	}
 	i := r.Name[1] - '0'
 	l := fmt.Sprint("l", i)
-	to, used := m.Listeners.Snapshot().Find(l), m.has[envoy.ListenerType][l]
+	to, used := m.Listeners.target().snapshot.Find(l), m.has[envoy.ListenerType][l]
 	if used != nil && deniedBy(used, i) < levelOf(r) {
 		m.fail("%s needs filters of strictness %d, and the listener has %d", r.Name, levelOf(r), deniedBy(used, i))
 	}
@@ -232,7 +238,7 @@ func (m *model) checkRoutes(r, had *resource.State) {
 		return // they come before a listener that is new, or less strict
 	}
 	for name, used := range m.has[envoy.ListenerType] {
-		if !used.Same(m.Listeners.Snapshot().Find(name)) {
+		if !used.Same(m.Listeners.target().snapshot.Find(name)) {
 			m.fail("%s gives up a domain, while %s changes", r.Name, name)
 		}
 	}

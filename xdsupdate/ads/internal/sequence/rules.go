@@ -74,6 +74,8 @@ type facts struct {
 	// listeners in front of tightened are coming. Listeners that are only less strict, in front of
 	// loosened, were not sent. The client rejects stricter listeners in front of rejected.
 	routes, tightened, loosened, rejected []string
+	// unlisted means that the listeners that the client is to have are not known: each may become stricter.
+	unlisted bool
 	// announced are the announcements of resources that are not ready, by name.
 	announced map[string]announcedState
 	// leaving are the clusters that calls may still go to, and that new routes do not lead to.
@@ -191,7 +193,7 @@ func (p *planner) givesUpDomains(r *resource.State) bool {
 // isTightened reports whether routes wait for a stricter listener. Routes that the client does not have do not:
 // listeners may wait for them.
 func (f *facts) isTightened(r *resource.State) bool {
-	return isIn(f.tightened, r.Name) && f.Routes.Has.Find(r.Name) != nil
+	return (f.unlisted || isIn(f.tightened, r.Name)) && f.Routes.Has.Find(r.Name) != nil
 }
 
 func (f *facts) isRejected(r *resource.State) bool {

@@ -214,15 +214,32 @@ func TestAssignmentsOfUnknownClusters(t *testing.T) {
 	s := newScene(true, false)
 	s.want(append(begin(), cluster("b", 1), assignment("b", 1))...)
 	s.settle()
-	known := s.Clusters.target().snapshot
-	s.Clusters.target().snapshot = nil
-	s.want(noMore(envoy.LoadAssignmentType, "b"))
+	s.Clusters.target().unknown = true
+	s.want(noMore(envoy.ClusterType, "b"), noMore(envoy.LoadAssignmentType, "b"))
 	if sent := s.plan(); len(sent) > 0 {
 		t.Errorf("%v is sent", sent)
 	}
-	s.Clusters.target().snapshot = known.With([]resource.Edit{{Name: "b"}})
+	s.Clusters.target().unknown = false
 	s.settle()
 	if s.Assignments.Has.Find("b") != nil {
 		t.Error("the assignment is left in the end")
+	}
+}
+
+// TestRoutesOfUnknownListeners: while it is not known which listeners a client is to have, its routes
+// stay, because the listeners may become stricter.
+func TestRoutesOfUnknownListeners(t *testing.T) {
+	s := newScene(true, false)
+	s.want(begin()...)
+	s.settle()
+	s.Listeners.target().unknown = true
+	s.want(listener("l", 2, "r"), route("r", "x a", "y a", "z a"))
+	if sent := s.plan(); len(sent) > 0 {
+		t.Errorf("%v is sent", sent)
+	}
+	s.Listeners.target().unknown = false
+	s.settle()
+	if s.Routes.Has != s.Routes.Snapshot() {
+		t.Error("the routes are not sent in the end")
 	}
 }

@@ -33,14 +33,22 @@ type target struct {
 	client   *Client
 	scope    Scope
 	snapshot *resource.Snapshot
+	// unknown means that the snapshot is not known yet, as that of a new selection.
+	unknown bool
 	// found is the last difference, from one snapshot to another.
 	found    *difference.Difference
 	from, to *resource.Snapshot
 	traits   difference.Traits
 }
 
-func (t *target) Scope() Scope                 { return t.scope }
-func (t *target) Snapshot() *resource.Snapshot { return t.snapshot }
+func (t *target) Scope() Scope { return t.scope }
+func (t *target) Snapshot() *resource.Snapshot {
+	if t.unknown {
+		return nil
+	}
+	return t.snapshot
+}
+
 func (t *target) Named(name string) (bool, bool) {
 	r := t.snapshot.Find(name)
 	return r != nil, false
@@ -53,7 +61,7 @@ func (t *target) Moved(*resource.Snapshot) {}
 
 func (t *target) Difference() *difference.Difference {
 	traits := t.client.Traits(t.of)
-	if t.snapshot == nil || t.of.Has == t.snapshot && !t.of.Returning {
+	if t.unknown || t.of.Has == t.snapshot && !t.of.Returning {
 		return nil
 	}
 	if t.found == nil || t.from != t.of.Has || t.to != t.snapshot || t.traits != traits {
