@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/routecheck"
 )
 
 // corpusVariable is the environment variable with the folder of another corpus.
@@ -40,6 +41,8 @@ func TestConformanceGatewayAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var routed routecheck.Count
+	t.Cleanup(func() { routed.Check(t) })
 	for _, name := range names {
 		if strings.HasPrefix(name, "ingress/") { // of another package
 			continue
@@ -55,7 +58,7 @@ func TestConformanceGatewayAPI(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			differences, err := replay(t, s, recorded)
+			differences, err := replay(t, s, recorded, &routed)
 			for _, d := range differences {
 				t.Error(d)
 			}
@@ -66,8 +69,8 @@ func TestConformanceGatewayAPI(t *testing.T) {
 	}
 }
 
-// replay runs a scenario and returns the differences.
-func replay(t *testing.T, s *scenario, recorded *golden) ([]string, error) {
+// replay runs a scenario and returns the differences. It adds the calls that a router has decided.
+func replay(t *testing.T, s *scenario, recorded *golden, routed *routecheck.Count) ([]string, error) {
 	t.Helper()
 	if len(recorded.Steps) != len(s.Steps) {
 		return nil, fmt.Errorf("%d steps, %d recorded", len(s.Steps), len(recorded.Steps))
@@ -76,18 +79,18 @@ func replay(t *testing.T, s *scenario, recorded *golden) ([]string, error) {
 	if err := sys.applyAll(s.Initial); err != nil {
 		return nil, err
 	}
-	differences, routed := sys.compare("start", &recorded.Initial), 0
+	differences, sum := sys.compare("start", &recorded.Initial), 0
 	for i, st := range s.Steps {
 		if err := sys.step(st); err != nil {
 			return differences, fmt.Errorf("step %d: %w", i, err)
 		}
 		differences = append(differences, sys.compare(fmt.Sprintf("step %d", i), &recorded.Steps[i])...)
 		calls, err := sys.routed(t.Context(), s.Name)
-		if routed += calls; err != nil {
+		if sum += calls; err != nil {
 			differences = append(differences, fmt.Sprintf("step %d, router: %v", i, err))
 		}
 	}
-	t.Log(routed, "calls through a router")
+	routed.Add(sum)
 	return differences, nil
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/routecheck"
 	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
@@ -36,10 +37,12 @@ func TestConformanceTraffic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var routed routecheck.Count
+	t.Cleanup(func() { routed.Check(t) })
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, d := range replay(t, filepath.Join(dir, filepath.FromSlash(name))) {
+			for _, d := range replay(t, &routed, filepath.Join(dir, filepath.FromSlash(name))) {
 				t.Error(d)
 			}
 		})
@@ -59,8 +62,8 @@ func directory(given string) string {
 	}
 }
 
-// replay runs a scenario and returns all differences.
-func replay(t *testing.T, path string) []string {
+// replay runs a scenario and returns all differences. It adds the calls that a router has decided.
+func replay(t *testing.T, routed *routecheck.Count, path string) []string {
 	t.Helper()
 	s, err := loadScenario(path)
 	if err != nil {
@@ -88,7 +91,7 @@ func replay(t *testing.T, path string) []string {
 			return append(out, fmt.Sprintf("step %d: %v", i, err))
 		}
 	}
-	t.Log(sys.routed, "calls through a router")
+	routed.Add(sys.routed)
 	if *dump {
 		sys.dump(t)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/pilotkit/pilotkit/internal/test/corpus"
+	"github.com/pilotkit/pilotkit/internal/test/routecheck"
 )
 
 // securityVariable names the environment variable of another corpus of the security kinds.
@@ -42,10 +43,12 @@ func securityScenario(name string) bool {
 func TestConformanceSecurity(t *testing.T) {
 	t.Parallel()
 	dir, names := securityScenarios(t)
+	var routed routecheck.Count
+	t.Cleanup(func() { routed.Check(t) })
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, d := range replay(t, filepath.Join(dir, filepath.FromSlash(name))) {
+			for _, d := range replay(t, &routed, filepath.Join(dir, filepath.FromSlash(name))) {
 				t.Error(d)
 			}
 		})
