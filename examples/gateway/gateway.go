@@ -12,10 +12,8 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
-	"strings"
 	"time"
 
-	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
@@ -24,10 +22,8 @@ import (
 // forwards it by a ReverseProxy.
 type gateway struct {
 	port      uint32
-	namespace string
 	watch     *traffic.Watch
-	secrets   *secrets.Provider
-	transport http.RoundTripper
+	transport *route.Transport
 }
 
 // run serves the connections of a listener until stop is closed.
@@ -44,6 +40,20 @@ func (g *gateway) run(listener net.Listener, stop <-chan struct{}) error {
 		return err
 	}
 	return nil
+}
+
+// handshake returns the TLS settings for the server name of a client: those of the Gateway server
+// that the name belongs to.
+func (g *gateway) handshake(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+	router := g.watch.Router()
+	if router == nil {
+		return nil, errors.New("not ready")
+	}
+	by := router.Handshake(route.Request{Port: g.port, TLS: true, ServerName: hello.ServerName})
+	if by == nil {
+		return nil, errors.New("no server terminates TLS for " + hello.ServerName)
+	}
+	return by.Config(g.transport.Secrets)
 }
 
 // ServeHTTP implements http.Handler.
@@ -94,7 +104,7 @@ func (g *gateway) forward(w http.ResponseWriter, r *http.Request, d route.Decisi
 		r = r.WithContext(ctx)
 	}
 	proxy := httputil.ReverseProxy{
-		Transport: balancer{g.transport, to, 1 + d.Rule.Retries.Number()},
+		Transport: g.transport.To(d.Rule, to),
 		Rewrite: func(p *httputil.ProxyRequest) {
 			p.Out.URL, p.Out.Host = target, d.Authority
 			p.SetXForwarded()
@@ -113,61 +123,4 @@ func (g *gateway) forward(w http.ResponseWriter, r *http.Request, d route.Decisi
 		},
 	}
 	proxy.ServeHTTP(w, r)
-}
-
-// balancer sends each attempt of a request to a random endpoint of the best priority.
-type balancer struct {
-	http.RoundTripper
-	to       *route.Endpoints
-	attempts int
-}
-
-var errNoEndpoint = errors.New("no healthy endpoint")
-
-// RoundTrip implements http.RoundTripper. It tries again if it cannot connect, unless there is a
-// body, which the first attempt may have read.
-func (b balancer) RoundTrip(r *http.Request) (response *http.Response, err error) {
-	for range b.attempts {
-		e := b.to.Choose(rand.Uint64()) //nolint:gosec // balancing needs no secrecy
-		if e == nil {
-			return nil, errNoEndpoint
-		}
-		if e.TLS != nil {
-			return nil, errors.New("this example does not connect by TLS")
-		}
-		r.URL.Scheme, r.URL.Host = "http", e.Address
-		response, err = b.RoundTripper.RoundTrip(r)
-		var failed *net.OpError
-		if !errors.As(err, &failed) || failed.Op != "dial" || r.Body != nil {
-			break
-		}
-	}
-	return response, err
-}
-
-// handshake returns the TLS settings for the server name of a client: the certificates of the
-// Gateway server that the name belongs to.
-func (g *gateway) handshake(hello *tls.ClientHelloInfo) (*tls.Config, error) {
-	router := g.watch.Router()
-	if router == nil {
-		return nil, errors.New("not ready")
-	}
-	by := router.Handshake(route.Request{Port: g.port, TLS: true, ServerName: hello.ServerName})
-	if by == nil || by.Roots != "" {
-		return nil, errors.New("no server terminates TLS for " + hello.ServerName + ", or it wants certificates of clients")
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: by.Protocols}
-	for _, name := range by.Certificates {
-		secret, err := g.secrets.Secret(g.namespace, name)
-		if err != nil {
-			return nil, err
-		}
-		pair := secret.GetTlsCertificate()
-		certificate, err := tls.X509KeyPair(pair.GetCertificateChain().GetInlineBytes(), pair.GetPrivateKey().GetInlineBytes())
-		if err != nil {
-			return nil, errors.New("no certificate " + strings.ToValidUTF8(name, ""))
-		}
-		config.Certificates = append(config.Certificates, certificate)
-	}
-	return config, nil
 }

@@ -4,15 +4,10 @@ package main
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"math/big"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -23,10 +18,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/atomic"
 
+	"github.com/pilotkit/pilotkit/internal/authority"
 	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
@@ -41,6 +36,7 @@ spec:
   servers:
   - {port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}
   - {port: {number: 443, name: https, protocol: HTTPS}, hosts: [cart.example.com], tls: {mode: SIMPLE, credentialName: cart}}
+  - {port: {number: 443, name: https-members, protocol: HTTPS}, hosts: [members.example.com], tls: {mode: MUTUAL, credentialName: cart}}
 ---
 apiVersion: networking.istio.io/v1
 kind: VirtualService
@@ -54,6 +50,11 @@ spec:
     rewrite: {uri: /}
     headers: {request: {set: {x-by: gateway}}, response: {add: {x-served: "yes"}}}
     route: [{destination: {host: cart.shop.internal}}]
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: members, namespace: shop}
+spec: {hosts: [members.example.com], gateways: [ingress/edge], http: [{route: [{destination: {host: cart.shop.internal}}]}]}
 ---
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
@@ -78,12 +79,15 @@ type running struct {
 	dir              string
 	plain, encrypted string
 	client           *http.Client
+	tls              *tls.Config // of the client
+	authority        *authority.Authority
 }
 
 // start starts a gateway with the objects and an endpoint, and waits until it serves them.
 func start(tb testing.TB, endpoint string) *running {
 	tb.Helper()
-	g := &running{tb: tb, dir: tb.TempDir()}
+	g := &running{tb: tb, dir: tb.TempDir(), authority: authority.New(tb)}
+	g.tls = &tls.Config{RootCAs: g.authority.Pool(), MinVersion: tls.VersionTLS12}
 	g.write("objects.yaml", objects)
 	g.place(endpoint)
 	g.certificate("cart")
@@ -103,7 +107,7 @@ func start(tb testing.TB, endpoint string) *running {
 	g.client = &http.Client{
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		Transport: &http.Transport{
-			MaxIdleConnsPerHost: 64, TLSClientConfig: &tls.Config{ServerName: "cart.example.com", InsecureSkipVerify: true}, //nolint:gosec // the test looks at the certificate
+			MaxIdleConnsPerHost: 64, TLSClientConfig: g.tls,
 			DialContext: func(ctx context.Context, network, address string) (net.Conn, error) {
 				to := g.plain
 				if strings.HasSuffix(address, ":443") {
@@ -141,23 +145,12 @@ func (g *running) place(endpoint string) {
 	g.write("service.yaml", strings.ReplaceAll(service, "PORT", endpoint[strings.LastIndexByte(endpoint, ':')+1:]))
 }
 
-// certificate writes a certificate of its own signature.
+// certificate writes a credential for clients and servers.
 func (g *running) certificate(name string) {
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		g.tb.Fatal(err)
-	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(7), DNSNames: []string{"cart.example.com"}, NotAfter: time.Now().Add(time.Hour)}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		g.tb.Fatal(err)
-	}
-	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		g.tb.Fatal(err)
-	}
-	g.write(name+".crt", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
-	g.write(name+".key", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: private})))
+	certificate, key := g.authority.Issue("cart.example.com", "members.example.com")
+	g.write(name+".crt", string(certificate))
+	g.write(name+".key", string(key))
+	g.write(name+".ca", string(g.authority.PEM()))
 }
 
 // get returns the response to a request, without its body.
@@ -201,12 +194,55 @@ func TestGateway(t *testing.T) {
 	if r := g.get("http://foreign.example.com/v1/"); r.StatusCode != http.StatusNotFound {
 		t.Errorf("a foreign host: %d", r.StatusCode)
 	}
-	r = g.get("https://cart.example.com/v1/")
-	if r.StatusCode != http.StatusOK || r.TLS == nil || r.TLS.PeerCertificates[0].SerialNumber.Int64() != 7 {
+	if r := g.get("https://cart.example.com/v1/"); r.StatusCode != http.StatusOK {
 		t.Errorf("TLS: %d", r.StatusCode)
+	}
+	if _, err := g.client.Get("https://members.example.com/"); err == nil { //nolint:noctx,bodyclose // it has to fail
+		t.Error("a client without a certificate is served")
+	}
+	g.client.CloseIdleConnections()
+	g.tls.Certificates = []tls.Certificate{g.authority.Pair("spiffe://mesh/ns/shop/sa/member")}
+	if r := g.get("https://members.example.com/"); r.StatusCode != http.StatusOK {
+		t.Errorf("TLS with a certificate: %d", r.StatusCode)
 	}
 	if _, err := tls.Dial("tcp", g.encrypted, &tls.Config{ServerName: "foreign.example.com", InsecureSkipVerify: true}); err == nil { //nolint:gosec,noctx // it has to fail
 		t.Error("a foreign server name is served")
+	}
+}
+
+// TestBackendTLS: the endpoints of a service are called by TLS, and only those with the right
+// certificate.
+func TestBackendTLS(t *testing.T) {
+	own := authority.New(t)
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Client", r.TLS.PeerCertificates[0].DNSNames[0])
+	}))
+	secure.TLS = &tls.Config{MinVersion: tls.VersionTLS12, Certificates: []tls.Certificate{own.Pair("spiffe://mesh/ns/shop/sa/cart")}, ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: own.Pool()}
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+
+	g := start(t, backend(t, "plain").URL)
+	certificate, key := own.Issue("gateway.example.com")
+	g.write("cart-backend.crt", string(certificate))
+	g.write("cart-backend.key", string(key))
+	g.write("cart-backend.ca", string(own.PEM()))
+	g.place(secure.URL)
+	rule := func(name string) {
+		g.write("rule.yaml", `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: cart, namespace: shop}
+spec:
+  host: cart.shop.internal
+  trafficPolicy: {tls: {mode: MUTUAL, credentialName: cart-backend, sni: cart, subjectAltNames: ["`+name+`"]}}
+`)
+	}
+	rule("spiffe://mesh/ns/shop/sa/cart")
+	for g.get("http://cart.example.com/v1/").Header.Get("X-Client") != "gateway.example.com" && !t.Failed() {
+	}
+	rule("spiffe://mesh/ns/shop/sa/other")
+	for g.get("http://cart.example.com/v1/").StatusCode != http.StatusServiceUnavailable && !t.Failed() {
 	}
 }
 

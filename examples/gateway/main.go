@@ -11,11 +11,10 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -69,51 +68,38 @@ func (s settings) serve(ctx context.Context, plain, encrypted string, ready func
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance { return serviceentry.New(configs, updater) })
 	watch := policies.Watch(route.Gateway, &registry.Proxy{Namespace: s.namespace, Labels: registry.Labels{"app": s.app}})
 	defer watch.Close()
-	transport := &http.Transport{MaxIdleConnsPerHost: 100}
+	transport := &route.Transport{Secrets: keys.Secrets(s.namespace)}
 	defer transport.CloseIdleConnections()
-	parts := []configstore.Part{
+	pushes := configstore.Runs("pushes", engine.Run, nil)
+	pushes.AfterSync = true
+	group := configstore.Group{Parts: []configstore.Part{
 		configstore.Runs("files", files.Run, files), configstore.Runs("configs", configs.Run, configs),
-		configstore.Runs("registries", registries.Run, registries),
-	}
-	afterSync := func(name string, run func(stop <-chan struct{})) {
-		part := configstore.Runs(name, run, nil)
-		part.AfterSync = true
-		parts = append(parts, part)
-	}
-	afterSync("pushes", engine.Run)
-	afterSync("policies", policies.Run)
-	afterSync("secrets", keys.Run)
-	afterSync("router", func(stop <-chan struct{}) { watch.Run(stop, nil) })
+		configstore.Runs("registries", registries.Run, registries), pushes, configstore.Runs("policies", policies.Run, nil),
+		configstore.Runs("secrets", keys.Run, nil), configstore.Runs("router", func(stop <-chan struct{}) { watch.Run(stop, nil) }, nil),
+	}}
 	var addresses [2]string
-	for i, at := range []struct {
-		address string
-		port    uint32
-	}{{plain, 80}, {encrypted, 443}} {
-		g := &gateway{port: at.port, namespace: s.namespace, watch: watch, secrets: keys, transport: transport}
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", at.address)
+	for i, at := range []string{plain, encrypted} {
+		g := &gateway{port: []uint32{80, 443}[i], watch: watch, transport: transport}
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", at)
 		if err != nil {
 			return err
 		}
 		defer listener.Close()
 		addresses[i] = listener.Addr().String()
-		parts = append(parts, configstore.Part{Name: addresses[i], AfterSync: true, Run: func(stop <-chan struct{}) error { return g.run(listener, stop) }})
+		group.Parts = append(group.Parts, configstore.Part{Name: addresses[i], Run: func(stop <-chan struct{}) error { return g.run(listener, stop) }})
 	}
 	ready(addresses[0], addresses[1])
-	return (&configstore.Group{Parts: parts}).Run(ctx)
+	return group.Run(ctx)
 }
 
-// secret reads the certificate and the key of a credential.
+// secret reads the files of a credential.
 func (s settings) secret(n secrets.Name) (*secrets.Secret, error) {
-	name := strings.TrimPrefix(n.Name, "kubernetes://")
-	if !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) {
-		return nil, secrets.ErrNotFound
+	dir, name := os.DirFS(s.certificates), strings.TrimPrefix(n.Name, "kubernetes://")
+	certificate, err := fs.ReadFile(dir, name+".crt")
+	key, noKey := fs.ReadFile(dir, name+".key")
+	authorities, noAuthorities := fs.ReadFile(dir, name+".ca")
+	if err = errors.Join(err, noKey); err != nil && noAuthorities != nil {
+		return nil, fmt.Errorf("%w: %w", secrets.ErrNotFound, err)
 	}
-	certificate, err := os.ReadFile(filepath.Join(s.certificates, name+".crt"))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, secrets.ErrNotFound
-	} else if err != nil {
-		return nil, err
-	}
-	key, err := os.ReadFile(filepath.Join(s.certificates, name+".key"))
-	return &secrets.Secret{Certificate: certificate, Key: key}, err
+	return &secrets.Secret{Certificate: certificate, Key: key, Authorities: authorities}, nil
 }

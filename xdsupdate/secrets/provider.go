@@ -81,11 +81,12 @@ func (p *Provider) Attach(updater xdsupdate.XDSUpdater) {
 	})
 }
 
-// Secret returns a secret as proxies of a namespace receive it, or nil if they receive none. It is
-// for a data plane in this process. The first call for a name waits for the lookup, up to a limit;
-// later calls return the last good secret. It may be called from any goroutine.
-func (p *Provider) Secret(proxyNamespace, resource string) (*tlsv3.Secret, error) {
-	return p.store.message(proxyNamespace, resource)
+// Secrets returns the secrets as proxies of a namespace receive them, by resource name, for a data
+// plane in this process. A secret is nil if such proxies receive none. The first call for a name
+// waits for the lookup, up to a limit; later calls return the last good secret. It may be called from
+// any goroutine.
+func (p *Provider) Secrets(proxyNamespace string) func(resource string) (*tlsv3.Secret, error) {
+	return func(resource string) (*tlsv3.Secret, error) { return p.store.message(proxyNamespace, resource) }
 }
 
 // Group implements ads.Provider. The other fields of a view are enough.

@@ -46,7 +46,8 @@ type Endpoint struct {
 	// Priority 0 is preferred to 1, and so on. Weight is at least 1. LocalityWeight is the share of
 	// the whole locality, or 0 if only the weights of endpoints count.
 	Priority, Weight, LocalityWeight uint32
-	// TLS is how to connect. Nil means plain text.
+	// TLS is how to connect. Nil means plain text. It may be another value in the next state although
+	// it is equal.
 	TLS *TLS
 }
 
@@ -61,13 +62,15 @@ func NewEndpoints(name string, cluster, assignment proto.Message) *Endpoints {
 	if from == nil {
 		from = c.GetLoadAssignment()
 	}
+	options := &upstreams.HttpProtocolOptions{}
+	_ = c.GetTypedExtensionProtocolOptions()[protocolOptions].UnmarshalTo(options) // it has none otherwise
 	out := &Endpoints{
 		Cluster: name, Policy: c.GetLbPolicy().String(), ConnectTimeout: c.GetConnectTimeout().AsDuration(),
 		OriginalDestination: c.GetType() == clusterv3.Cluster_ORIGINAL_DST,
 		Resolve:             c.GetType() == clusterv3.Cluster_STRICT_DNS || c.GetType() == clusterv3.Cluster_LOGICAL_DNS,
-		HTTP2:               speaksHTTP2(c),
+		HTTP2:               options.GetExplicitHttpConfig().GetHttp2ProtocolOptions() != nil,
 	}
-	sockets := newSockets(c)
+	sockets := newSockets(c, options)
 	for _, l := range from.GetEndpoints() {
 		for _, e := range l.GetLbEndpoints() {
 			health := e.GetHealthStatus()
@@ -100,17 +103,17 @@ func localityText(l *core.Locality) string {
 // others.
 type sockets struct{ mesh, others *TLS }
 
-func newSockets(c *clusterv3.Cluster) sockets {
+func newSockets(c *clusterv3.Cluster, options *upstreams.HttpProtocolOptions) sockets {
 	if s := c.GetTransportSocket(); s != nil {
-		t := newTLS(s)
+		t := newTLS(s, options)
 		return sockets{t, t}
 	}
 	var out sockets
 	for _, m := range c.GetTransportSocketMatches() {
 		if len(m.GetMatch().GetFields()) > 0 {
-			out.mesh = newTLS(m.GetTransportSocket())
+			out.mesh = newTLS(m.GetTransportSocket(), options)
 		} else {
-			out.others = newTLS(m.GetTransportSocket())
+			out.others = newTLS(m.GetTransportSocket(), options)
 		}
 	}
 	return out
@@ -128,15 +131,6 @@ func (s sockets) of(e *endpointv3.LbEndpoint) *TLS {
 		return s.mesh
 	}
 	return s.others
-}
-
-// speaksHTTP2 reports whether requests to a cluster are always HTTP/2.
-func speaksHTTP2(c *clusterv3.Cluster) bool {
-	var options upstreams.HttpProtocolOptions
-	if c.GetTypedExtensionProtocolOptions()[protocolOptions].UnmarshalTo(&options) != nil {
-		return false
-	}
-	return options.GetExplicitHttpConfig().GetHttp2ProtocolOptions() != nil
 }
 
 const protocolOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"

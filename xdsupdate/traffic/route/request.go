@@ -62,13 +62,16 @@ type Request struct {
 	Random uint64
 }
 
-// FromHTTP returns the request that a server of net/http has received on a port. The identity of
-// the peer, its address and the random number are the caller's to add. The headers are shared.
+// FromHTTP returns the request that a server of net/http has received on a port. Principal and
+// Certificate are those of a client certificate that crypto/tls has verified. The addresses and the
+// random number are the caller's to add. The headers are shared.
 func FromHTTP(r *http.Request, port uint32) Request {
 	out := Request{Port: port, Method: r.Method, Authority: r.Host, Path: target(r), Headers: r.Header}
 	if r.TLS != nil {
 		out.TLS, out.ServerName = true, r.TLS.ServerName
-		out.Certificate = len(r.TLS.VerifiedChains) > 0
+		if out.Certificate = len(r.TLS.VerifiedChains) > 0; out.Certificate && len(r.TLS.PeerCertificates[0].URIs) > 0 {
+			out.Principal = r.TLS.PeerCertificates[0].URIs[0].String()
+		}
 	}
 	return out
 }

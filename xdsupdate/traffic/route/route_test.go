@@ -184,8 +184,8 @@ func TestMergedChanges(t *testing.T) {
 	}
 }
 
-// listeners are the resources of a gateway with listeners that forward to the cluster of their port.
-type listeners map[string]string
+// listeners are the resources of a gateway with listeners by name.
+type listeners map[string]*listenerv3.Listener
 
 func (l listeners) Names(typeURL string) iter.Seq[string] {
 	if typeURL != envoy.ListenerType {
@@ -195,23 +195,26 @@ func (l listeners) Names(typeURL string) iter.Seq[string] {
 }
 
 func (l listeners) Has(typeURL, name string) bool {
-	return typeURL == envoy.ListenerType && l[name] != ""
+	return typeURL == envoy.ListenerType && l[name] != nil
 }
 
 func (l listeners) Resource(typeURL, name string) route.Made {
 	if !l.Has(typeURL, name) {
 		return route.Made{}
 	}
-	return route.Made{Message: xdsbuild.GatewayListener{Bind: "0.0.0.0", Port: 80}.Build([]*listenerv3.FilterChain{
-		xdsbuild.FilterChain(nil, nil, xdsbuild.TCPProxy{Cluster: l[name]}.Filter()),
-	})}
+	return route.Made{Message: l[name]}
 }
 
 // TestNamedListenerChanges: a change of one listener by its name is a change of the router.
 func TestNamedListenerChanges(t *testing.T) {
-	before := route.New(route.Gateway, listeners{"l": "one"})
+	forwarding := func(cluster string) listeners {
+		return listeners{"l": xdsbuild.GatewayListener{Bind: "0.0.0.0", Port: 80}.Build([]*listenerv3.FilterChain{
+			xdsbuild.FilterChain(nil, nil, xdsbuild.TCPProxy{Cluster: cluster}.Filter()),
+		})}
+	}
+	before := route.New(route.Gateway, forwarding("one"))
 	changed := route.Changed{Names: map[string][]string{envoy.ListenerType: {"l"}}}
-	after := before.Next(listeners{"l": "two"}, changed)
+	after := before.Next(forwarding("two"), changed)
 	for want, r := range map[string]*route.Router{"one": before, "two": after} {
 		if d := r.Route(route.Request{Port: 80, Protocol: route.TCP}); d.Destination == nil || d.Destination.Cluster != want {
 			t.Errorf("want %s: %+v", want, d)

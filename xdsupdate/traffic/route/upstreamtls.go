@@ -3,13 +3,13 @@
 package route
 
 import (
-	"crypto/x509"
-	"slices"
+	"crypto/tls"
+	"errors"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	proxyprotocol "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/proxy_protocol/v3"
-	tls "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
-	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
+	upstreams "github.com/envoyproxy/go-control-plane/envoy/extensions/upstreams/http/v3"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -21,6 +21,10 @@ type TLS struct {
 	Mutual bool
 	// ServerName is sent to the server, unless it is empty.
 	ServerName string
+	// AuthorityIsName: instead of ServerName the host of the request is sent, and with
+	// AuthorityIsIdentity the server's certificate has to be for it. Requests for other hosts need
+	// other connections.
+	AuthorityIsName, AuthorityIsIdentity bool
 	// Protocols are offered by ALPN.
 	Protocols []string
 	// Certificate and Roots are the names of secrets, as a proxy asks for them by SDS: the
@@ -31,87 +35,67 @@ type TLS struct {
 	// certificate that the CAs have signed is good.
 	Identities []string
 
-	identities []identity
+	settings settings
 }
 
-// identity is an expected name of one type. The type SAN_TYPE_UNSPECIFIED stands for all.
-type identity struct {
-	of      tls.SubjectAltNameMatcher_SanType
-	matches text
-}
-
-// Expects reports whether a certificate, whose chain the caller has verified, is for one of the
-// identities.
-func (t *TLS) Expects(c *x509.Certificate) bool {
-	if len(t.identities) == 0 {
-		return true
-	}
-	for _, i := range t.identities {
-		if slices.ContainsFunc(namesIn(c, i.of), i.matches) {
-			return true
-		}
-	}
-	return false
-}
-
-// namesIn returns the subject alternative names of a type.
-func namesIn(c *x509.Certificate, of tls.SubjectAltNameMatcher_SanType) (out []string) {
-	is := func(t tls.SubjectAltNameMatcher_SanType) bool {
-		return of == t || of == tls.SubjectAltNameMatcher_SAN_TYPE_UNSPECIFIED
-	}
-	if is(tls.SubjectAltNameMatcher_DNS) {
-		out = append(out, c.DNSNames...)
-	}
-	if is(tls.SubjectAltNameMatcher_EMAIL) {
-		out = append(out, c.EmailAddresses...)
-	}
-	if is(tls.SubjectAltNameMatcher_URI) {
-		for _, u := range c.URIs {
-			out = append(out, u.String())
-		}
-	}
-	if is(tls.SubjectAltNameMatcher_IP_ADDRESS) {
-		for _, a := range c.IPAddresses {
-			out = append(out, a.String())
-		}
-	}
-	return out
-}
-
-// newTLS returns the TLS of a transport socket, or nil for plain text.
-func newTLS(socket *core.TransportSocket) *TLS {
+// newTLS returns the TLS of a transport socket, or nil for plain text. The options are the
+// cluster's.
+func newTLS(socket *core.TransportSocket, options *upstreams.HttpProtocolOptions) *TLS {
 	var proxied proxyprotocol.ProxyProtocolUpstreamTransport
 	if socket.GetTypedConfig().UnmarshalTo(&proxied) == nil {
 		socket = proxied.GetTransportSocket()
 	}
-	var context tls.UpstreamTlsContext
+	var context tlsv3.UpstreamTlsContext
 	if socket.GetTypedConfig().UnmarshalTo(&context) != nil {
 		return nil
 	}
-	common := context.GetCommonTlsContext()
-	out := &TLS{ServerName: context.GetSni(), Protocols: common.GetAlpnProtocols()}
-	for _, c := range common.GetTlsCertificateSdsSecretConfigs() {
-		out.Certificate, out.Mutual = c.GetName(), c.GetName() == envoy.WorkloadCertificate
+	s := newSettings(context.GetCommonTlsContext())
+	out := &TLS{
+		ServerName: context.GetSni(), Protocols: s.common.GetAlpnProtocols(), Roots: s.roots(), Identities: s.peer.names,
+		AuthorityIsName:     options.GetUpstreamHttpProtocolOptions().GetAutoSni(),
+		AuthorityIsIdentity: options.GetUpstreamHttpProtocolOptions().GetAutoSanValidation(),
+		settings:            s,
 	}
-	combined := common.GetCombinedValidationContext()
-	out.Roots = combined.GetValidationContextSdsSecretConfig().GetName()
-	for _, m := range combined.GetDefaultValidationContext().GetMatchTypedSubjectAltNames() {
-		out.expect(m.GetSanType(), m.GetMatcher())
-	}
-	for _, m := range combined.GetDefaultValidationContext().GetMatchSubjectAltNames() { //nolint:staticcheck // of gRPC clients
-		out.expect(tls.SubjectAltNameMatcher_SAN_TYPE_UNSPECIFIED, m)
+	for _, name := range s.certificates() {
+		out.Certificate, out.Mutual = name, name == envoy.WorkloadCertificate
 	}
 	return out
 }
 
-// expect adds an identity. One that cannot be evaluated matches nothing.
-func (t *TLS) expect(of tls.SubjectAltNameMatcher_SanType, m *matcher.StringMatcher) {
-	matches, err := newText(m)
+// Equal reports whether two settings are the same, so that connections by one of them serve the
+// other, too. Either may be nil, for plain text.
+func (t *TLS) Equal(other *TLS) bool {
+	if t == nil || other == nil {
+		return t == other
+	}
+	return t.ServerName == other.ServerName && t.AuthorityIsName == other.AuthorityIsName &&
+		t.AuthorityIsIdentity == other.AuthorityIsIdentity && t.settings.equal(&other.settings)
+}
+
+// Config returns the settings for crypto/tls with which requests of an authority are sent, with the
+// secrets of this moment. As Envoy does, it verifies the chain of the server by Roots, and the names
+// in its certificate by Identities or the authority, not by ServerName. Errors are as for
+// ServerTLS.Config. The caller may change the result, but must not remove VerifyConnection.
+func (t *TLS) Config(authority string, secret Secrets) (*tls.Config, error) {
+	out, roots, err := t.settings.config(secret)
 	if err != nil {
-		matches = func(string) bool { return false }
+		return nil, err
 	}
-	t.identities = append(t.identities, identity{of, matches})
-	if name := m.GetExact(); name != "" {
-		t.Identities = append(t.Identities, name)
+	host, _ := splitPort(authority)
+	out.ServerName = t.ServerName
+	if t.AuthorityIsName {
+		out.ServerName = host
 	}
+	verify := t.settings.peer.chainVerifier(roots)
+	out.InsecureSkipVerify = true // VerifyConnection does it, with Envoy's rules for names
+	out.VerifyConnection = func(c tls.ConnectionState) error {
+		if err := verify(c); err != nil {
+			return err
+		}
+		if t.AuthorityIsIdentity && c.PeerCertificates[0].VerifyHostname(host) != nil {
+			return errors.New("the server's certificate is not for the host of the request")
+		}
+		return nil
+	}
+	return out, nil
 }
