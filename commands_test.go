@@ -15,7 +15,7 @@ import (
 )
 
 // command matches the beginning of a command that a reader of a page enters.
-var command = regexp.MustCompile(`^(sudo |[A-Z_]+=\S+ )*(go (run|test|get|mod|build) |\./\w+\.sh( |$)|(bash|curl|kubectl|docker|etcdctl|open|cat|npm|pip) |etcd &)`)
+var command = regexp.MustCompile(`^(sudo |[A-Z_]+=\S+ )*(go (-C \S+ )?(run|test|get|mod|build) |\./\w+\.sh( |$)|(bash|curl|kubectl|docker|etcdctl|open|cat|npm|pip) |etcd &)`)
 
 // TestDocsCommands: each command of the README, the pages and the examples is in testdata/commands.json with the test
 // or the script that runs it, or with the reason why none does. The benchmarks of docs/performance.md only have to

@@ -10,6 +10,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
@@ -23,6 +24,8 @@ type checker struct {
 	defined map[configstore.ConfigKey]*definition
 	// accepted are the valid objects, if they are needed later.
 	accepted []configstore.Mutation
+	// converted are the VirtualServices of routes of the Gateway API, if they are needed.
+	converted []*configstore.Config
 	// kubernetes are the objects that are not checked and count, if they are needed.
 	kubernetes kubernetes
 	// files is the number of files that were read.
@@ -41,9 +44,20 @@ type definition struct {
 
 func newChecker(opts options) *checker {
 	return &checker{
-		schemas: istio.Schemas(), opts: opts, report: &report{Findings: []finding{}},
+		schemas: schemas(), opts: opts, report: &report{Findings: []finding{}},
 		defined: map[configstore.ConfigKey]*definition{},
 	}
+}
+
+// schemas returns the kinds that are checked: Istio's, and the Gateway API's.
+func schemas() configstore.Schemas {
+	b := configstore.NewSchemasBuilder()
+	for _, s := range gatewayapi.DirectorySchemas().All() {
+		if s.GroupVersionKind.Group == gatewayAPI {
+			b.MustAdd(s)
+		}
+	}
+	return istio.Schemas().Union(b.Build())
 }
 
 // input checks one file.
@@ -106,18 +120,21 @@ func (c *checker) problems(doc manifest.Document, d definition) {
 		if p.Line > 0 {
 			at.Line, at.Column = p.Line+d.text.Lines, p.Column
 		}
+		unknown := errors.Is(doc.Err, configstore.ErrUnknownKind)
 		switch {
-		case doc.Foreign:
+		case doc.Foreign || unknown && doc.Key.Kind.Group == gatewayAPI:
 			f.Severity, f.Reason, f.Message = severityNote, reasonNotChecked, "is not checked: "+p.Message
 			switch {
-			case !errors.Is(doc.Err, configstore.ErrUnknownKind):
+			case !unknown:
 				f.Field, f.Message = "", "is not checked: the document is no object"
+			case !doc.Foreign:
+				f.Field, f.Message = "", "is not checked: the kind is not supported"
 			case counts(doc.Key.Kind):
 				f.Field, f.Message = "", "is not checked; -complete counts it"
 			}
 			c.add(f, at)
 			return
-		case errors.Is(doc.Err, configstore.ErrUnknownKind):
+		case unknown:
 			f.Reason = reasonUnknownKind
 		}
 		c.add(f, at)

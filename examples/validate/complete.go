@@ -5,11 +5,13 @@ package main
 import (
 	"context"
 	"fmt"
+	"sync"
 
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
@@ -22,10 +24,11 @@ import (
 // ineffective records the parts of the accepted objects that change nothing for any client,
 // provided that there are no other objects.
 func (c *checker) ineffective(ctx context.Context) error {
-	policies, err := c.push(ctx)
+	policies, converted, err := c.push(ctx)
 	if err != nil {
 		return fmt.Errorf("find out what has no effect: %w", err)
 	}
+	c.conditions(converted)
 	for _, found := range policies.Ineffective() {
 		c.noEffect(found)
 	}
@@ -33,10 +36,12 @@ func (c *checker) ineffective(ctx context.Context) error {
 }
 
 // push returns the policies of a control plane without clients that has the accepted objects, after
-// one push.
-func (c *checker) push(ctx context.Context) (*traffic.Policies, error) {
+// one push, and the configs and statuses for the Gateway API.
+func (c *checker) push(ctx context.Context) (*traffic.Policies, *gatewayapi.Snapshot, error) {
 	store := memory.Make(c.schemas)
-	configs := memory.NewController(store)
+	objects := memory.NewController(store)
+	gateways := gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Options: gatewayapi.Options{Domain: c.opts.manifest.Domain}})
+	configs := aggregate.MakeCache(objects, gateways)
 	registries := aggregate.NewController()
 	policies := traffic.New(configs, traffic.Options{Domain: c.opts.manifest.Domain})
 	server := ads.New(registries, ads.Options{Providers: []ads.Provider{policies}})
@@ -48,14 +53,27 @@ func (c *checker) push(ctx context.Context) (*traffic.Policies, error) {
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(configs, updater)
 	})
-	if _, err := store.Apply(c.accepted...); err != nil {
-		return nil, fmt.Errorf("store what is valid: %w", err)
+	classes, changes, err := c.assumed()
+	if err != nil {
+		return nil, nil, err
 	}
-	for _, m := range c.kubernetes.derived() {
-		_, _ = store.Apply(m) // No policy is for one with an invalid name.
+	gateways.Apply(changes...)
+	if _, err := store.Apply(append(classes, c.accepted...)...); err != nil {
+		return nil, nil, fmt.Errorf("store what is valid: %w", err)
 	}
-	configs.Drain()
-	return policies, server.Flush(ctx)
+	stop := make(chan struct{})
+	var running sync.WaitGroup
+	running.Go(func() { configs.Run(stop) })
+	defer running.Wait()
+	defer close(stop)
+	err = configstore.WaitForSync(ctx, configs)
+	if err == nil {
+		err = configs.Flush(ctx)
+	}
+	if err == nil {
+		err = server.Flush(ctx)
+	}
+	return policies, gateways.Snapshot(), err
 }
 
 // subsets returns the labels of all subsets.

@@ -4,29 +4,20 @@ package main
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net/netip"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 )
 
-// gatewayAPI is the group of the Gateway API, whose implementations label their pods with the name of the Gateway.
-const (
-	gatewayAPI       = "gateway.networking.k8s.io"
-	gatewayNameLabel = gatewayAPI + "/gateway-name"
-)
-
 // counts reports whether objects of a kind that is not checked count as what Istio's objects refer to.
 func counts(kind configstore.GroupVersionKind) bool {
-	return kind.Group == gatewayAPI || kind.Group == "apps" || kind.Group == "" && (kind.Kind == "Service" || kind.Kind == "Pod")
+	return kind.Group == "apps" || kind.Group == "" && (kind.Kind == "Service" || kind.Kind == "Pod" || kind.Kind == "Namespace")
 }
 
 // kubernetesObject has the fields that are read of a Kubernetes object, or of a List of objects.
@@ -67,7 +58,7 @@ type kubernetesPort struct {
 
 // kubernetes has the objects of Kubernetes among the files.
 type kubernetes struct {
-	services, gateways []kubernetesObject
+	services, namespaces []kubernetesObject
 	// pods are the labels of pods, and of the templates of pods, by namespace.
 	pods map[string][]registry.Labels
 }
@@ -85,13 +76,12 @@ func (k *kubernetes) add(o kubernetesObject, namespace string) {
 		k.add(item, namespace)
 	}
 	o.Metadata.Namespace = cmp.Or(o.Metadata.Namespace, namespace)
-	group, _, _ := strings.Cut(o.APIVersion, "/")
 	labels := o.Spec.Template.Metadata.Labels
 	switch {
 	case o.APIVersion == "v1" && o.Kind == "Service":
 		k.services = append(k.services, o)
-	case group == gatewayAPI && o.Kind == "Gateway":
-		k.gateways = append(k.gateways, o)
+	case o.APIVersion == "v1" && o.Kind == "Namespace":
+		k.namespaces = append(k.namespaces, o)
 	case o.Kind == "Pod":
 		labels = o.Metadata.Labels
 	}
@@ -180,22 +170,6 @@ func (o kubernetesObject) endpoints(svc *registry.Service, workloads []registry.
 				Shared: &registry.EndpointAttributes{Namespace: svc.Attributes.Namespace, Labels: labels},
 			})
 		}
-	}
-	return out
-}
-
-// derived returns a Gateway for the routers of each Gateway of the Gateway API, for which policies may be.
-func (k *kubernetes) derived() (out []configstore.Mutation) {
-	for i, o := range k.gateways {
-		out = append(out, configstore.Mutation{Op: configstore.OpCreate, Config: configstore.Config{
-			Meta: configstore.Meta{GroupVersionKind: istio.Gateway, Namespace: o.Metadata.Namespace, Name: fmt.Sprintf("gateway-api-%d", i)},
-			Spec: &networking.Gateway{
-				Selector: map[string]string{gatewayNameLabel: o.Metadata.Name},
-				Servers: []*networking.Server{{
-					Port: &networking.Port{Number: 80, Name: "http", Protocol: "HTTP"}, Hosts: []string{"*"},
-				}},
-			},
-		}})
 	}
 	return out
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command validate checks files of Istio YAML or JSON before a control plane reads them, for
-// people, editors and CI systems.
+// Command validate checks files of Istio and of the Gateway API, in YAML or JSON, before a control
+// plane reads them, for people, editors and CI systems.
 //
-//	go run ./examples/validate [flags] FILE|DIR|- ...
+//	go -C examples/validate run . [flags] FILE|DIR|- ...
 //
 // For a directory it checks the files that package configstore/file reads in it: .yaml, .yml and
 // .json, without names that begin with a dot. "-" is the standard input. Each finding is one line
@@ -13,10 +13,10 @@
 //	shop.yaml:30:1: WasmPlugin/shop/log: warning: nothing is made of this kind: only providers of a program act on it
 //
 // Errors are reported for input that a store rejects: documents that cannot be read, kinds and
-// versions that do not exist in Istio's groups, objects that violate a rule of their kind, and
-// objects that are defined twice. Warnings are reported for valid input that is questionable, or
-// has no effect. A note is a document that is not checked, such as a Deployment or a values.yaml.
-// The summary is on the standard error.
+// versions that do not exist in Istio's groups, objects that violate a rule of their kind, objects
+// of the Gateway API with fields that do not exist, and objects that are defined twice. Warnings
+// are reported for valid input that is questionable, or has no effect. A note is a document that
+// is not checked, such as a Deployment or a values.yaml. The summary is on the standard error.
 //
 // One file is judged by itself, and other objects may be elsewhere. With -complete the
 // input is taken for everything that there is, and it is a warning, too, if a
@@ -24,7 +24,9 @@
 // for any client: no service has the host, another object shadows it, no such subset.
 // Services come from ServiceEntries and from Kubernetes: Services of the input count, with
 // the labels of Pods and of templates of pods. A Service whose pods are not in the input may
-// have any subset, and a Gateway of the Gateway API has routers that policies can be for.
+// have any subset. Objects of the Gateway API are converted: conditions of their statuses about
+// parts without effect are warnings. A GatewayClass that is not in the input belongs
+// to this controller, and each Secret and ConfigMap with certificates exists.
 //
 // # Tests
 //

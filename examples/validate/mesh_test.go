@@ -32,6 +32,36 @@ func TestMesh(t *testing.T) {
 	}
 }
 
+// TestGatewayAPI runs cases against routes of the Gateway API. Their class and certificate are
+// elsewhere.
+func TestGatewayAPI(t *testing.T) {
+	code, out, errs := execute(t, "", "-test", "testdata/gatewayapi.tests.yaml", "-coverage", "testdata/gatewayapi")
+	if code != exitFine || errs != "" || strings.Count(out, "--- PASS") != 3 {
+		t.Errorf("exit code %d, %q\n%s", code, errs, out)
+	}
+	if _, unreached, _ := strings.Cut(out, "\nPASS\n"); strings.Count(unreached, "no case reaches") != 1 || !strings.Contains(unreached, ` http[0] "shop.cart.0"`) {
+		t.Errorf("%q are not reached, want the redirect", unreached)
+	}
+}
+
+// TestOtherController: a Gateway of a class that belongs to another controller serves nothing.
+func TestOtherController(t *testing.T) {
+	const class = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: public}\nspec: {controllerName: example.com/other}\n"
+	code, out, _ := execute(t, class, "-test", "testdata/gatewayapi.tests.yaml", "testdata/gatewayapi", "-")
+	if code != exitProblems || !strings.Contains(out, "FAIL: 3 of 3 cases") || !strings.Contains(out, "no listener") {
+		t.Errorf("exit code %d\n%s", code, out)
+	}
+}
+
+// TestGatewayAPIErrors: an unknown field of a route is an error with its place.
+func TestGatewayAPIErrors(t *testing.T) {
+	const wrong = "apiVersion: gateway.networking.k8s.io/v1\nkind: HTTPRoute\nmetadata: {name: cart}\nspec:\n  parentRef: [{name: edge}]\n"
+	code, out, _ := execute(t, wrong, "-")
+	if code != exitProblems || !strings.HasPrefix(out, "<stdin>:5:3: HTTPRoute/default/cart: spec.parentRef: unknown field") {
+		t.Errorf("exit code %d, %s", code, out)
+	}
+}
+
 // testCases runs cases of a text.
 func testCases(t *testing.T, text string, args ...string) (code int, out, errs string) {
 	t.Helper()
@@ -43,7 +73,7 @@ func testCases(t *testing.T, text string, args ...string) (code int, out, errs s
 	return code, strings.ReplaceAll(out, file, "cases.yaml"), strings.ReplaceAll(errs, file, "cases.yaml")
 }
 
-// TestMeshFails: what is not as expected, and what nothing decides about.
+// TestMeshFails: results other than the expected ones, and requests that nothing decides about.
 func TestMeshFails(t *testing.T) {
 	const from = "\n  from: {gateway: ingress, labels: {app: edge}, address: 192.0.2.9}\n"
 	for name, tc := range map[string]struct{ text, want string }{

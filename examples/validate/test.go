@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/meshtest"
 )
 
@@ -58,10 +59,11 @@ func results(ctx context.Context, opts options, stdin io.Reader) ([]meshtest.Res
 	if c.report.Errors > 0 {
 		return nil, c, nil
 	}
-	policies, err := c.push(ctx)
+	policies, converted, err := c.push(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
+	c.converted = converted.Configs(istio.VirtualService)
 	return meshtest.Run(policies, cases), c, nil
 }
 
@@ -72,6 +74,9 @@ func (c *checker) print(out io.Writer, results []meshtest.Result) error {
 		var configs []configstore.Config
 		for _, m := range c.accepted {
 			configs = append(configs, m.Config)
+		}
+		for _, config := range c.converted {
+			configs = append(configs, *config)
 		}
 		unreached = meshtest.NotReached(configs, results)
 	}

@@ -26,8 +26,9 @@ func kindOf(name string) (configstore.GroupVersionKind, bool) {
 }
 
 // NotReached returns the rules of VirtualServices and AuthorizationPolicies that no case has
-// reached, as "KIND NAMESPACE/NAME, FIELD", sorted. Rules that delegate are left out, because the
-// rules of their delegates count in the VirtualService that includes them; those are not listed.
+// reached, as "KIND NAMESPACE/NAME, FIELD" with the name of the rule, sorted. Rules that delegate
+// are left out, because the rules of their delegates count in the VirtualService that includes
+// them; delegates are not listed.
 func NotReached(configs []configstore.Config, results []Result) (out []string) {
 	reached := make(map[string]bool)
 	for _, r := range results {
@@ -37,11 +38,15 @@ func NotReached(configs []configstore.Config, results []Result) (out []string) {
 		}
 	}
 	for _, c := range configs {
-		for _, field := range rulesOf(c) {
+		for i, field := range rulesOf(c) {
 			o := route.Origin{Kind: c.GroupVersionKind.Kind, Namespace: c.Namespace, Name: c.Name, Field: field}
-			if !reached[o.String()] {
-				out = append(out, o.String())
+			if reached[o.String()] {
+				continue
 			}
+			if spec, ok := c.Spec.(*networking.VirtualService); ok && i < len(spec.GetHttp()) {
+				o.Rule = spec.GetHttp()[i].GetName()
+			}
+			out = append(out, o.String())
 		}
 	}
 	slices.Sort(out)
