@@ -185,8 +185,7 @@ func (c *checker) object(doc manifest.Document, d definition) {
 }
 
 func violationsOf(err error) []configstore.Violation {
-	var invalid *configstore.ValidationError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*configstore.ValidationError](err); ok {
 		return invalid.Violations
 	}
 	return []configstore.Violation{{Message: err.Error()}}

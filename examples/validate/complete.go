@@ -41,7 +41,7 @@ func (c *checker) push(ctx context.Context) (*traffic.Policies, *gatewayapi.Snap
 	store := memory.Make(c.schemas)
 	objects := memory.NewController(store)
 	gateways := gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Options: gatewayapi.Options{Domain: c.opts.manifest.Domain}})
-	configs := aggregate.MakeCache(objects, gateways)
+	configs := aggregate.MakeCache(objects, gateways) //nolint:contextcheck // caches begin without one
 	registries := aggregate.NewController()
 	policies := traffic.New(configs, traffic.Options{Domain: c.opts.manifest.Domain})
 	server := ads.New(registries, ads.Options{Providers: []ads.Provider{policies}})
