@@ -67,6 +67,7 @@ type attempts struct {
 	number    int
 }
 
+// RoundTrip implements http.RoundTripper.
 func (a attempts) RoundTrip(r *http.Request) (response *http.Response, err error) {
 	for range a.number {
 		e := a.endpoints.Choose(rand.Uint64()) //nolint:gosec // balancing needs no secrecy
