@@ -54,7 +54,13 @@ func (x *explaining) served(l *route.Listener, problems []error) {
 	if by.mode == permissive {
 		words = "the workload has the label " + tlsModeLabel + ": " + tlsModeIstio + ", so that " + words
 	}
-	x.decided(l.Route(x.call.request(), nil), decider{by.rule(), words}, problems)
+	r := x.call.request()
+	d := l.Route(r, nil)
+	if d.Reason == route.UnexpectedTLS {
+		r.TLS = false
+		d = l.Route(r, nil)
+	}
+	x.decided(d, decider{by.rule(), words}, problems)
 	if x.out.Decision.Allowed {
 		x.out.Outcome = outcomeServed
 	}

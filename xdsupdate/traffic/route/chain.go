@@ -164,6 +164,10 @@ func (x *chain) decide(c *call, d *Decision, routes func(string) *Table) {
 // handshake evaluates the TLS handshake, and reports whether it succeeds.
 func (x *chain) handshake(c *call, d *Decision) bool {
 	if !x.tls {
+		if c.TLS && x.manager != nil {
+			d.Outcome, d.Reason = Closed, UnexpectedTLS
+			return false
+		}
 		return true
 	}
 	if !c.TLS {

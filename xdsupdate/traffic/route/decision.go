@@ -33,6 +33,9 @@ const (
 	NoFilterChain
 	// NotTLS means that the filter chain terminates TLS, and the connection has none.
 	NotTLS
+	// UnexpectedTLS means that the filter chain serves HTTP in plain text, and the connection begins with
+	// a TLS handshake.
+	UnexpectedTLS
 	// BadRequest means that the request target or the host is not one that the proxy accepts.
 	BadRequest
 	// Denied means that a policy denies the request. See Decision.Access.
@@ -56,8 +59,8 @@ const (
 // String returns the reason as a word.
 func (r Reason) String() string {
 	words := [...]string{
-		"none", "no listener", "no filter chain", "not TLS", "bad request", "denied", "redirected to TLS", "no virtual host", "no rule",
-		"no cluster", "left out", "unsupported",
+		"none", "no listener", "no filter chain", "not TLS", "unexpected TLS", "bad request", "denied", "redirected to TLS", "no virtual host",
+		"no rule", "no cluster", "left out", "unsupported",
 	}
 	if int(r) >= len(words) {
 		return "unknown"

@@ -84,6 +84,24 @@ func TestTCP(t *testing.T) {
 	}
 }
 
+// TestUnexpectedTLS: a chain that serves HTTP in plain text takes no TLS handshake; one that forwards
+// connections does.
+func TestUnexpectedTLS(t *testing.T) {
+	manager := xdsbuild.GatewayConnectionManager("http", registry.ProtocolHTTP, nil, xdsbuild.HTTPOptions{})
+	for _, c := range []struct {
+		filter *listenerv3.Filter
+		tls    bool
+		want   route.Reason
+	}{{manager, false, route.NoVirtualHost}, {manager, true, route.UnexpectedTLS}, {xdsbuild.TCPProxy{Cluster: "c"}.Filter(), true, route.None}} {
+		l := route.NewListener(route.Made{Message: xdsbuild.GatewayListener{Bind: "0.0.0.0", Port: 80}.Build(
+			[]*listenerv3.FilterChain{xdsbuild.FilterChain(nil, nil, c.filter)},
+		)})
+		if d := l.Route(route.Request{TLS: c.tls, ServerName: "a.com"}, func(string) *route.Table { return nil }); d.Reason != c.want {
+			t.Errorf("TLS %t: %s, want %s", c.tls, d.Reason, c.want)
+		}
+	}
+}
+
 // TestRequests: several Host headers are refused, and several values of a header are one.
 func TestRequests(t *testing.T) {
 	value := &routev3.HeaderMatcher{Name: "x-a", HeaderMatchSpecifier: &routev3.HeaderMatcher_ExactMatch{ExactMatch: "1,2"}} //nolint:staticcheck // the form of gRPC clients
