@@ -19,10 +19,18 @@ import (
 	"sync"
 	"testing"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	router "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"go.uber.org/atomic"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/pilotkit/pilotkit/internal/authority"
+	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/test/testmain"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 )
 
 func TestMain(m *testing.M) { testmain.Verify(m) }
@@ -281,7 +289,39 @@ func TestEndpointsMove(t *testing.T) {
 	}
 }
 
-// BenchmarkGateway sends requests through the gateway, and through the same proxy without routing.
+// startEnvoy starts an Envoy that forwards requests to a server. It returns its address.
+func startEnvoy(b *testing.B, to string) string {
+	b.Helper()
+	cluster, err := envoyproxy.HTTP2Cluster("cart", to)
+	if err != nil {
+		b.Fatal(err)
+	}
+	cluster.TypedExtensionProtocolOptions = nil // HTTP/1
+	forward := (&xdsbuild.RouteScope{}).DefaultRoute("cart", nil)
+	packed, err := anypb.New(&hcm.HttpConnectionManager{
+		StatPrefix: "http", HttpFilters: []*hcm.HttpFilter{xdsbuild.HTTPFilter("envoy.filters.http.router", &router.Router{})},
+		RouteSpecifier: &hcm.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
+			VirtualHosts: []*routev3.VirtualHost{{Name: "all", Domains: []string{"*"}, Routes: []*routev3.Route{forward}}},
+		}},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	proxy := envoyproxy.Start(b, envoyproxy.Options{
+		Clusters: []*clusterv3.Cluster{cluster}, Concurrency: 2,
+		Listeners: []*listenerv3.Listener{{
+			Name: "http", Address: envoyproxy.Address("127.0.0.1", 0),
+			FilterChains: []*listenerv3.FilterChain{{Filters: []*listenerv3.Filter{{
+				Name: "http", ConfigType: &listenerv3.Filter_TypedConfig{TypedConfig: packed},
+			}}}},
+		}},
+	})
+	proxy.AwaitReady()
+	return proxy.Listeners()["http"]
+}
+
+// BenchmarkGateway sends requests through the gateway, through the same proxy without routing, and
+// through an Envoy.
 func BenchmarkGateway(b *testing.B) {
 	to := backend(b, "one").URL
 	g := start(b, to)
@@ -300,10 +340,15 @@ func BenchmarkGateway(b *testing.B) {
 	}))
 	defer direct.Close()
 	routed := g.plain
-	for _, one := range []struct{ name, address string }{{"routed", routed}, {"without routing", strings.TrimPrefix(direct.URL, "http://")}} {
+	for _, one := range []struct{ name, address string }{{"routed", routed}, {"without routing", strings.TrimPrefix(direct.URL, "http://")}, {"envoy", ""}} {
 		b.Run(one.name, func(b *testing.B) {
+			address := one.address
+			if address == "" {
+				address = startEnvoy(b, strings.TrimPrefix(to, "http://"))
+				b.ResetTimer()
+			}
 			g.client.CloseIdleConnections()
-			g.plain = one.address
+			g.plain = address
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
 					if r := g.get("http://cart.example.com/v1/a"); r.StatusCode != http.StatusOK {

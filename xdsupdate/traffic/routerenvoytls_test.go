@@ -229,6 +229,10 @@ func (x *sealedTest) compare(m sealedMesh, q route.Request, presented string, re
 	}
 	if d.VirtualHost != "" || d.Outcome == route.Answered {
 		problem, _ := looser(l, q, response, body)
+		if problem != "" && dependsOnVersion(d) {
+			x.counts["another reading of an older Envoy"]++
+			return ""
+		}
 		return problem
 	}
 	if (d.Outcome == route.Closed) != (response == nil) {
