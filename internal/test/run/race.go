@@ -65,5 +65,6 @@ var raced = map[string]racing{
 	"xdsupdate/secrets":                       {except: "^(TestAllHang|TestEnvoyAgrees|Fuzz.*)$"},
 	"xdsupdate/snapshots":                     {},
 	"xdsupdate/traffic":                       {only: "^Test(Calls|Key|Token|ClientsHavePrefixes|PoliciesInAnyOrder|Panic).*$"},
+	"xdsupdate/traffic/route":                 {},
 	"xdsupdate/xdstest":                       {},
 }
