@@ -204,7 +204,7 @@ func TestImportDirection(t *testing.T) {
 	for _, p := range packages(t) {
 		from := strings.TrimPrefix(strings.TrimPrefix(p.ImportPath, module), "/")
 		seen[from] = true
-		if strings.HasPrefix(from, "examples/") || strings.HasPrefix(from, "internal/test/") {
+		if strings.HasPrefix(from, "examples/") || strings.HasPrefix(from, "internal/test/") || from == "bench" {
 			continue
 		}
 		for _, imported := range p.Imports {

@@ -56,7 +56,7 @@ own() { awk -v root="$root" '$1 == "require" { sub("require", "") } ($1 == root 
 
 # What is released, in an order in which each module follows those that it requires.
 # Modules in testdata, or for the use of this repository only, are not.
-folders=$(git ls-files 'go.mod' '**/go.mod' | grep -vE '(^|/)(testdata|internal)/' | xargs -n 1 dirname)
+folders=$(git ls-files 'go.mod' '**/go.mod' | grep -vE '(^|/)(testdata|internal)/|^bench/' | xargs -n 1 dirname)
 paths=$(for folder in $folders; do path_of "$folder"; done)
 for folder in $folders; do
   for needed in $(own "$folder"); do
