@@ -58,13 +58,9 @@ func newAffected(d *difference) *affected {
 	c.reaches()
 	c.imports()
 	for _, o := range d.objects {
-		c.virtualServices(o.before.virtualService, o.after.virtualService)
-		c.rules(o.before.destinationRule, o.after.destinationRule)
-		c.gateways(o.before.gateway, o.after.gateway)
-		c.sidecars(o.before.sidecar, o.after.sidecar)
-		c.authorizations(o.before.authorization, o.after.authorization)
-		c.peers(o.before.peer, o.after.peer)
-		c.requestAuthentications(o.before.requestAuthentication, o.after.requestAuthentication)
+		for _, revision := range o.revisions() {
+			revision.affects(c)
+		}
 	}
 	c.serverWorkloads()
 	return c

@@ -24,50 +24,26 @@ func (c *affected) workloadsOf(namespace string) string {
 	return namespace
 }
 
-func (c *affected) gateways(changed ...*gateway) {
-	for _, g := range changed {
-		if g == nil {
-			continue
-		}
-		clusters := g.passes() || g.certificate != "" || c.after.settings.filterGatewayClusters
-		types := []string{envoy.ListenerType, envoy.RouteType}
-		if clusters {
-			types = []string{""}
-		}
-		for _, typeURL := range types {
-			c.affect("", typeURL, func(p *proxy) bool { return p.role == router && g.selects(p) })
-		}
+func (g *gateway) affects(c *affected) {
+	types := []string{envoy.ListenerType, envoy.RouteType}
+	if g.passes() || g.certificate != "" || c.after.settings.filterGatewayClusters {
+		types = []string{""}
+	}
+	for _, typeURL := range types {
+		c.affect("", typeURL, func(p *proxy) bool { return p.role == router && g.selects(p) })
 	}
 }
 
-func (c *affected) sidecars(changed ...*sidecar) {
-	for _, s := range changed {
-		if s == nil {
-			continue
-		}
-		c.affect(c.workloadsOf(s.namespace), "", func(p *proxy) bool { return p.role != router })
-	}
+func (s *sidecar) affects(c *affected) {
+	c.affect(c.workloadsOf(s.namespace), "", func(p *proxy) bool { return p.role != router })
 }
 
-// authorizations adds the listeners of the routers and gRPC servers that policies apply to.
-func (c *affected) authorizations(changed ...*authorizationPolicy) {
-	for _, a := range changed {
-		if a == nil {
-			continue
-		}
-		c.protected(a.namespace, &a.policyTarget)
-		c.serverListeners(c.workloadsOf(a.namespace), func(p *proxy) bool { return c.selectsServer(a, p) })
-	}
+func (a *authorizationPolicy) affects(c *affected) {
+	c.protected(a.namespace, &a.policyTarget)
+	c.serverListeners(c.workloadsOf(a.namespace), func(p *proxy) bool { return c.selectsServer(a, p) })
 }
 
-// requestAuthentications adds the listeners of the routers that objects apply to.
-func (c *affected) requestAuthentications(changed ...*requestAuthentication) {
-	for _, a := range changed {
-		if a != nil {
-			c.protected(a.namespace, &a.policyTarget)
-		}
-	}
-}
+func (a *requestAuthentication) affects(c *affected) { c.protected(a.namespace, &a.policyTarget) }
 
 // protected adds the listeners of the routers that a policy of a namespace targets.
 func (c *affected) protected(namespace string, target *policyTarget) {

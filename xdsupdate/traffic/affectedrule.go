@@ -11,22 +11,15 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-func (c *affected) rules(changed ...*destinationRule) {
-	for _, r := range changed {
-		if r == nil {
-			continue
-		}
-		if _, again := c.ruled[r.host]; !again {
-			c.ruled[r.host] = struct{}{}
-			c.rulesFor(r.host)
-		}
-	}
-}
+func (r *destinationRule) affects(c *affected) { c.rulesFor(r.host) }
 
 // rulesFor adds the resources that DestinationRules for a host influence. The host may be a
-// wildcard. The result covers all rules for the host before and after the push, so one call per
-// host suffices.
+// wildcard. The result covers all rules for the host before and after the push, so it is added once.
 func (c *affected) rulesFor(host registry.Hostname) {
+	if _, again := c.ruled[host]; again {
+		return
+	}
+	c.ruled[host] = struct{}{}
 	for _, svc := range c.matching(host) {
 		c.clusters(svc, envoy.ClusterType)
 		c.clusters(svc, envoy.LoadAssignmentType)
@@ -51,7 +44,7 @@ func (c *affected) reaches() {
 				}
 				looked[m] = struct{}{}
 				if c.before.reachOf(m) != nil || c.after.reachOf(m) != nil {
-					c.rules(m.of...)
+					c.rulesFor(m.of[0].host)
 				}
 			}
 		}

@@ -14,18 +14,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-func (c *affected) virtualServices(changed ...*virtualService) {
-	for _, v := range changed {
-		switch {
-		case v == nil:
-		case v.delegate():
-			for _, st := range c.states() {
-				for _, root := range st.finder.roots(v.objectName) {
-					c.virtualService(root)
-				}
-			}
-		default:
-			c.virtualService(v)
+func (v *virtualService) affects(c *affected) {
+	if !v.delegate() {
+		c.virtualService(v)
+		return
+	}
+	for _, st := range c.states() {
+		for _, root := range st.finder.roots(v.objectName) {
+			c.virtualService(root)
 		}
 	}
 }

@@ -19,37 +19,25 @@ import (
 const dryRunAnnotation = "istio.io/dry-run"
 
 // authorizationPolicy is an AuthorizationPolicy. It is immutable except for its cached
-// translations.
+// translations. With unreadable parts it allows nothing, or denies everything.
 type authorizationPolicy struct {
-	objectName
+	stored
 	policyTarget
-	config *configstore.Config
-	spec   *security.AuthorizationPolicy
-	dryRun bool
-	// unread lists the unreadable parts of the policy. A policy with unreadable parts fails closed:
-	// it allows nothing, or denies everything.
-	unread       []configstore.Violation
+	spec         *security.AuthorizationPolicy
+	dryRun       bool
 	translations rbac.Translations
 }
 
-func newAuthorizationPolicy(c *configstore.Config) *authorizationPolicy {
-	spec, _ := c.Spec.(*security.AuthorizationPolicy)
-	if spec == nil {
-		return nil
-	}
+func newAuthorizationPolicy(c *configstore.Config, spec *security.AuthorizationPolicy) *authorizationPolicy {
 	dryRun, _ := strconv.ParseBool(c.Annotations[dryRunAnnotation]) // an invalid value means that the policy is enforced
-	unread := configstore.Unread(spec)
-	if istio.ActionUnread(unread) {
+	base := newPolicy(c)
+	if istio.ActionUnread(base.unread) {
 		spec = proto.CloneOf(spec)
 		spec.Action = security.AuthorizationPolicy_DENY
 	}
 	return &authorizationPolicy{
-		objectName: objectName{c.Namespace, c.Name}, policyTarget: newPolicyTarget(spec, unread), config: c, spec: spec, dryRun: dryRun, unread: unread,
+		stored: base, policyTarget: newPolicyTarget(spec, base.unread), spec: spec, dryRun: dryRun,
 	}
-}
-
-func compareAuthorizationPolicies(a, b *authorizationPolicy) int {
-	return compareConfigs(a.config, b.config)
 }
 
 // selects reports whether the policy applies to workloads with some labels. A policy with

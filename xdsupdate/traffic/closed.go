@@ -23,33 +23,19 @@ func (p *Policies) Closed() []Ineffective {
 // closed returns the findings about those of some objects that are closed policies.
 func (st *state) closed(objects iter.Seq2[configstore.ConfigKey, object]) []Ineffective {
 	var f *findings
-	for key, o := range objects {
-		if !o.isClosed() {
+	for _, o := range objects {
+		if o == nil || len(o.base().unread) == 0 {
 			continue
 		}
 		if f == nil { // most often there are none
 			f = newFindings(st)
 		}
-		f.object(key, o)
+		f.object(o)
 	}
 	if f == nil {
 		return nil
 	}
 	return sortedIneffective(f.found)
-}
-
-// isClosed reports whether a part of a security policy cannot be read.
-func (o object) isClosed() bool {
-	switch {
-	case o.authorization != nil:
-		return len(o.authorization.unread) > 0
-	case o.peer != nil:
-		return len(o.peer.unread) > 0
-	case o.requestAuthentication != nil:
-		return len(o.requestAuthentication.unread) > 0
-	default:
-		return false
-	}
 }
 
 // logClosed logs the findings about new and changed objects that are closed policies.

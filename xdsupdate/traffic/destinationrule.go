@@ -13,10 +13,9 @@ import (
 
 // destinationRule is a DestinationRule with its names resolved. It is immutable.
 type destinationRule struct {
-	objectName
-	config *configstore.Config
-	spec   *networking.DestinationRule
-	host   registry.Hostname
+	stored
+	spec *networking.DestinationRule
+	host registry.Hostname
 	// selector selects the client workloads that the rule applies to. Nil selects all.
 	selector   registry.Labels
 	visibility visibility
@@ -24,13 +23,9 @@ type destinationRule struct {
 	alike string
 }
 
-func newDestinationRule(c *configstore.Config, s *settings) *destinationRule {
-	spec, _ := c.Spec.(*networking.DestinationRule)
-	if spec == nil {
-		return nil
-	}
+func newDestinationRule(c *configstore.Config, spec *networking.DestinationRule, s *settings) *destinationRule {
 	r := &destinationRule{
-		objectName: objectName{c.Namespace, c.Name}, config: c, spec: namingServers(c, spec),
+		stored: newStored(c), spec: namingServers(c, spec),
 		host:       resolveHost(spec.GetHost(), c.Namespace, s.domain),
 		selector:   spec.GetWorkloadSelector().GetMatchLabels(),
 		visibility: newVisibility(spec.GetExportTo(), s.mesh.GetDefaultDestinationRuleExportTo(), c.Namespace),
@@ -72,16 +67,4 @@ func (r *destinationRule) passesThrough() bool {
 		}
 	}
 	return false
-}
-
-// compareRules is the order of lookup: rules with a workload selector come first, and then older
-// rules.
-func compareRules(a, b *destinationRule) int {
-	if a.selective() != b.selective() {
-		if a.selective() {
-			return -1
-		}
-		return 1
-	}
-	return compareConfigs(a.config, b.config)
 }

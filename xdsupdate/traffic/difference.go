@@ -26,7 +26,12 @@ type difference struct {
 
 type objectChange struct {
 	key           configstore.ConfigKey
-	before, after object
+	before, after object // nil if there is none
+}
+
+// revisions returns the old and the new revision, as far as they exist.
+func (o objectChange) revisions() []object {
+	return slices.DeleteFunc([]object{o.before, o.after}, func(o object) bool { return o == nil })
 }
 
 // difference returns the changes of a push relative to the old state. It leaves after unset.
@@ -43,11 +48,11 @@ func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
 	for _, key := range slices.SortedFunc(maps.Keys(changed), compareKeys) {
 		before, _ := old.objects.Get(key)
 		now := changed[key]
-		if _, rekeyed := otherKeys[key]; sameConfig(before.config(), now) && (!rekeyed || now == nil) {
+		if _, rekeyed := otherKeys[key]; sameConfig(configIn(before), now) && (!rekeyed || now == nil) {
 			continue
 		}
-		p.settings.keys.follow(key, before.config(), now)
-		if after := newObject(now, p.settings); before != (object{}) || after != (object{}) {
+		p.settings.keys.follow(key, configIn(before), now)
+		if after := newObject(now, p.settings); before != nil || after != nil {
 			d.objects = append(d.objects, objectChange{key, before, after})
 		}
 	}
@@ -63,7 +68,7 @@ func (p *Policies) takeAll(push *ads.PushContext, old *state) (changed map[confi
 	for key := range otherKeys {
 		if _, also := changed[key]; !also {
 			o, _ := old.objects.Get(key)
-			changed[key] = o.config()
+			changed[key] = configIn(o)
 		}
 	}
 	return changed, otherKeys
@@ -91,11 +96,7 @@ func compareKeys(a, b configstore.ConfigKey) int {
 func (d *difference) virtualServices() []*virtualService {
 	var out []*virtualService
 	for _, o := range d.objects {
-		for _, v := range []*virtualService{o.before.virtualService, o.after.virtualService} {
-			if v != nil {
-				out = append(out, v)
-			}
-		}
+		out = append(out, objectsOf[*virtualService](o.revisions())...)
 	}
 	return out
 }

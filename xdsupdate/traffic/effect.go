@@ -42,8 +42,8 @@ func (e Ineffective) String() string {
 func (st *state) ineffective() []Ineffective {
 	f := newFindings(st)
 	f.meshConfig()
-	for key, o := range st.objects.All() {
-		f.object(key, o)
+	for _, o := range st.objects.All() {
+		f.object(o)
 	}
 	return sortedIneffective(f.found)
 }
@@ -119,29 +119,10 @@ func newFindings(st *state) *findings {
 	return f
 }
 
-func (f *findings) object(key configstore.ConfigKey, o object) {
-	f.kind, f.name = key.Kind, objectName{key.Namespace, key.Name}
-	switch {
-	case o.virtualService != nil && o.virtualService.delegate():
-		f.delegate(o.virtualService)
-	case o.virtualService != nil:
-		f.virtualService(o.virtualService)
-	case o.destinationRule != nil:
-		of, _ := f.index.rules.hosts.Get(ruleKey{o.destinationRule.namespace, o.destinationRule.host})
-		f.destinationRule(o.destinationRule, of)
-	case o.gateway != nil:
-		f.gateway(o.gateway)
-	case o.sidecar != nil:
-		list := f.sidecars.in(o.sidecar.namespace)
-		f.sidecar(o.sidecar, list[:slices.Index(list, o.sidecar)])
-	case o.authorization != nil:
-		f.authorizationPolicy(o.authorization)
-		f.onServers(o.authorization)
-	case o.peer != nil:
-		f.peerAuthentication(o.peer)
-	case o.requestAuthentication != nil:
-		f.requestAuthentication(o.requestAuthentication)
-	}
+func (f *findings) object(o object) {
+	c := o.base().config
+	f.kind, f.name = c.GroupVersionKind, o.base().objectName
+	o.report(f)
 	f.leftOut(o)
 }
 

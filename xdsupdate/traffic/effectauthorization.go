@@ -14,7 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 )
 
-func (f *findings) authorizationPolicy(a *authorizationPolicy) {
+func (a *authorizationPolicy) report(f *findings) {
 	if a.spec.GetAction() == security.AuthorizationPolicy_ALLOW {
 		f.unread(a.unread, "the policy allows nothing, because the field %s")
 	} else {
@@ -28,6 +28,7 @@ func (f *findings) authorizationPolicy(a *authorizationPolicy) {
 	if slices.ContainsFunc(f.gateways, (*gateway).servesTCP) {
 		f.unchecked(a, rbac.TCP)
 	}
+	f.onServers(a)
 }
 
 // nobodyEnforces returns the reason why a policy that selects no Gateway is not enforced. It is
@@ -197,17 +198,15 @@ func (f *findings) unchecked(a *authorizationPolicy, form rbac.Form) {
 	t.Rules(a.spec.GetAction(), []rbac.Policy{policy})
 }
 
-// effectsOfAuthorizationPolicy returns an effect if the policy may select routers of some Gateway.
-func (f *findings) effectsOfAuthorizationPolicy(a *authorizationPolicy) []Effect {
-	clients, ok := f.protected(a.namespace, &a.policyTarget)
-	if !ok {
-		return nil
+func (a *authorizationPolicy) effects(f *findings) (out []Effect) {
+	if clients, ok := f.protected(a.namespace, &a.policyTarget); ok {
+		on := "what they serve: " + a.spec.GetAction().String()
+		if a.dryRun {
+			on += ", tried only"
+		}
+		out = append(out, Effect{clients, on})
 	}
-	on := "what they serve: " + a.spec.GetAction().String()
-	if a.dryRun {
-		on += ", tried only"
-	}
-	return []Effect{{clients, on}}
+	return append(out, f.effectsOnServers(a)...)
 }
 
 // protected describes the routers that a policy applies to.

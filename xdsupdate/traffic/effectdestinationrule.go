@@ -10,9 +10,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// destinationRule adds the findings about a DestinationRule. The argument of contains all rules for
-// its host in its namespace.
-func (f *findings) destinationRule(r *destinationRule, of *hostRules) {
+func (r *destinationRule) report(f *findings) {
+	of, _ := f.index.rules.hosts.Get(ruleKey{r.namespace, r.host})
 	if !f.some(r.host, anyService) {
 		f.add("spec.host", "no service has the host name %s", r.host)
 		return

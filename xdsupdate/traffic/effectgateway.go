@@ -31,7 +31,7 @@ func (f *findings) listenersFor(g *gateway) []*gatewayListener {
 	return out
 }
 
-func (f *findings) gateway(g *gateway) {
+func (g *gateway) report(f *findings) {
 	served := make(map[*networking.Server]*gatewayServer)
 	for _, l := range f.listenersFor(g) {
 		for _, s := range l.servers {

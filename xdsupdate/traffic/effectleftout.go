@@ -20,14 +20,14 @@ import (
 // leftOut adds findings for the parts of an object that are not sent because clients would reject
 // them. It builds the object's resources for proxies without distinguishing labels.
 func (f *findings) leftOut(o object) {
-	switch {
-	case o.virtualService != nil:
-		f.refusedRules(o.virtualService)
-		f.refusedTLS(o.virtualService)
-	case o.destinationRule != nil:
-		f.refusedClusters(o.destinationRule)
-	case o.gateway != nil:
-		f.refusedServers(o.gateway)
+	switch o := o.(type) {
+	case *virtualService:
+		f.refusedRules(o)
+		f.refusedTLS(o)
+	case *destinationRule:
+		f.refusedClusters(o)
+	case *gateway:
+		f.refusedServers(o)
 	}
 }
 

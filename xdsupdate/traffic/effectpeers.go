@@ -9,7 +9,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-func (f *findings) peerAuthentication(a *peerAuthentication) {
+func (a *peerAuthentication) report(f *findings) {
 	root := f.settings.rootNamespace()
 	f.unread(a.unread, "servers take mutual TLS, and nothing else, because the field %s")
 	if a.selective() && a.namespace == root {
@@ -55,8 +55,8 @@ func (f *findings) hasWorkload(namespace string, selector registry.Labels) bool 
 	return slices.ContainsFunc(f.workloadsOf(namespace), func(w labelled) bool { return selector.SubsetOf(w.labels) })
 }
 
-// effectsOfPeerAuthentication returns the servers and clients that a PeerAuthentication applies to.
-func (f *findings) effectsOfPeerAuthentication(a *peerAuthentication) []Effect {
+// effects returns the servers and clients that the policy applies to.
+func (a *peerAuthentication) effects(f *findings) []Effect {
 	root := f.settings.rootNamespace()
 	of := "of namespace " + a.namespace
 	switch {

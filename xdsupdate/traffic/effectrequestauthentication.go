@@ -10,7 +10,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/rbac"
 )
 
-func (f *findings) requestAuthentication(a *requestAuthentication) {
+func (a *requestAuthentication) report(f *findings) {
 	f.protects(&a.policyTarget, "only gateways enforce it, and no Gateway is for routers that it selects")
 	f.unread(a.unread, "all requests are denied, because the field %s")
 	if len(a.unread) > 0 {
@@ -46,9 +46,9 @@ func (r tokenRule) problem() error {
 	}
 }
 
-// effectsOfRequestAuthentication returns an effect for each issuer if the object may select routers
+// effects returns an effect for each issuer if the object may select routers
 // of some Gateway.
-func (f *findings) effectsOfRequestAuthentication(a *requestAuthentication) (out []Effect) {
+func (a *requestAuthentication) effects(f *findings) (out []Effect) {
 	clients, ok := f.protected(a.namespace, &a.policyTarget)
 	if !ok {
 		return nil

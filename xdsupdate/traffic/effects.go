@@ -31,31 +31,12 @@ func (st *state) effects(key configstore.ConfigKey) ([]Effect, []Ineffective) {
 		return nil, nil
 	}
 	f := newFindings(st)
-	f.object(key, o)
-	return f.effects(o), f.found
+	f.object(o)
+	return o.effects(f), f.found
 }
 
-func (f *findings) effects(o object) []Effect {
-	switch {
-	case o.virtualService != nil:
-		return f.effectsOfVirtualService(o.virtualService)
-	case o.destinationRule != nil:
-		return f.effectsOfRule(o.destinationRule)
-	case o.gateway != nil:
-		return f.effectsOfGateway(o.gateway)
-	case o.authorization != nil:
-		return append(f.effectsOfAuthorizationPolicy(o.authorization), f.effectsOnServers(o.authorization)...)
-	case o.peer != nil:
-		return f.effectsOfPeerAuthentication(o.peer)
-	case o.requestAuthentication != nil:
-		return f.effectsOfRequestAuthentication(o.requestAuthentication)
-	default:
-		return f.effectsOfSidecar(o.sidecar)
-	}
-}
-
-// effectsOfVirtualService returns an effect for each host in the mesh and for each Gateway.
-func (f *findings) effectsOfVirtualService(v *virtualService) []Effect {
+// effects returns an effect for each host in the mesh and for each Gateway.
+func (v *virtualService) effects(f *findings) []Effect {
 	if v.delegate() {
 		return f.effectsOfDelegate(v)
 	}
@@ -93,7 +74,7 @@ func (f *findings) effectsOfDelegate(v *virtualService) []Effect {
 	return out
 }
 
-func (f *findings) effectsOfRule(r *destinationRule) []Effect {
+func (r *destinationRule) effects(f *findings) []Effect {
 	of, _ := f.index.rules.hosts.Get(ruleKey{r.namespace, r.host})
 	if f.aliased(r.host) != "" || replacing(r, of) != nil {
 		return nil
@@ -121,7 +102,7 @@ func (f *findings) effectsOfRule(r *destinationRule) []Effect {
 	return out
 }
 
-func (f *findings) effectsOfGateway(g *gateway) []Effect {
+func (g *gateway) effects(f *findings) []Effect {
 	clients := "all routers"
 	if g.owner != (objectName{}) {
 		clients = fmt.Sprintf("routers of namespace %s of the Kubernetes Gateway %s", g.owner.namespace, g.owner.name)
@@ -140,7 +121,7 @@ func (f *findings) effectsOfGateway(g *gateway) []Effect {
 	return out
 }
 
-func (f *findings) effectsOfSidecar(s *sidecar) []Effect {
+func (s *sidecar) effects(f *findings) []Effect {
 	list := f.sidecars.in(s.namespace)
 	if slices.ContainsFunc(list[:slices.Index(list, s)], func(b *sidecar) bool { return b.selector.SubsetOf(s.selector) }) {
 		return nil

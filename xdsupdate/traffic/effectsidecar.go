@@ -4,10 +4,11 @@ package traffic
 
 import "slices"
 
-// sidecar adds the findings about a Sidecar. The Sidecars in before have precedence in its
-// namespace.
-func (f *findings) sidecar(s *sidecar, before []*sidecar) {
-	for _, b := range before {
+func (s *sidecar) report(f *findings) {
+	for _, b := range f.sidecars.in(s.namespace) {
+		if b == s {
+			break
+		}
 		if b.selector.SubsetOf(s.selector) {
 			f.add("", "Sidecar %s is for the same workloads and comes first", b)
 			return

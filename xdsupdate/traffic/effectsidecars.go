@@ -75,15 +75,16 @@ func (st *state) inboundPolicy(o object) func(*proxy) bool {
 			return (namespace == p.namespace || namespace == st.settings.rootNamespace()) && t.selector.SubsetOf(p.labels)
 		}
 	}
-	switch {
-	case o.authorization != nil:
-		return within(o.authorization.namespace, &o.authorization.policyTarget)
-	case o.requestAuthentication != nil:
-		return within(o.requestAuthentication.namespace, &o.requestAuthentication.policyTarget)
-	case o.peer != nil && o.peer.spec.GetMtls().GetMode() == strict:
-		selected := within(o.peer.namespace, &policyTarget{selector: o.peer.selector})
-		return func(p *proxy) bool { return selected(p) && st.peerMode(p.namespace, p.labels, 0).mode == strict }
-	default:
-		return nil
+	switch o := o.(type) {
+	case *authorizationPolicy:
+		return within(o.namespace, &o.policyTarget)
+	case *requestAuthentication:
+		return within(o.namespace, &o.policyTarget)
+	case *peerAuthentication:
+		if o.spec.GetMtls().GetMode() == strict {
+			selected := within(o.namespace, &policyTarget{selector: o.selector})
+			return func(p *proxy) bool { return selected(p) && st.peerMode(p.namespace, p.labels, 0).mode == strict }
+		}
 	}
+	return nil
 }

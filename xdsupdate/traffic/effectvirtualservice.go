@@ -11,7 +11,11 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-func (f *findings) virtualService(v *virtualService) {
+func (v *virtualService) report(f *findings) {
+	if v.delegate() {
+		f.delegate(v)
+		return
+	}
 	some := false
 	for i, name := range v.gateways {
 		reason := ""

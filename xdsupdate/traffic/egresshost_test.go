@@ -35,7 +35,7 @@ func TestEgressHostsIndexed(t *testing.T) {
 		}
 		namespace := pick("n1", "n2", "n3", "n4")
 		s := &registry.Service{Hostname: registry.Hostname(host()), Attributes: registry.ServiceAttributes{Namespace: namespace}}
-		v := &virtualService{objectName: objectName{namespace, "v"}, hosts: []registry.Hostname{lower(registry.Hostname(host()))}}
+		v := &virtualService{stored: stored{objectName: objectName{namespace, "v"}}, hosts: []registry.Hostname{lower(registry.Hostname(host()))}}
 		if list.service(s) != index.service(s) || list.virtualService(v) != index.virtualService(v) {
 			t.Fatalf("%s %s, %s of %q: %t, %t by the index", namespace, s.Hostname, v.hosts, hosts, list.service(s), index.service(s))
 		}

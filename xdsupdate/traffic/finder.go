@@ -11,7 +11,7 @@ import (
 
 // virtualServiceFinder indexes VirtualServices by gateway, host, destination and delegate. It is
 // immutable. A change copies only the lists that it concerns. The lists are in the order of
-// compareVirtualServices.
+// compareObjects.
 type virtualServiceFinder struct {
 	lists pmap.Map[finderKey, []*virtualService]
 	// wildcards counts the wildcard hosts. Without any, a lookup by name is one step.
@@ -86,7 +86,7 @@ func (f virtualServiceFinder) with(v *virtualService, destinations destinations)
 	for key := range finderKeys(v, destinations) {
 		f.wildcards += key.wildcards()
 		list, _ := f.lists.Get(key)
-		f.lists = f.lists.Set(key, replaced(list, nil, v, compareVirtualServices))
+		f.lists = f.lists.Set(key, replaced(list, nil, v, compareObjects))
 	}
 	return f
 }
@@ -95,7 +95,7 @@ func (f virtualServiceFinder) without(v *virtualService, destinations destinatio
 	for key := range finderKeys(v, destinations) {
 		f.wildcards -= key.wildcards()
 		list, _ := f.lists.Get(key)
-		if list = replaced(list, v, nil, compareVirtualServices); len(list) == 0 {
+		if list = replaced(list, v, nil, compareObjects); len(list) == 0 {
 			f.lists = f.lists.Delete(key)
 		} else {
 			f.lists = f.lists.Set(key, list)
@@ -115,7 +115,7 @@ func (k finderKey) wildcards() int {
 // virtualServiceLists collects the lists of a new finder. The zero value is empty.
 type virtualServiceLists map[finderKey][]*virtualService
 
-// add adds a VirtualService. Calls must be in the order of compareVirtualServices.
+// add adds a VirtualService. Calls must be in the order of compareObjects.
 func (l *virtualServiceLists) add(v *virtualService, destinations destinations) {
 	if *l == nil {
 		*l = make(virtualServiceLists)

@@ -16,9 +16,8 @@ import (
 
 // gateway is a Gateway. It is immutable.
 type gateway struct {
-	objectName
-	config *configstore.Config
-	spec   *networking.Gateway
+	stored
+	spec *networking.Gateway
 	// owner is the Kubernetes Gateway that this Gateway was generated from, whose proxies alone it
 	// configures. It is zero for other Gateways. The services are those in front of the proxies.
 	owner    objectName
@@ -34,12 +33,8 @@ const (
 	parentNamespaceAnnotation  = "internal.istio.io/parent-namespace"
 )
 
-func newGateway(c *configstore.Config) *gateway {
-	spec, _ := c.Spec.(*networking.Gateway)
-	if spec == nil {
-		return nil
-	}
-	g := &gateway{objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec}
+func newGateway(c *configstore.Config, spec *networking.Gateway) *gateway {
+	g := &gateway{stored: newStored(c), spec: spec}
 	if name := c.Labels[gatewayLabel]; name != "" && c.Annotations[gatewaySemanticsAnnotation] == "gateway" {
 		g.owner = objectName{cmp.Or(c.Annotations[parentNamespaceAnnotation], c.Namespace), name}
 		g.services = strings.Split(strings.ToLower(c.Annotations[gatewayServiceAnnotation]), ",")

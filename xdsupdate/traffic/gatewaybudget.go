@@ -143,7 +143,7 @@ func (b *gatewayBudget) shareHost(parts []*serverRoutes) {
 func (st *state) admitServers(p *proxy, servers []*gatewayServer, parts []*serverRoutes) []error {
 	b := newGatewayBudget(st.settings.limits, servers)
 	byAge := slices.Clone(parts)
-	slices.SortStableFunc(byAge, func(x, y *serverRoutes) int { return compareVirtualServices(x.of, y.of) })
+	slices.SortStableFunc(byAge, func(x, y *serverRoutes) int { return compareObjects(x.of, y.of) })
 	var leftOut []error
 	for _, part := range byAge {
 		times := part.server.repetition(part.of)

@@ -22,16 +22,14 @@ func TestGatewaySelects(t *testing.T) {
 		annotations[gatewayServiceAnnotation] = "edge-istio.infra.svc.cluster.local,other.infra.svc.cluster.local"
 		return newGateway(&configstore.Config{
 			Meta: configstore.Meta{Namespace: namespace, Name: "edge~web", Labels: map[string]string{gatewayLabel: "edge"}, Annotations: annotations},
-			Spec: &networking.Gateway{},
-		})
+		}, &networking.Gateway{})
 	}
 	labelled := registry.Labels{gatewayLabel: "edge"}
 	behind := []string{"other.infra.svc.cluster.local"}
 	ofGateway, ofSet := made("infra", nil), made("shop", map[string]string{parentNamespaceAnnotation: "infra"})
 	written := newGateway(&configstore.Config{
 		Meta: configstore.Meta{Namespace: "shop", Name: "edge", Labels: map[string]string{gatewayLabel: "edge"}},
-		Spec: &networking.Gateway{Selector: map[string]string{"app": "edge"}},
-	})
+	}, &networking.Gateway{Selector: map[string]string{"app": "edge"}})
 	for name, test := range map[string]struct {
 		gateway *gateway
 		proxy   *proxy

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
@@ -18,90 +17,32 @@ import (
 // from it, at the cost of the changes and of copied lists of pointers.
 type index struct {
 	settings *settings
-	// virtualServices contains the VirtualServices with hosts, sorted by compareVirtualServices.
+	// virtualServices contains the VirtualServices with hosts, sorted by compareObjects.
 	// Delegates are found by name.
 	virtualServices []*virtualService
 	delegates       map[objectName]*virtualService
 	finder          virtualServiceFinder
 	rules           ruleIndex
-	// gateways are sorted by compareGateways.
+	// gateways are sorted by compareObjects.
 	gateways []*gateway
-	// sidecars are grouped by namespace and sorted by compareSidecars.
-	sidecars namespaceLists[sidecar]
-	// authorizations are grouped by namespace and sorted by compareAuthorizationPolicies.
-	authorizations namespaceLists[authorizationPolicy]
-	// peers are grouped by namespace and sorted by comparePeerAuthentications.
-	peers namespaceLists[peerAuthentication]
-	// requestAuthentications are grouped by namespace and sorted by compareRequestAuthentications.
-	requestAuthentications namespaceLists[requestAuthentication]
+	// sidecars are grouped by namespace and sorted by compareSelective.
+	sidecars namespaceLists[*sidecar]
+	// authorizations are grouped by namespace and sorted by compareObjects.
+	authorizations namespaceLists[*authorizationPolicy]
+	// peers are grouped by namespace and sorted by compareObjects.
+	peers namespaceLists[*peerAuthentication]
+	// requestAuthentications are grouped by namespace and sorted by compareObjects.
+	requestAuthentications namespaceLists[*requestAuthentication]
 	objects                pmap.Map[configstore.ConfigKey, object]
 	// labelKeys counts the references of policies to labels, by key.
 	labelKeys pmap.Map[string, int]
-}
-
-// object is an object of one of the kinds in an index. At most one field is set.
-type object struct {
-	virtualService        *virtualService
-	destinationRule       *destinationRule
-	gateway               *gateway
-	sidecar               *sidecar
-	authorization         *authorizationPolicy
-	peer                  *peerAuthentication
-	requestAuthentication *requestAuthentication
-}
-
-// newObject parses a config, which may be nil.
-func newObject(c *configstore.Config, s *settings) object {
-	if c == nil {
-		return object{}
-	}
-	switch c.GroupVersionKind {
-	case istio.VirtualService:
-		return object{virtualService: newVirtualService(c, s)}
-	case istio.DestinationRule:
-		return object{destinationRule: newDestinationRule(c, s)}
-	case istio.Gateway:
-		return object{gateway: newGateway(c)}
-	case istio.Sidecar:
-		return object{sidecar: newSidecar(c)}
-	case istio.AuthorizationPolicy:
-		return object{authorization: newAuthorizationPolicy(c)}
-	case istio.PeerAuthentication:
-		return object{peer: newPeerAuthentication(c)}
-	case istio.RequestAuthentication:
-		return object{requestAuthentication: newRequestAuthentication(c, s)}
-	default:
-		return object{}
-	}
-}
-
-// config returns the config of an object. It is nil for the zero object.
-func (o object) config() *configstore.Config {
-	switch {
-	case o.virtualService != nil:
-		return o.virtualService.config
-	case o.destinationRule != nil:
-		return o.destinationRule.config
-	case o.gateway != nil:
-		return o.gateway.config
-	case o.sidecar != nil:
-		return o.sidecar.config
-	case o.authorization != nil:
-		return o.authorization.config
-	case o.peer != nil:
-		return o.peer.config
-	case o.requestAuthentication != nil:
-		return o.requestAuthentication.config
-	default:
-		return nil
-	}
 }
 
 // newIndex returns the index of configs. Nil configs are skipped.
 func newIndex(configs map[configstore.ConfigKey]*configstore.Config, s *settings) *index {
 	return buildIndex(s, func(yield func(configstore.ConfigKey, object) bool) {
 		for key, c := range configs {
-			if c != nil && !yield(key, newObject(c, s)) {
+			if o := newObject(c, s); o != nil && !yield(key, o) {
 				return
 			}
 		}
@@ -111,49 +52,33 @@ func newIndex(configs map[configstore.ConfigKey]*configstore.Config, s *settings
 // buildIndex returns an index of objects.
 func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *index {
 	x := &index{settings: s, delegates: make(map[objectName]*virtualService)}
-	sidecars, authorizations := make(map[string][]*sidecar), make(map[string][]*authorizationPolicy)
-	peers, requestAuthentications := make(map[string][]*peerAuthentication), make(map[string][]*requestAuthentication)
-	var found virtualServiceLists
-	var rules []*destinationRule
+	var all []object
 	for key, o := range objects {
-		x.remember(key, object{}, o)
-		switch {
-		case o.virtualService != nil && o.virtualService.delegate():
-			x.delegates[o.virtualService.objectName] = o.virtualService
-		case o.virtualService != nil:
-			x.virtualServices = append(x.virtualServices, o.virtualService)
-		case o.gateway != nil:
-			x.gateways = append(x.gateways, o.gateway)
-		case o.sidecar != nil:
-			sidecars[o.sidecar.namespace] = append(sidecars[o.sidecar.namespace], o.sidecar)
-		case o.destinationRule != nil:
-			rules = append(rules, o.destinationRule)
-		case o.authorization != nil:
-			authorizations[o.authorization.namespace] = append(authorizations[o.authorization.namespace], o.authorization)
-		case o.peer != nil:
-			peers[o.peer.namespace] = append(peers[o.peer.namespace], o.peer)
-		case o.requestAuthentication != nil:
-			a := o.requestAuthentication
-			requestAuthentications[a.namespace] = append(requestAuthentications[a.namespace], a)
+		x.remember(key, nil, o)
+		all = append(all, o)
+	}
+	for _, v := range objectsOf[*virtualService](all) {
+		if v.delegate() {
+			x.delegates[v.objectName] = v
+		} else {
+			x.virtualServices = append(x.virtualServices, v)
 		}
 	}
-	x.rules = newRuleIndex(rules)
-	slices.SortFunc(x.virtualServices, compareVirtualServices)
-	slices.SortFunc(x.gateways, compareGateways)
-	x.sidecars = newNamespaceLists(sidecars, compareSidecars)
-	x.authorizations = newNamespaceLists(authorizations, compareAuthorizationPolicies)
-	x.peers = newNamespaceLists(peers, comparePeerAuthentications)
-	x.requestAuthentications = newNamespaceLists(requestAuthentications, compareRequestAuthentications)
+	slices.SortFunc(x.virtualServices, compareObjects)
+	x.gateways = objectsOf[*gateway](all)
+	slices.SortFunc(x.gateways, compareObjects)
+	x.rules = newRuleIndex(objectsOf[*destinationRule](all))
+	x.sidecars.add(all, compareSelective)
+	x.authorizations.add(all, compareObjects)
+	x.peers.add(all, compareObjects)
+	x.requestAuthentications.add(all, compareObjects)
+	var found virtualServiceLists
 	for _, v := range x.virtualServices {
 		found.add(v, x.destinationsOf(v))
 	}
 	x.finder = found.finder()
 	return x
 }
-
-func compareVirtualServices(a, b *virtualService) int { return compareConfigs(a.config, b.config) }
-
-func compareGateways(a, b *gateway) int { return compareConfigs(a.config, b.config) }
 
 // fewChanges is the maximum number of changes for deriving an index from the last one, however
 // small the index is.
@@ -170,7 +95,7 @@ func (x *index) withAll(changes []objectChange) *index {
 	}
 	objects := x.objects
 	for _, ch := range changes {
-		if ch.after == (object{}) {
+		if ch.after == nil {
 			objects = objects.Delete(ch.key)
 		} else {
 			objects = objects.Set(ch.key, ch.after)
@@ -183,38 +108,38 @@ func (x *index) withAll(changes []objectChange) *index {
 func (x *index) with(key configstore.ConfigKey, before, after object) *index {
 	out := *x
 	out.remember(key, before, after)
-	out.rules = x.rules.with(before.destinationRule, after.destinationRule)
-	out.gateways = replaced(x.gateways, before.gateway, after.gateway, compareGateways)
-	if s := cmp.Or(before.sidecar, after.sidecar); s != nil {
-		out.sidecars = x.sidecars.with(s.namespace, before.sidecar, after.sidecar, compareSidecars)
-	}
-	if a := cmp.Or(before.authorization, after.authorization); a != nil {
-		out.authorizations = x.authorizations.with(a.namespace, before.authorization, after.authorization, compareAuthorizationPolicies)
-	}
-	if a := cmp.Or(before.peer, after.peer); a != nil {
-		out.peers = x.peers.with(a.namespace, before.peer, after.peer, comparePeerAuthentications)
-	}
-	if a := cmp.Or(before.requestAuthentication, after.requestAuthentication); a != nil {
-		out.requestAuthentications = x.requestAuthentications.with(
-			a.namespace, before.requestAuthentication, after.requestAuthentication, compareRequestAuthentications)
-	}
-	out.replaceVirtualService(x, before.virtualService, after.virtualService)
+	oldRule, _ := before.(*destinationRule)
+	newRule, _ := after.(*destinationRule)
+	out.rules = x.rules.with(oldRule, newRule)
+	oldGateway, _ := before.(*gateway)
+	newGateway, _ := after.(*gateway)
+	out.gateways = replaced(x.gateways, oldGateway, newGateway, compareObjects)
+	out.sidecars.replace(before, after, compareSelective)
+	out.authorizations.replace(before, after, compareObjects)
+	out.peers.replace(before, after, compareObjects)
+	out.requestAuthentications.replace(before, after, compareObjects)
+	oldRoutes, _ := before.(*virtualService)
+	newRoutes, _ := after.(*virtualService)
+	out.replaceVirtualService(x, oldRoutes, newRoutes)
 	return &out
 }
 
 // remember replaces an object and updates the counts of its label keys.
 func (x *index) remember(key configstore.ConfigKey, before, after object) {
-	if after == (object{}) {
+	if after == nil {
 		x.objects = x.objects.Delete(key)
 	} else {
 		x.objects = x.objects.Set(key, after)
 	}
-	x.countKeys(before.labelKeys(), -1)
-	x.countKeys(after.labelKeys(), 1)
+	x.countKeys(before, -1)
+	x.countKeys(after, 1)
 }
 
-func (x *index) countKeys(keys []string, by int) {
-	for _, k := range keys {
+func (x *index) countKeys(o object, by int) {
+	if o == nil {
+		return
+	}
+	for _, k := range o.labelKeys() {
 		n, _ := x.labelKeys.Get(k)
 		if n += by; n == 0 {
 			x.labelKeys = x.labelKeys.Delete(k)
@@ -246,7 +171,7 @@ func (x *index) replaceVirtualService(old *index, before, after *virtualService)
 		x.delegates[after.objectName] = after
 		after = nil
 	}
-	x.virtualServices = replaced(old.virtualServices, before, after, compareVirtualServices)
+	x.virtualServices = replaced(old.virtualServices, before, after, compareObjects)
 	if before != nil {
 		x.finder = x.finder.without(before, old.destinationsOf(before))
 	}
@@ -260,19 +185,20 @@ func (x *index) replaceVirtualService(old *index, before, after *virtualService)
 	}
 }
 
-// replaced returns a copy of a sorted list with one element replaced by another. Both may be nil.
-func replaced[T any](list []*T, before, after *T, compare func(a, b *T) int) []*T {
-	if before == nil && after == nil {
+// replaced returns a copy of a sorted list with one element replaced by another. Both may be zero.
+func replaced[T comparable](list []T, before, after T, compare func(a, b T) int) []T {
+	var none T
+	if before == none && after == none {
 		return list
 	}
-	out := make([]*T, 0, len(list)+1)
-	if before != nil {
+	out := make([]T, 0, len(list)+1)
+	if before != none {
 		i := slices.Index(list, before)
 		list = append(append(out, list[:i]...), list[i+1:]...)
 	} else {
 		list = append(out, list...)
 	}
-	if after != nil {
+	if after != none {
 		i, _ := slices.BinarySearchFunc(list, after, compare)
 		list = slices.Insert(list, i, after)
 	}

@@ -79,14 +79,11 @@ func (k keptRoutes) after(d *difference, w world, indexes ...*index) keptRoutes 
 		leadingTo(host)
 	}
 	for _, o := range d.objects {
-		for _, r := range []*destinationRule{o.before.destinationRule, o.after.destinationRule} {
-			switch {
-			case r == nil:
-			case r.host.IsWildcard():
+		for _, r := range objectsOf[*destinationRule](o.revisions()) {
+			if r.host.IsWildcard() {
 				return keptRoutes{}
-			default:
-				leadingTo(r.host)
 			}
+			leadingTo(r.host)
 		}
 	}
 	for _, v := range d.virtualServices() {

@@ -10,48 +10,36 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// labelKeys returns the keys of the proxy labels that an object depends on. A key may occur twice.
-func (o object) labelKeys() []string {
-	switch {
-	case o.virtualService != nil:
-		return sourceKeys(o.virtualService.spec)
-	case o.destinationRule != nil:
-		out := slices.Collect(maps.Keys(o.destinationRule.selector))
-		for _, balancer := range balancers(o.destinationRule.spec) {
-			out = append(out, failoverKeys(balancer.GetLocalityLbSetting())...)
-			out = append(out, failoverKeys(balancer.GetZoneAwareLbSetting())...)
-		}
-		return out
-	case o.gateway != nil && o.gateway.owner != (objectName{}):
-		return []string{gatewayLabel}
-	case o.gateway != nil:
-		return slices.Collect(maps.Keys(o.gateway.spec.GetSelector()))
-	case o.sidecar != nil:
-		return slices.Collect(maps.Keys(o.sidecar.selector))
-	case o.authorization != nil:
-		return o.authorization.labelKeys()
-	case o.requestAuthentication != nil:
-		return o.requestAuthentication.labelKeys()
-	default:
-		return nil
+func (r *destinationRule) labelKeys() []string {
+	out := slices.Collect(maps.Keys(r.selector))
+	for _, balancer := range balancers(r.spec) {
+		out = append(out, failoverKeys(balancer.GetLocalityLbSetting())...)
+		out = append(out, failoverKeys(balancer.GetZoneAwareLbSetting())...)
 	}
+	return out
 }
 
-func sourceKeys(spec *networking.VirtualService) []string {
+func (g *gateway) labelKeys() []string { return slices.Collect(maps.Keys(g.router().labels)) }
+
+func (s *sidecar) labelKeys() []string { return slices.Collect(maps.Keys(s.selector)) }
+
+func (*peerAuthentication) labelKeys() []string { return nil }
+
+func (v *virtualService) labelKeys() []string {
 	var out []string
-	for _, rule := range spec.GetHttp() {
+	for _, rule := range v.spec.GetHttp() {
 		for _, m := range rule.GetMatch() {
 			for key := range m.GetSourceLabels() {
 				out = append(out, key)
 			}
 		}
 	}
-	for _, route := range spec.GetTcp() {
+	for _, route := range v.spec.GetTcp() {
 		for _, m := range route.GetMatch() {
 			out = slices.AppendSeq(out, maps.Keys(m.GetSourceLabels()))
 		}
 	}
-	for _, route := range spec.GetTls() {
+	for _, route := range v.spec.GetTls() {
 		for _, m := range route.GetMatch() {
 			out = slices.AppendSeq(out, maps.Keys(m.GetSourceLabels()))
 		}

@@ -40,7 +40,7 @@ func (st *state) admitPassed(p *proxy, l *gatewayListener) map[passedRoutes]erro
 			}
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b passedRoutes) int { return compareVirtualServices(a.of, b.of) })
+	slices.SortStableFunc(parts, func(a, b passedRoutes) int { return compareObjects(a.of, b.of) })
 	limits := st.settings.limits
 	out := make(map[passedRoutes]error)
 	claims := make([]claim, len(parts))

@@ -10,26 +10,42 @@ import (
 
 // namespaceLists contains the objects of a kind by namespace, each list sorted. It is immutable and
 // shares unchanged lists with derived values.
-type namespaceLists[T any] struct{ pmap.Map[string, []*T] }
+type namespaceLists[T interface {
+	comparable
+	object
+}] struct{ pmap.Map[string, []T] }
 
-// newNamespaceLists sorts the lists and takes ownership of them.
-func newNamespaceLists[T any](lists map[string][]*T, compare func(a, b *T) int) (out namespaceLists[T]) {
+// add adds objects to empty lists.
+func (l *namespaceLists[T]) add(objects []object, compare func(a, b T) int) {
+	lists := make(map[string][]T)
+	for _, o := range objectsOf[T](objects) {
+		lists[o.base().namespace] = append(lists[o.base().namespace], o)
+	}
 	for namespace, list := range lists {
 		slices.SortFunc(list, compare)
-		out.Map = out.Set(namespace, list)
+		l.Map = l.Set(namespace, list)
 	}
-	return out
 }
 
-func (l namespaceLists[T]) in(namespace string) []*T {
+func (l namespaceLists[T]) in(namespace string) []T {
 	list, _ := l.Get(namespace)
 	return list
 }
 
-// with returns the lists with one object of a namespace replaced by another. Both may be nil.
-func (l namespaceLists[T]) with(namespace string, before, after *T, compare func(a, b *T) int) namespaceLists[T] {
-	if list := replaced(l.in(namespace), before, after, compare); len(list) > 0 {
-		return namespaceLists[T]{l.Set(namespace, list)}
+// replace replaces an object by another one with the same name. Both may be nil or of another kind.
+func (l *namespaceLists[T]) replace(before, after object, compare func(a, b T) int) {
+	old, had := before.(T)
+	next, has := after.(T)
+	if !had && !has {
+		return
 	}
-	return namespaceLists[T]{l.Delete(namespace)}
+	if !had {
+		before = after
+	}
+	namespace := before.base().namespace
+	if list := replaced(l.in(namespace), old, next, compare); len(list) > 0 {
+		l.Map = l.Set(namespace, list)
+	} else {
+		l.Map = l.Delete(namespace)
+	}
 }

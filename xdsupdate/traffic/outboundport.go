@@ -72,7 +72,7 @@ func (b *virtualHosts) portRoutes(e *egress, port portForm) []*portRoutes {
 // admit decides which routes fit, and builds them.
 func (b *virtualHosts) admit(parts []*portRoutes) {
 	byAge := slices.Clone(parts)
-	slices.SortStableFunc(byAge, func(x, y *portRoutes) int { return compareVirtualServices(x.of, y.of) })
+	slices.SortStableFunc(byAge, func(x, y *portRoutes) int { return compareObjects(x.of, y.of) })
 	budget := routeBudget{b.st.settings.limits, make(map[string]int)}
 	var built []*portRoutes
 	var costs []routeCost

@@ -10,28 +10,19 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// peerAuthentication is a PeerAuthentication. It is immutable.
+// peerAuthentication is a PeerAuthentication. It is immutable. With unreadable parts it is STRICT for
+// all ports.
 type peerAuthentication struct {
-	objectName
-	config   *configstore.Config
+	stored
 	spec     *security.PeerAuthentication
 	selector registry.Labels
-	// unread lists the unreadable parts of the policy. A policy with any is STRICT for all ports.
-	// If the selection is unreadable, general is set: the policy then applies to its whole
+	// general is set if the selection is unreadable: the policy then applies to its whole
 	// namespace, and before policies without a selector.
-	unread  []configstore.Violation
 	general bool
 }
 
-func newPeerAuthentication(c *configstore.Config) *peerAuthentication {
-	spec, _ := c.Spec.(*security.PeerAuthentication)
-	if spec == nil {
-		return nil
-	}
-	out := &peerAuthentication{
-		objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec, selector: spec.GetSelector().GetMatchLabels(),
-		unread: configstore.Unread(spec),
-	}
+func newPeerAuthentication(c *configstore.Config, spec *security.PeerAuthentication) *peerAuthentication {
+	out := &peerAuthentication{stored: newPolicy(c), spec: spec, selector: spec.GetSelector().GetMatchLabels()}
 	if len(out.unread) > 0 {
 		out.spec = &security.PeerAuthentication{Mtls: &security.PeerAuthentication_MutualTLS{Mode: strict}}
 		if out.general = istio.SelectionUnread(out.unread); out.general {
@@ -39,10 +30,6 @@ func newPeerAuthentication(c *configstore.Config) *peerAuthentication {
 		}
 	}
 	return out
-}
-
-func comparePeerAuthentications(a, b *peerAuthentication) int {
-	return compareConfigs(a.config, b.config)
 }
 
 // selective reports whether the policy has a selector.

@@ -55,23 +55,16 @@ func (x *index) takesMutualTLS(svc *registry.Service, endpoints *xdsupdate.Servi
 	return endpoints.MutualTLS() && (endpoints.Foreign() || !x.allDisabled(svc.Attributes.Namespace))
 }
 
-// peers adds the resources that changed PeerAuthentications influence: the listeners of gRPC
-// servers and, if some workloads do not accept mutual TLS before or after the push, the clusters
-// and load assignments of their services.
-func (c *affected) peers(changed ...*peerAuthentication) {
-	root := c.after.settings.rootNamespace()
-	for _, a := range changed {
-		if a == nil {
-			continue
-		}
-		everywhere := a.namespace == root
-		c.serverListeners(c.workloadsOf(a.namespace), func(*proxy) bool { return true })
-		for _, st := range c.states() {
-			for _, services := range st.world.hosts() {
-				for _, svc := range services {
-					if c.peersOf(svc, a.namespace, everywhere) {
-						c.security(svc)
-					}
+// affects adds the listeners of gRPC servers and, if some workloads do not accept mutual TLS before
+// or after the push, the clusters and load assignments of their services.
+func (a *peerAuthentication) affects(c *affected) {
+	everywhere := a.namespace == c.after.settings.rootNamespace()
+	c.serverListeners(c.workloadsOf(a.namespace), func(*proxy) bool { return true })
+	for _, st := range c.states() {
+		for _, services := range st.world.hosts() {
+			for _, svc := range services {
+				if c.peersOf(svc, a.namespace, everywhere) {
+					c.security(svc)
 				}
 			}
 		}

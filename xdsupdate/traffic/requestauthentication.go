@@ -14,15 +14,13 @@ import (
 	"github.com/pilotkit/pilotkit/internal/keyset"
 )
 
-// requestAuthentication is a RequestAuthentication with a snapshot of its keys. It is immutable.
+// requestAuthentication is a RequestAuthentication with a snapshot of its keys. It is immutable. With
+// unreadable parts all requests are denied.
 type requestAuthentication struct {
-	objectName
+	stored
 	policyTarget
-	config *configstore.Config
-	spec   *security.RequestAuthentication
-	rules  []tokenRule
-	// unread lists the unreadable parts of the object. With any, all requests are denied.
-	unread []configstore.Violation
+	spec  *security.RequestAuthentication
+	rules []tokenRule
 }
 
 // tokenRule is a JWT rule of a RequestAuthentication.
@@ -38,15 +36,9 @@ var errNoIssuer = errors.New("requests with tokens are denied: the rule has no i
 // errNoPublicKey says that a rule with only private or symmetric keys accepts no token.
 var errNoPublicKey = errors.New("none of its keys is public: private and symmetric ones are not sent to proxies")
 
-func newRequestAuthentication(c *configstore.Config, s *settings) *requestAuthentication {
-	spec, _ := c.Spec.(*security.RequestAuthentication)
-	if spec == nil {
-		return nil
-	}
-	unread := configstore.Unread(spec)
-	out := &requestAuthentication{
-		objectName: objectName{c.Namespace, c.Name}, policyTarget: newPolicyTarget(spec, unread), config: c, spec: spec, unread: unread,
-	}
+func newRequestAuthentication(c *configstore.Config, spec *security.RequestAuthentication, s *settings) *requestAuthentication {
+	base := newPolicy(c)
+	out := &requestAuthentication{stored: base, policyTarget: newPolicyTarget(spec, base.unread), spec: spec}
 	for _, r := range spec.GetJwtRules() {
 		out.rules = append(out.rules, s.tokenRule(r))
 	}
@@ -85,10 +77,6 @@ func durationOf(d *durationpb.Duration) (out time.Duration) {
 		out = d.AsDuration()
 	}
 	return out
-}
-
-func compareRequestAuthentications(a, b *requestAuthentication) int {
-	return compareConfigs(a.config, b.config)
 }
 
 // requestAuthenticationsOf returns the objects that apply to a proxy: first the objects in its

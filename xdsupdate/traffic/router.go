@@ -139,6 +139,6 @@ func (st *state) virtualServicesOf(p *proxy, s *gatewayServer) []*virtualService
 		}
 	}
 	return slices.SortedFunc(maps.Keys(found), func(a, b *virtualService) int {
-		return cmp.Or(cmp.Compare(a.rank(p.namespace), b.rank(p.namespace)), compareVirtualServices(a, b))
+		return cmp.Or(cmp.Compare(a.rank(p.namespace), b.rank(p.namespace)), compareObjects(a, b))
 	})
 }

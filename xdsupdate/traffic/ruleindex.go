@@ -27,7 +27,7 @@ type ruleKey struct {
 
 // hostRules are the DestinationRules for a host in a namespace. It is immutable.
 type hostRules struct {
-	objects []*destinationRule // sorted by compareRules
+	objects []*destinationRule // sorted by compareSelective
 	// merged are the merged rules of users, and policies are the rules generated from
 	// BackendTLSPolicies.
 	merged   []*rule
@@ -62,7 +62,7 @@ func newRuleIndex(rules []*destinationRule) ruleIndex {
 	var x ruleIndex
 	for _, key := range keys {
 		list := lists[key]
-		slices.SortFunc(list, compareRules)
+		slices.SortFunc(list, compareSelective)
 		x = x.change(list[0], func([]*destinationRule) []*destinationRule { return list })
 	}
 	return x
@@ -77,7 +77,7 @@ func (x ruleIndex) with(before, after *destinationRule) ruleIndex {
 	}
 	if after != nil {
 		x = x.change(after, func(list []*destinationRule) []*destinationRule {
-			i, _ := slices.BinarySearchFunc(list, after, compareRules)
+			i, _ := slices.BinarySearchFunc(list, after, compareSelective)
 			return slices.Insert(list, i, after)
 		})
 	}

@@ -74,8 +74,8 @@ func (st *state) basesAfter(d *difference) map[scopeKey]*scopeBase {
 	out := st.scopeBases()
 	gone := make(map[*sidecar]struct{})
 	for _, o := range d.objects {
-		if o.before.sidecar != nil {
-			gone[o.before.sidecar] = struct{}{}
+		if s, is := o.before.(*sidecar); is {
+			gone[s] = struct{}{}
 		}
 	}
 	for key, base := range out {

@@ -150,7 +150,7 @@ func (st *state) admitTCP(s *gatewayServer, routes []tcpRoute) []error {
 	for i := range byAge {
 		byAge[i] = i
 	}
-	slices.SortStableFunc(byAge, func(i, j int) int { return compareVirtualServices(routes[i].of, routes[j].of) })
+	slices.SortStableFunc(byAge, func(i, j int) int { return compareObjects(routes[i].of, routes[j].of) })
 	limits, bytes := st.settings.limits, make(map[*virtualService]int)
 	claims := make([]claim, len(routes))
 	for at, i := range byAge {

@@ -17,9 +17,8 @@ const meshGateway = "mesh"
 
 // virtualService is a VirtualService with its names resolved. It is immutable.
 type virtualService struct {
-	objectName
-	config *configstore.Config
-	spec   *networking.VirtualService
+	stored
+	spec *networking.VirtualService
 	// hosts are in the order of the spec. A VirtualService without hosts is a delegate.
 	hosts []registry.Hostname
 	// gateways are "mesh" and "namespace/name".
@@ -32,13 +31,9 @@ type virtualService struct {
 	rules func() []*networking.HTTPRoute
 }
 
-func newVirtualService(c *configstore.Config, s *settings) *virtualService {
-	spec, _ := c.Spec.(*networking.VirtualService)
-	if spec == nil {
-		return nil
-	}
+func newVirtualService(c *configstore.Config, spec *networking.VirtualService, s *settings) *virtualService {
 	v := &virtualService{
-		objectName: objectName{c.Namespace, c.Name}, config: c, spec: spec,
+		stored: newStored(c), spec: spec,
 		visibility: newVisibility(spec.GetExportTo(), s.mesh.GetDefaultVirtualServiceExportTo(), c.Namespace),
 		gateways:   resolveGateways(spec.GetGateways(), c.Namespace),
 	}
