@@ -150,14 +150,7 @@ func (st *state) clustersOf(p *proxy) clusterScope {
 	if p.role != router {
 		return clusterScope{}
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	c, made := st.clusterScopes[p]
-	if !made {
-		c = st.newClusterScope(p)
-		st.clusterScopes[p] = c
-	}
-	return c
+	return st.clusterScopes.get(p, func() clusterScope { return st.newClusterScope(p) })
 }
 
 func (st *state) newClusterScope(p *proxy) clusterScope {

@@ -74,10 +74,10 @@ type findings struct {
 	shared map[string]map[objectName][]error
 	// room is the result of meshHasRoom. It is valid if measured is set.
 	measured, room bool
-	// proxies caches the routers of Gateways, see routerFor.
-	proxies map[string]*proxy
-	// labelSets caches the workloads of namespaces, by their labels.
-	labelSets map[string][]labelled
+	// proxies are the routers of Gateways, see routerFor.
+	proxies memo[string, *proxy]
+	// labelSets are the workloads of namespaces.
+	labelSets memo[string, []labelled]
 
 	kind configstore.GroupVersionKind // of the current object
 	name objectName
@@ -93,8 +93,7 @@ func newFindings(st *state) *findings {
 		state: st, fields: make(map[Ineffective]struct{}), services: maps.Collect(st.world.hosts()),
 		mesh: make(map[registry.Hostname][]*virtualService), byGateway: make(map[string][]*virtualService),
 		subsets: make(map[subsetName]struct{}), roots: make(map[*virtualService]bool),
-		shared: make(map[string]map[objectName][]error), labelSets: make(map[string][]labelled),
-		proxies: make(map[string]*proxy),
+		shared: make(map[string]map[objectName][]error),
 	}
 	for _, v := range st.virtualServices {
 		for _, g := range v.gateways {

@@ -14,11 +14,7 @@ import (
 // routers share one, so that its resources are computed once.
 func (f *findings) routerFor(g *gateway) *proxy {
 	p := g.router()
-	key := p.namespace + "/" + joinLabels(p.labels)
-	if f.proxies[key] == nil {
-		f.proxies[key] = p
-	}
-	return f.proxies[key]
+	return f.proxies.get(p.namespace+"/"+joinLabels(p.labels), func() *proxy { return p })
 }
 
 // listenersFor returns the listeners of a Gateway's router, sorted by name.

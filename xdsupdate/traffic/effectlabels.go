@@ -20,9 +20,10 @@ type labelled struct {
 // workloadsOf returns the workloads of the services in a namespace, grouped by labels. An empty
 // namespace stands for all.
 func (f *findings) workloadsOf(namespace string) []labelled {
-	if known, ok := f.labelSets[namespace]; ok {
-		return known
-	}
+	return f.labelSets.get(namespace, func() []labelled { return f.labelsIn(namespace) })
+}
+
+func (f *findings) labelsIn(namespace string) []labelled {
 	seen := make(map[string]int)
 	out := []labelled{}
 	for _, services := range f.services {
@@ -42,7 +43,6 @@ func (f *findings) workloadsOf(namespace string) []labelled {
 			}
 		}
 	}
-	f.labelSets[namespace] = out
 	return out
 }
 

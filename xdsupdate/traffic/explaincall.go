@@ -198,13 +198,7 @@ func (x *explaining) cached(p *proxy, typeURL, name string, build func() explain
 	if p.leaving != nil || p.role == grpcClient && typeURL == envoy.ListenerType {
 		return build()
 	}
-	key := explainedKey{p, typeURL, name}
-	if found, ok := x.explanations.Load(key); ok {
-		return found.(explained) //nolint:forcetypeassert // the map has no others
-	}
-	out := build()
-	x.explanations.Store(key, out)
-	return out
+	return x.explanations.get(explainedKey{p, typeURL, name}, build)
 }
 
 // table returns a route configuration of the proxy, and its record.

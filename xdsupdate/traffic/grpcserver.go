@@ -96,16 +96,7 @@ func (st *state) serverProtectionOf(p *proxy, sets []registry.Labels) *protectio
 	for _, labels := range sets {
 		key.WriteString("\x00" + labels.String())
 	}
-	st.mu.Lock()
-	out := st.serverProtections[key.String()]
-	st.mu.Unlock()
-	if out == nil {
-		out = st.newServerProtection(p, sets)
-		st.mu.Lock()
-		st.serverProtections[key.String()] = out
-		st.mu.Unlock()
-	}
-	return out
+	return st.serverProtections.get(key.String(), func() *protection { return st.newServerProtection(p, sets) })
 }
 
 // newServerProtection builds the filters: first DENY, which includes CUSTOM policies, then ALLOW.

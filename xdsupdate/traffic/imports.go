@@ -65,10 +65,7 @@ func (c *affected) imports() {
 	if len(c.services) == 0 {
 		return
 	}
-	c.before.mu.Lock()
-	bases := c.before.scopeBases()
-	c.before.mu.Unlock()
-	for key, b := range bases {
+	for key, b := range c.before.scopeBases() {
 		if b.listeners > 1 && exceeds(b.imports+b.listeners*len(c.services), c.after.settings.limits.Imports) {
 			c.affect(key.namespace, "", func(p *proxy) bool { return p.role != router })
 		}

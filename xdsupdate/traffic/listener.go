@@ -30,5 +30,5 @@ func (st *state) listenerNames(p *proxy) []string {
 	if p.role != router {
 		return nil
 	}
-	return st.servedListeners(p)
+	return st.routerOf(p).served()
 }

@@ -57,16 +57,7 @@ func (st *state) protectionOf(p *proxy) *protection {
 	if p.leaving != nil {
 		return st.newProtection(p)
 	}
-	st.mu.Lock()
-	out := st.protections[p]
-	st.mu.Unlock()
-	if out == nil {
-		out = st.newProtection(p)
-		st.mu.Lock()
-		st.protections[p] = out
-		st.mu.Unlock()
-	}
-	return out
+	return st.protections.get(p, func() *protection { return st.newProtection(p) })
 }
 
 func (st *state) newProtection(p *proxy) *protection {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"iter"
 	"slices"
-	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -18,9 +17,10 @@ import (
 
 // provided is the result of one push. It is immutable except for cached computations.
 type provided struct {
-	state   *state
-	world   *pushWorld
-	proxies *proxies
+	state *state
+	world *pushWorld
+	// proxies are the proxies that stand for all proxies of a view.
+	proxies *memo[ads.View, *proxy]
 	// shared counts the pushes that have kept the cached computations.
 	shared int
 }
@@ -28,26 +28,6 @@ type provided struct {
 // maxShared is the maximum number of consecutive pushes of endpoints that keep the cached
 // computations, because these also grow with views that are gone.
 const maxShared limit.Size = 256
-
-// proxies caches the proxy of each view.
-type proxies struct {
-	mu     sync.Mutex
-	byView map[ads.View]*proxy
-}
-
-func newProxies() *proxies { return &proxies{byView: make(map[ads.View]*proxy)} }
-
-func (x *proxies) of(v ads.View) *proxy {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	p := x.byView[v]
-	if p == nil {
-		p = proxyOf(v)
-		p.locate(v)
-		x.byView[v] = p
-	}
-	return p
-}
 
 // take returns the configs that differ between the root of a push and the last provided one, in
 // their latest revision. Nil stands for a deleted config.
@@ -79,7 +59,7 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 		for key, c := range configs {
 			p.settings.keys.follow(key, nil, c)
 		}
-		next := &provided{state: newState(newIndex(configs, p.settings), w), world: w, proxies: newProxies()}
+		next := &provided{state: newState(newIndex(configs, p.settings), w), world: w, proxies: &memo[ads.View, *proxy]{}}
 		p.logClosed(next.state, next.state.objects.All())
 		regroup := p.regroup(next.state.index)
 		regroup = p.targets.advance(w, push) || regroup
@@ -93,7 +73,7 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	if d.endpointsOnly() && last.shared < maxShared.Get() {
 		next.state, next.proxies, next.shared = last.state.withEndpoints(w), last.proxies, last.shared+1
 	} else {
-		next.state, next.proxies = last.state.next(last.state.withAll(d.objects), w, d), newProxies()
+		next.state, next.proxies = last.state.next(last.state.withAll(d.objects), w, d), &memo[ads.View, *proxy]{}
 	}
 	d.after = next.state
 	p.logClosed(next.state, d.now())
@@ -107,7 +87,13 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 }
 
 // proxy returns the proxy that stands for all proxies of a view.
-func (x *provided) proxy(v ads.View) *proxy { return x.proxies.of(v) }
+func (x *provided) proxy(v ads.View) *proxy {
+	return x.proxies.get(v, func() *proxy {
+		p := proxyOf(v)
+		p.locate(v)
+		return p
+	})
+}
 
 // Names implements ads.Provided.
 func (x *provided) Names(v ads.View, typeURL string) (iter.Seq[string], bool) {

@@ -16,9 +16,8 @@ type routerConfig struct {
 	// certificate is the credential that the router presents to backends. It is empty if there is
 	// none.
 	certificate string
-	// served are the names of the listeners with filter chains, sorted. findServed computes them.
-	served     []string
-	findServed sync.Once
+	// served returns the names of the listeners with filter chains, sorted.
+	served func() []string
 	// routes are the servers of each route configuration.
 	routes map[string][]*gatewayServer
 	// chains are the names of the filter chains of TLS listeners, by the route configurations of
@@ -48,11 +47,8 @@ func newRouterConfig(listeners []*gatewayListener) *routerConfig {
 
 // routerOf returns the configuration of a router.
 func (st *state) routerOf(p *proxy) *routerConfig {
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	c := st.routers[p]
-	if c == nil {
-		c = newRouterConfig(st.gatewayListeners(p))
+	return st.routers.get(p, func() *routerConfig {
+		c := newRouterConfig(st.gatewayListeners(p))
 		for _, g := range st.gatewaysOf(p) {
 			c.certificate = cmp.Or(c.certificate, g.certificate)
 		}
@@ -64,9 +60,9 @@ func (st *state) routerOf(p *proxy) *routerConfig {
 				}
 			}
 		}
-		st.routers[p] = c
-	}
-	return c
+		c.served = sync.OnceValue(func() []string { return st.servedListeners(p, c) })
+		return c
+	})
 }
 
 // chainNamesOf returns the names of the filter chains of the listener with a route configuration.
@@ -79,16 +75,13 @@ func (c *routerConfig) chainNamesOf(routes string) *chainNames {
 }
 
 // servedListeners returns the names of a router's listeners with filter chains, sorted.
-func (st *state) servedListeners(p *proxy) []string {
-	c := st.routerOf(p)
-	c.findServed.Do(func() {
-		for _, name := range slices.Sorted(maps.Keys(c.listeners)) {
-			if st.served(p, c.listeners[name]) {
-				c.served = append(c.served, name)
-			}
+func (st *state) servedListeners(p *proxy, c *routerConfig) (out []string) {
+	for _, name := range slices.Sorted(maps.Keys(c.listeners)) {
+		if st.served(p, c.listeners[name]) {
+			out = append(out, name)
 		}
-	})
-	return c.served
+	}
+	return out
 }
 
 // served reports whether a listener has a filter chain. A chain that is built can only be left out

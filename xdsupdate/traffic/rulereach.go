@@ -45,14 +45,7 @@ func (st *state) reachOf(m *rule) *ruleReach {
 		}
 		return nil
 	}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	reach, known := st.reaches[m]
-	if !known {
-		reach = newRuleReach(m, st.coveredBy(host), limits)
-		st.reaches[m] = reach
-	}
-	return reach
+	return st.reaches.get(m, func() *ruleReach { return newRuleReach(m, st.coveredBy(host), limits) })
 }
 
 type coveredService struct {
@@ -269,16 +262,14 @@ func bytesOf(p *networking.TrafficPolicy) int {
 	return proto.Size(p) - ports + most
 }
 
-// reachesAfter returns the reaches that a difference does not change.
-func (st *state) reachesAfter(d *difference, x *index) map[*rule]*ruleReach {
-	out := make(map[*rule]*ruleReach)
+// keepReaches hands the reaches that a difference does not change to the next state.
+func (st *state) keepReaches(d *difference, next *state) {
 	if len(d.services) > 0 {
-		return out
+		return
 	}
-	for m, reach := range st.reaches {
-		if of, ok := x.rules.hosts.Get(ruleKey{m.of[0].namespace, m.of[0].host}); ok && slices.Contains(of.merged, m) {
-			out[m] = reach
+	for m, reach := range st.reaches.all() {
+		if of, ok := next.rules.hosts.Get(ruleKey{m.of[0].namespace, m.of[0].host}); ok && slices.Contains(of.merged, m) {
+			next.reaches.get(m, func() *ruleReach { return reach })
 		}
 	}
-	return out
 }

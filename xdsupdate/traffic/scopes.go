@@ -57,13 +57,12 @@ func (b scopeBase) since(d *difference) *scopeBase {
 }
 
 // scopeBases returns the bases of a state's scopes, including those inherited from earlier states.
-// The caller must hold mu.
 func (st *state) scopeBases() map[scopeKey]*scopeBase {
 	out := maps.Clone(st.bases)
 	if out == nil {
-		out = make(map[scopeKey]*scopeBase, len(st.scopes))
+		out = make(map[scopeKey]*scopeBase)
 	}
-	for key, s := range st.scopes {
+	for key, s := range st.scopes.all() {
 		out[key] = newScopeBase(s)
 	}
 	return out

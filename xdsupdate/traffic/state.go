@@ -24,23 +24,23 @@ type state struct {
 type computed struct {
 	*index
 
-	mu     sync.Mutex
-	scopes map[scopeKey]*scope
-	bases  map[scopeKey]*scopeBase
-	// routers are cached by proxy. Clients with equal views share a proxy.
-	routers map[*proxy]*routerConfig
-	// clusterScopes are cached by proxy.
-	clusterScopes map[*proxy]clusterScope
-	kept          keptRoutes
-	shared        sharedRules
-	// reaches caches the reaches of wildcard rules.
-	reaches map[*rule]*ruleReach
-	// explanations caches compiled resources by explainedKey.
-	explanations sync.Map
-	// protections are cached by proxy.
-	protections map[*proxy]*protection
-	// serverProtections caches the protections of gRPC servers, by namespace and labels.
-	serverProtections map[string]*protection
+	scopes memo[scopeKey, *scope]
+	// bases are the scopes of earlier states.
+	bases map[scopeKey]*scopeBase
+	// Clients with equal views share a proxy.
+	routers       memo[*proxy, *routerConfig]
+	clusterScopes memo[*proxy, clusterScope]
+	// protections are those of routers. Those of gRPC servers are by namespace and labels.
+	protections       memo[*proxy, *protection]
+	serverProtections memo[string, *protection]
+	// reaches are the reaches of wildcard rules.
+	reaches memo[*rule, *ruleReach]
+	// explanations are compiled resources.
+	explanations memo[explainedKey, explained]
+	shared       sharedRules
+
+	mu   sync.Mutex
+	kept keptRoutes
 }
 
 type scopeKey struct {
@@ -50,10 +50,7 @@ type scopeKey struct {
 
 func newState(x *index, w world) *state {
 	return &state{world: w, workloads: newWorkloads(nil, w, true), computed: &computed{
-		index: x, scopes: make(map[scopeKey]*scope), routers: make(map[*proxy]*routerConfig),
-		clusterScopes: make(map[*proxy]clusterScope), reaches: make(map[*rule]*ruleReach),
-		protections: make(map[*proxy]*protection), serverProtections: make(map[string]*protection),
-		shared: sharedRules{of: make(map[sharedKey]weak.Pointer[builtRules])},
+		index: x, shared: sharedRules{of: make(map[sharedKey]weak.Pointer[builtRules])},
 	}}
 }
 
@@ -66,11 +63,11 @@ func (st *state) withEndpoints(w world) *state {
 func (st *state) next(x *index, w world, d *difference) *state {
 	out := newState(x, w)
 	out.workloads = newWorkloads(st.workloads, w, len(d.services) > 0)
+	out.bases = st.basesAfter(d)
+	st.keepReaches(d, out)
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	out.kept = st.kept.after(d, w, st.index, x)
-	out.reaches = st.reachesAfter(d, x)
-	out.bases = st.basesAfter(d)
 	return out
 }
 
@@ -78,18 +75,12 @@ func (st *state) next(x *index, w world, d *difference) *state {
 // namespace.
 func (st *state) scopeOf(p *proxy) *scope {
 	key := scopeKey{st.sidecarOf(p), p.namespace}
-	st.mu.Lock()
-	defer st.mu.Unlock()
-	s := st.scopes[key]
-	if s == nil {
+	return st.scopes.get(key, func() *scope {
 		if base := st.bases[key]; base != nil && base.scope != nil {
-			s = base.in(st.index, st.world)
-		} else {
-			s = newScope(st.index, st.world, key.sidecar, key.namespace)
+			return base.in(st.index, st.world)
 		}
-		st.scopes[key] = s
-	}
-	return s
+		return newScope(st.index, st.world, key.sidecar, key.namespace)
+	})
 }
 
 // serviceFor returns the service that an object of a namespace refers to by a host name, for a
@@ -109,10 +100,7 @@ func (st *state) serviceFor(p *proxy, host registry.Hostname, namespace string) 
 // for a single lookup, because that costs as much as the number of services.
 func (st *state) seenBy(p *proxy, host registry.Hostname) *service {
 	key := scopeKey{st.sidecarOf(p), p.namespace}
-	st.mu.Lock()
-	made := st.scopes[key] != nil || st.bases[key] != nil
-	st.mu.Unlock()
-	if key.sidecar == nil && !made {
+	if key.sidecar == nil && st.bases[key] == nil && !st.scopes.has(key) {
 		return (&egress{index: st.index, namespace: p.namespace}).choose(st.world.named(host))
 	}
 	return st.scopeOf(p).service(host)

@@ -3,9 +3,7 @@
 package traffic
 
 import (
-	"maps"
 	"slices"
-	"sync"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -15,12 +13,10 @@ import (
 // unchanged results of the previous world. Namespaces are indexed on demand.
 type workloads struct {
 	world world
-
-	mu sync.Mutex
 	// before are the lists of earlier worlds. services is set if services have changed since.
 	before   map[string][]*serviceWorkloads
 	services bool
-	lists    map[string][]*serviceWorkloads
+	lists    memo[string, []*serviceWorkloads]
 }
 
 // serviceWorkloads are the endpoints of a service by canonical address. It is immutable.
@@ -38,13 +34,11 @@ type workload struct {
 // newWorkloads returns the workloads of a world, based on the previous ones, which may be nil. The
 // argument services says that services have changed.
 func newWorkloads(before *workloads, w world, services bool) *workloads {
-	out := &workloads{world: w, lists: make(map[string][]*serviceWorkloads), services: services}
+	out := &workloads{world: w, services: services}
 	if before == nil {
 		return out
 	}
-	before.mu.Lock()
-	defer before.mu.Unlock()
-	out.before = maps.Clone(before.lists)
+	out.before = before.lists.all()
 	for namespace, list := range before.before {
 		// Lists that were not requested since then are only valid if services have not changed.
 		if _, newer := out.before[namespace]; !newer && !before.services {
@@ -57,7 +51,7 @@ func newWorkloads(before *workloads, w world, services bool) *workloads {
 // at returns the workloads of a namespace at some canonical addresses, in the order of precedence
 // of their services.
 func (x *workloads) at(namespace string, addresses []string) (out []workload) {
-	for _, s := range x.in(namespace) {
+	for _, s := range x.lists.get(namespace, func() []*serviceWorkloads { return x.in(namespace) }) {
 		for _, a := range addresses {
 			for _, e := range s.byAddress[a] {
 				out = append(out, workload{s.service, e})
@@ -68,12 +62,6 @@ func (x *workloads) at(namespace string, addresses []string) (out []workload) {
 }
 
 func (x *workloads) in(namespace string) []*serviceWorkloads {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	list, known := x.lists[namespace]
-	if known {
-		return list
-	}
 	before := x.before[namespace]
 	services := make([]*registry.Service, 0, len(before))
 	if before != nil && !x.services {
@@ -83,11 +71,10 @@ func (x *workloads) in(namespace string) []*serviceWorkloads {
 	} else {
 		services = servicesIn(x.world, namespace)
 	}
-	list = make([]*serviceWorkloads, 0, len(services))
+	list := make([]*serviceWorkloads, 0, len(services))
 	for _, svc := range services {
 		list = append(list, x.of(svc, before))
 	}
-	x.lists[namespace] = list
 	return list
 }
 
