@@ -15,18 +15,9 @@ func (c *affected) affect(namespace, typeURL string, are func(p *proxy) bool) {
 	c.everything = append(c.everything, affectedProxies{namespace, typeURL, are})
 }
 
-// workloadsOf returns the namespace of the workloads that objects of a namespace apply to. It is
-// empty for objects of the root namespace, which apply to all namespaces.
-func (c *affected) workloadsOf(namespace string) string {
-	if namespace == c.after.settings.rootNamespace() {
-		return ""
-	}
-	return namespace
-}
-
 func (g *gateway) affects(c *affected) {
 	types := []string{envoy.ListenerType, envoy.RouteType}
-	if g.passes() || g.certificate != "" || c.after.settings.filterGatewayClusters {
+	if g.passes() || g.certificate != "" || c.after.settings.options.FilterGatewayClusters {
 		types = []string{""}
 	}
 	for _, typeURL := range types {
@@ -35,12 +26,12 @@ func (g *gateway) affects(c *affected) {
 }
 
 func (s *sidecar) affects(c *affected) {
-	c.affect(c.workloadsOf(s.namespace), "", func(p *proxy) bool { return p.role != router })
+	c.affect(c.after.reach(s.namespace), "", func(p *proxy) bool { return p.role != router })
 }
 
 func (a *authorizationPolicy) affects(c *affected) {
 	c.protected(a.namespace, &a.policyTarget)
-	c.serverListeners(c.workloadsOf(a.namespace), func(p *proxy) bool { return c.selectsServer(a, p) })
+	c.serverListeners(c.after.reach(a.namespace), func(p *proxy) bool { return c.selectsServer(a, p) })
 }
 
 func (a *requestAuthentication) affects(c *affected) { c.protected(a.namespace, &a.policyTarget) }
@@ -48,7 +39,7 @@ func (a *requestAuthentication) affects(c *affected) { c.protected(a.namespace, 
 // protected adds the listeners of the routers that a policy of a namespace targets.
 func (c *affected) protected(namespace string, target *policyTarget) {
 	root := c.after.settings.rootNamespace()
-	c.affect(c.workloadsOf(namespace), envoy.ListenerType, func(p *proxy) bool {
+	c.affect(c.after.reach(namespace), envoy.ListenerType, func(p *proxy) bool {
 		return p.role == router && target.concerns(namespace, p, root)
 	})
 }

@@ -40,7 +40,7 @@ func (c *affected) virtualService(v *virtualService) {
 			c.gatewayOf(v, g, why)
 		}
 	}
-	if c.before.sidecars.Len()+c.after.sidecars.Len() == 0 && !c.after.settings.filterGatewayClusters {
+	if c.before.sidecars.Len()+c.after.sidecars.Len() == 0 && !c.after.settings.options.FilterGatewayClusters {
 		return
 	}
 	for _, st := range c.states() { // VirtualServices determine which clusters proxies have

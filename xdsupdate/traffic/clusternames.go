@@ -155,7 +155,7 @@ func (st *state) clustersOf(p *proxy) clusterScope {
 
 func (st *state) newClusterScope(p *proxy) clusterScope {
 	var c clusterScope
-	if st.settings.filterGatewayClusters {
+	if st.settings.options.FilterGatewayClusters {
 		c.used = make(destinations)
 	}
 	for _, g := range st.gatewaysOf(p) {

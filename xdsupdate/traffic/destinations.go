@@ -5,6 +5,7 @@ package traffic
 import (
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -64,8 +65,8 @@ func (x *index) delegateOf(root *virtualService, r *networking.HTTPRoute) *virtu
 	if r.GetDelegate() == nil {
 		return nil
 	}
-	found := x.delegates[delegateName(root, r)]
-	if found == nil || !found.visibility.in(root.namespace) {
+	found := named[*virtualService](x, istio.VirtualService, delegateName(root, r))
+	if found == nil || !found.delegate() || !found.visibility.in(root.namespace) {
 		return nil
 	}
 	return found

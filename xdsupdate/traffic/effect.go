@@ -36,16 +36,35 @@ func (e Ineffective) String() string {
 	return out + e.Reason
 }
 
-// ineffective returns the findings about all policies, sorted by kind, namespace and name. The
-// findings of one object are in the order of its fields. It evaluates everything and is therefore
-// only for reports.
-func (st *state) ineffective() []Ineffective {
+// report contains the findings about all policies of a state, sorted. The findings of one object are
+// in the order of its fields. It is immutable.
+type report struct {
+	found []Ineffective
+	// others are the objects that moreFindings is about.
+	others []object
+}
+
+func (st *state) newReport() report {
 	f := newFindings(st)
 	f.meshConfig()
+	var others []object
 	for _, o := range st.objects.All() {
 		f.object(o)
+		if _, tokens := o.(*requestAuthentication); tokens || st.inboundPolicy(o) != nil {
+			others = append(others, o)
+		}
 	}
-	return sortedIneffective(f.found)
+	return report{sortedIneffective(f.found), others}
+}
+
+// moreFindings returns the findings about an object that do not depend on the state alone:
+// about connected sidecars, and about keys that cannot be fetched.
+func (st *state) moreFindings(o object, sidecars []*connectedSidecar) []Ineffective {
+	f := &findings{state: st, fields: make(map[Ineffective]struct{})}
+	f.about(o)
+	f.unfetched(o)
+	f.unenforced(o, sidecars)
+	return f.found
 }
 
 func sortedIneffective(list []Ineffective) []Ineffective {
@@ -119,10 +138,14 @@ func newFindings(st *state) *findings {
 }
 
 func (f *findings) object(o object) {
-	c := o.base().config
-	f.kind, f.name = c.GroupVersionKind, o.base().objectName
+	f.about(o)
 	o.report(f)
 	f.leftOut(o)
+}
+
+// about sets the object of the following findings.
+func (f *findings) about(o object) {
+	f.kind, f.name = o.base().config.GroupVersionKind, o.base().objectName
 }
 
 // add records a finding. An empty field stands for the whole object.

@@ -37,8 +37,8 @@ func (f *findings) meshConfig() {
 	f.kind, f.name = meshKind(), objectName{f.settings.rootNamespace(), "mesh"}
 	f.outboundMode()
 	f.extensionProviders()
-	if f.settings.givenMesh != nil {
-		f.unusedMeshFields(f.settings.givenMesh.ProtoReflect(), "")
+	if f.settings.options.Mesh != nil {
+		f.unusedMeshFields(f.settings.options.Mesh.ProtoReflect(), "")
 	}
 }
 

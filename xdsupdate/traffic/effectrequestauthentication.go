@@ -25,11 +25,19 @@ func (a *requestAuthentication) report(f *findings) {
 		at := element("spec.jwtRules", i)
 		if err := checkOf(rbac.HTTP)(jwtauthn.Provider(r.Rule)); err != nil {
 			f.add(at, "all requests are denied: %s", err)
-			continue
 		}
-		// The state of the last push may be older than the current fetch error.
+	}
+}
+
+// unfetched adds findings for the keys of a RequestAuthentication that are missing or outdated.
+func (f *findings) unfetched(o object) {
+	a, ok := o.(*requestAuthentication)
+	if !ok || len(a.unread) > 0 {
+		return
+	}
+	for i, r := range a.rules {
 		if now := f.settings.tokenRule(r.Spec); now.err != nil {
-			f.add(at, "%s", now.problem())
+			f.add(element("spec.jwtRules", i), "%s", now.problem())
 		}
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -23,17 +22,6 @@ type Effect struct {
 
 // String returns "clients: on".
 func (e Effect) String() string { return e.Clients + ": " + e.On }
-
-// effects returns the effects of an object, and the findings about its ineffective parts.
-func (st *state) effects(key configstore.ConfigKey) ([]Effect, []Ineffective) {
-	o, ok := st.objects.Get(key)
-	if !ok {
-		return nil, nil
-	}
-	f := newFindings(st)
-	f.object(o)
-	return o.effects(f), f.found
-}
 
 // effects returns an effect for each host in the mesh and for each Gateway.
 func (v *virtualService) effects(f *findings) []Effect {

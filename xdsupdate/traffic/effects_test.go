@@ -29,8 +29,8 @@ func TestEffects(t *testing.T) {
 		want            []string
 	}{
 		{istio.VirtualService, "shop", "cart", []string{
-			"sidecars and gRPC clients of namespaces shop, billing: requests to cart.shop.svc.cluster.local",
-			"sidecars of namespaces shop, billing: requests to other.example.com",
+			"sidecars and gRPC clients of namespaces billing, shop: requests to cart.shop.svc.cluster.local",
+			"sidecars of namespaces billing, shop: requests to other.example.com",
 			"routers of Gateway infra/edge: connections and requests to cart.shop.svc.cluster.local, other.example.com",
 			"VirtualService shop/cart: spec.hosts[1]: no service has this host name; only sidecars serve it, on port 80",
 			"VirtualService shop/cart: spec.gateways[2]: there is no Gateway infra/none",

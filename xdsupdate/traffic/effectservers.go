@@ -20,15 +20,6 @@ func (f *findings) forServers(a *authorizationPolicy) bool {
 	})
 }
 
-// reach returns the namespace of the workloads that policies of a namespace can apply to. It is
-// empty for policies of the root namespace, which apply to all namespaces.
-func (f *findings) reach(namespace string) string {
-	if namespace == f.settings.rootNamespace() {
-		return ""
-	}
-	return namespace
-}
-
 // verifiesNothing reports whether a policy about tokens may apply to gRPC servers, which verify
 // none (S9), because it selects a service workload that is not a router of a Gateway.
 func (f *findings) verifiesNothing(namespace string, t *policyTarget) bool {

@@ -3,9 +3,8 @@
 package traffic
 
 import (
-	"fmt"
+	"cmp"
 
-	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 )
 
@@ -35,33 +34,22 @@ func (x *provided) sidecarsAmong(connected []ads.ProxyStatus, provider string) (
 	return out
 }
 
-// unenforced returns a finding if an object is a policy for the inbound side of connected sidecars,
-// because the inbound side is not configured.
-func (st *state) unenforced(key configstore.ConfigKey, o object, sidecars []*connectedSidecar) []Ineffective {
-	selects := st.inboundPolicy(o)
+// unenforced adds a finding for a policy for the inbound side of connected sidecars, because the
+// inbound side is not configured.
+func (f *findings) unenforced(o object, sidecars []*connectedSidecar) {
+	selects := f.inboundPolicy(o)
 	if selects == nil {
-		return nil
+		return
 	}
 	first, n := "", 0
 	for _, s := range sidecars {
-		if !selects(s.proxy) {
-			continue
+		if selects(s.proxy) {
+			first, n = cmp.Or(first, s.id), n+s.n
 		}
-		if n == 0 {
-			first = s.id
-		}
-		n += s.n
 	}
-	if n == 0 {
-		return nil
+	if n > 0 {
+		f.add("", "the inbound side of sidecars is not configured: connected sidecars do not enforce it: %s", andMore(first, n))
 	}
-	if n > 1 {
-		first = fmt.Sprintf("%s and %d more", first, n-1)
-	}
-	return []Ineffective{{
-		Kind: key.Kind, Namespace: key.Namespace, Name: key.Name,
-		Reason: "the inbound side of sidecars is not configured: connected sidecars do not enforce it: " + first,
-	}}
 }
 
 // inboundPolicy returns a predicate for the sidecars whose inbound side an object should protect.

@@ -81,15 +81,6 @@ func (x *explaining) answer(d route.Decision) string {
 	}
 }
 
-// authorizationNamed returns the named AuthorizationPolicy, or nil.
-func (x *index) authorizationNamed(name objectName) *authorizationPolicy {
-	of := x.authorizations.in(name.namespace)
-	if i := slices.IndexFunc(of, func(a *authorizationPolicy) bool { return a.objectName == name }); i >= 0 {
-		return of[i]
-	}
-	return nil
-}
-
 // policyRule returns the policy rule behind an RBAC policy name. The result is zero for other names.
 func (x *explaining) policyRule(name string) PolicyRule {
 	namespace, policy, rule, ok := rbac.ParsePolicyName(name)
@@ -98,7 +89,7 @@ func (x *explaining) policyRule(name string) PolicyRule {
 	}
 	of := objectName{namespace, policy}
 	out := PolicyRule{Kind: istio.AuthorizationPolicy.Kind, Name: of.String()}
-	switch a := x.authorizationNamed(of); {
+	switch a := named[*authorizationPolicy](x.index, istio.AuthorizationPolicy, of); {
 	case a == nil:
 	case len(a.unread) > 0:
 		out.Rule = a.unread[0].Field
@@ -133,7 +124,7 @@ func (x *explaining) whyDenied(name string) (by PolicyRule, reason string) {
 		return PolicyRule{}, "all calls are denied, because the policies cannot be sent"
 	}
 	by, reason = x.policyRule(name), "a rule denies it"
-	switch a := x.authorizationNamed(objectName{namespace, policy}); {
+	switch a := named[*authorizationPolicy](x.index, istio.AuthorizationPolicy, objectName{namespace, policy}); {
 	case a == nil:
 	case len(a.unread) > 0:
 		reason = "the policy denies everything: " + a.unread[0].String()

@@ -31,17 +31,21 @@ func (p *Policies) Explain(view ads.View, call Call) Explanation {
 //   - objects of kinds without effect that are in the store now.
 //
 // The findings are sorted by kind, namespace and name. The result is nil before the first push. The
-// method evaluates all configs, so it is meant for reports. It may be called from any goroutine.
+// first call after a push evaluates all configs, and later calls share its result. It may be called
+// from any goroutine.
 func (p *Policies) Ineffective() []Ineffective {
 	last := p.last.Load()
 	if last == nil {
 		return nil
 	}
+	report := last.state.report()
 	connected, faults := p.connected()
-	sidecars := last.sidecarsAmong(connected, p.Name())
-	found := slices.Concat(last.state.ineffective(), quarantined(faults), withoutEffect(p.store))
-	for key, o := range last.state.objects.All() {
-		found = append(found, last.state.unenforced(key, o, sidecars)...)
+	found := slices.Concat(report.found, quarantined(faults), withoutEffect(p.store))
+	if len(report.others) > 0 {
+		sidecars := last.sidecarsAmong(connected, p.Name())
+		for _, o := range report.others {
+			found = append(found, last.state.moreFindings(o, sidecars)...)
+		}
 	}
 	return sortedIneffective(found)
 }
@@ -56,8 +60,12 @@ func (p *Policies) Effects(key configstore.ConfigKey) ([]Effect, []Ineffective) 
 	if WithoutEffect(key.Kind) != "" && p.store.Get(key.Kind, key.Name, key.Namespace) != nil {
 		return nil, []Ineffective{ofKind(key)}
 	}
-	does, not := last.state.effects(key)
-	o, _ := last.state.objects.Get(key)
+	o, ok := last.state.objects.Get(key)
+	if !ok {
+		return nil, nil
+	}
+	f := newFindings(last.state)
+	f.object(o)
 	connected, _ := p.connected()
-	return does, append(not, last.state.unenforced(key, o, last.sidecarsAmong(connected, p.Name()))...)
+	return o.effects(f), append(f.found, last.state.moreFindings(o, last.sidecarsAmong(connected, p.Name()))...)
 }

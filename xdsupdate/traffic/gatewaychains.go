@@ -107,7 +107,7 @@ func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]
 			c, err := guard.http.before(func(filters []*hcm.HttpFilter) *listenerv3.FilterChain {
 				protocol := registry.ParseProtocol(s.spec.GetPort().GetProtocol())
 				return st.serverChain(s, xdsbuild.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p), xdsbuild.HTTPOptions{
-					HTTP10: st.settings.http10, Filters: filters,
+					HTTP10: st.settings.options.HTTP10, Filters: filters,
 				}))
 			})
 			if err != nil {

@@ -109,9 +109,7 @@ func (st *state) newServerProtection(p *proxy, sets []registry.Labels) *protecti
 		if which < 0 || which > 0 && a.spec.GetAction() == security.AuthorizationPolicy_ALLOW {
 			continue
 		}
-		policy := a.policy()
-		leavePolicy(&policy, p.leaves(a.config, a))
-		b.policies, b.of = append(b.policies, policy), append(b.of, a)
+		b.apply(a)
 	}
 	form := rbac.GRPC
 	if p.node {

@@ -5,7 +5,6 @@ package traffic
 import (
 	"cmp"
 	"iter"
-	"maps"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -18,9 +17,7 @@ import (
 type index struct {
 	settings *settings
 	// virtualServices contains the VirtualServices with hosts, sorted by compareObjects.
-	// Delegates are found by name.
 	virtualServices []*virtualService
-	delegates       map[objectName]*virtualService
 	finder          virtualServiceFinder
 	rules           ruleIndex
 	// gateways are sorted by compareObjects.
@@ -51,19 +48,13 @@ func newIndex(configs map[configstore.ConfigKey]*configstore.Config, s *settings
 
 // buildIndex returns an index of objects.
 func buildIndex(s *settings, objects iter.Seq2[configstore.ConfigKey, object]) *index {
-	x := &index{settings: s, delegates: make(map[objectName]*virtualService)}
+	x := &index{settings: s}
 	var all []object
 	for key, o := range objects {
 		x.remember(key, nil, o)
 		all = append(all, o)
 	}
-	for _, v := range objectsOf[*virtualService](all) {
-		if v.delegate() {
-			x.delegates[v.objectName] = v
-		} else {
-			x.virtualServices = append(x.virtualServices, v)
-		}
-	}
+	x.virtualServices = slices.DeleteFunc(objectsOf[*virtualService](all), (*virtualService).delegate)
 	slices.SortFunc(x.virtualServices, compareObjects)
 	x.gateways = objectsOf[*gateway](all)
 	slices.SortFunc(x.gateways, compareObjects)
@@ -152,24 +143,12 @@ func (x *index) countKeys(o object, by int) {
 // replaceVirtualService replaces a VirtualService in a copy of an old index. Both may be nil. If it
 // is a delegate, the destinations of the VirtualServices that include it are updated.
 func (x *index) replaceVirtualService(old *index, before, after *virtualService) {
-	if before == nil && after == nil {
-		return
-	}
 	var roots []*virtualService
-	for _, v := range []*virtualService{before, after} {
-		if v != nil && v.delegate() {
-			roots = old.finder.roots(v.objectName) // both have the same name
-		}
-	}
-	x.delegates = make(map[objectName]*virtualService, len(old.delegates)+1)
-	maps.Copy(x.delegates, old.delegates)
 	if before != nil && before.delegate() {
-		delete(x.delegates, before.objectName)
-		before = nil
+		roots, before = old.finder.roots(before.objectName), nil
 	}
 	if after != nil && after.delegate() {
-		x.delegates[after.objectName] = after
-		after = nil
+		roots, after = old.finder.roots(after.objectName), nil // both have the same name
 	}
 	x.virtualServices = replaced(old.virtualServices, before, after, compareObjects)
 	if before != nil {

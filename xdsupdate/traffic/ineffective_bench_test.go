@@ -67,20 +67,35 @@ func BenchmarkIneffective(b *testing.B) {
 		{10_000, 200, 400, true, false},
 		{10_000, 200, 200, false, true},
 		{10_000, 200, 2000, false, false},
+		{10_000, 200, 10_000, false, false},
 	} {
 		b.Run(fmt.Sprintf("namespaces=%d/virtualservices=%d/private=%t/sidecars=%t", r.namespaces, r.virtualServices, r.private, r.sidecars), func(b *testing.B) {
-			s := r.stage(b)
-			for b.Loop() {
+			s, port := r.stage(b), uint32(0)
+			report := func() {
 				if got := s.policies.Ineffective(); len(got) > 0 {
 					b.Fatal(got[0])
 				}
 			}
+			b.Run("first", func(b *testing.B) {
+				for b.Loop() {
+					b.StopTimer()
+					port++
+					s.service(testService("ns0", "other.ns0.svc.cluster.local", port))
+					b.StartTimer()
+					report()
+				}
+			})
+			b.Run("again", func(b *testing.B) {
+				for b.Loop() {
+					report()
+				}
+			})
 		})
 	}
 }
 
 // TestReportOfManyNamespaces: what a report costs does not grow with the namespaces that the
-// objects are in.
+// objects are in, and the next one of the same push costs nothing.
 func TestReportOfManyNamespaces(t *testing.T) {
 	for _, r := range []reported{{services: 1000}, {services: 1000, private: true}, {services: 1000, sidecars: true}} {
 		r.virtualServices = 200
@@ -94,6 +109,9 @@ func TestReportOfManyNamespaces(t *testing.T) {
 			}
 			runtime.ReadMemStats(&after)
 			bytes = append(bytes, after.TotalAlloc-before.TotalAlloc)
+			if again := testing.AllocsPerRun(1, func() { s.policies.Ineffective() }); again > 100 {
+				t.Errorf("%+v: a second report makes %v allocations", r, again)
+			}
 		}
 		if bytes[1] > 2*bytes[0] {
 			t.Errorf("%+v: a report allocates %d bytes with 2 namespaces and %d with 100", r, bytes[0], bytes[1])

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/rbac"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -73,14 +72,6 @@ func (l *leaving) of(contribution ads.Contribution) ads.Omission {
 		l.all = append(l.all, contribution)
 	}
 	return left
-}
-
-// leavePolicy closes a policy that is left out. Its name goes, too, if nothing of it may remain.
-func leavePolicy(policy *rbac.Policy, how ads.Omission) {
-	policy.Closed = policy.Closed || how != ads.Included
-	if how == ads.Absent {
-		policy.Namespace, policy.Name = "", "left-out"
-	}
 }
 
 // rulesState identifies a revision of the rules of a VirtualService, including its delegates.

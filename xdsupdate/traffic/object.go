@@ -81,6 +81,13 @@ func configIn(o object) *configstore.Config {
 	return o.base().config
 }
 
+// named returns the object of a kind with a name, or nil.
+func named[T object](x *index, kind configstore.GroupVersionKind, name objectName) T {
+	o, _ := x.objects.Get(configstore.ConfigKey{Kind: kind, Namespace: name.namespace, Name: name.name})
+	t, _ := o.(T)
+	return t
+}
+
 // compareObjects is compareConfigs for objects of one kind.
 func compareObjects[T object](a, b T) int { return compareConfigs(a.base().config, b.base().config) }
 

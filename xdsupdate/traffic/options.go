@@ -74,17 +74,11 @@ const defaultDomain = "cluster.local"
 
 // settings are the options with all defaults. They are immutable.
 type settings struct {
-	mesh *meshconfig.MeshConfig
-	// givenMesh is Options.Mesh without defaults, or nil.
-	givenMesh *meshconfig.MeshConfig
+	options Options
+	mesh    *meshconfig.MeshConfig
 	// domain is the DNS suffix of short names, in lower case.
-	domain                string
-	networks              *meshconfig.MeshNetworks
-	gateways              *xdsbuild.Networks
-	filterGatewayClusters bool
-	outliersForGRPC       bool
-	http10                bool
-	multipleProviders     bool
+	domain   string
+	gateways *xdsbuild.Networks
 	// unixSockets is a canonical path. It is empty if there is no such directory.
 	unixSockets string
 	limits      Limits
@@ -94,14 +88,9 @@ type settings struct {
 
 func newSettings(o Options) *settings {
 	s := &settings{
-		mesh: defaultMesh(), givenMesh: o.Mesh, domain: cmp.Or(strings.ToLower(strings.Trim(o.Domain, ".")), defaultDomain), networks: o.Networks,
-		filterGatewayClusters: o.FilterGatewayClusters, outliersForGRPC: o.OutliersForGRPC, http10: o.HTTP10, multipleProviders: o.MultipleCustomProviders, unixSockets: cleanDirectory(o.UnixSockets),
-		limits: o.Limits.withDefaults(),
+		options: o, mesh: defaultMesh(), domain: cmp.Or(strings.ToLower(strings.Trim(o.Domain, ".")), defaultDomain),
+		gateways: xdsbuild.NewNetworks(networkGateways(o.Networks)), unixSockets: cleanDirectory(o.UnixSockets), limits: o.Limits.withDefaults(),
 	}
-	if s.networks == nil {
-		s.networks = &meshconfig.MeshNetworks{}
-	}
-	s.gateways = xdsbuild.NewNetworks(networkGateways(s.networks))
 	if o.Mesh != nil {
 		override(s.mesh, o.Mesh)
 	}

@@ -59,7 +59,7 @@ func (x *index) takesMutualTLS(svc *registry.Service, endpoints *xdsupdate.Servi
 // or after the push, the clusters and load assignments of their services.
 func (a *peerAuthentication) affects(c *affected) {
 	everywhere := a.namespace == c.after.settings.rootNamespace()
-	c.serverListeners(c.workloadsOf(a.namespace), func(*proxy) bool { return true })
+	c.serverListeners(c.after.reach(a.namespace), func(*proxy) bool { return true })
 	for _, st := range c.states() {
 		for _, services := range st.world.hosts() {
 			for _, svc := range services {

@@ -71,3 +71,12 @@ func (t *policyTarget) labelKeys() []string {
 	}
 	return slices.Collect(maps.Keys(t.selector))
 }
+
+// reach returns the namespace of the workloads that policies of a namespace can apply to. It is
+// empty for policies of the root namespace, which apply to all namespaces.
+func (x *index) reach(namespace string) string {
+	if namespace == x.settings.rootNamespace() {
+		return ""
+	}
+	return namespace
+}

@@ -15,8 +15,10 @@ import (
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/rbac"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -69,10 +71,7 @@ func (st *state) newProtection(p *proxy) *protection {
 func (st *state) protectionFor(p *proxy, unverified bool) *protection {
 	b := &protectionBuilder{state: st, proxy: p, unverified: unverified}
 	for _, a := range st.authorizationPoliciesOf(p) {
-		policy := a.policy()
-		leavePolicy(&policy, p.leaves(a.config, a))
-		b.policies = append(b.policies, policy)
-		b.of = append(b.of, a)
+		b.apply(a)
 	}
 	b.askProviders()
 	b.custom()
@@ -114,9 +113,8 @@ type protectionBuilder struct {
 	proxy *proxy
 	// unverified has the meaning of rbac.Translator.Unverified.
 	unverified bool
-	// policies are the policies that apply, and of are their objects.
+	// policies are the policies that apply.
 	policies []rbac.Policy
-	of       []*authorizationPolicy
 	// asked are the providers of CUSTOM policies, sorted by name.
 	asked []askedProvider
 	// http are the HTTP filters. refused says why they cannot be sent.
@@ -131,6 +129,18 @@ type askedProvider struct {
 	policies []rbac.Policy
 }
 
+// apply adds a policy. If it is left out, it is closed, and its name goes, too, if nothing of it may
+// remain.
+func (b *protectionBuilder) apply(a *authorizationPolicy) {
+	policy := a.policy()
+	how := b.proxy.leaves(a.config, a)
+	policy.Closed = policy.Closed || how != ads.Included
+	if how == ads.Absent {
+		policy.Namespace, policy.Name = "", "left-out"
+	}
+	b.policies = append(b.policies, policy)
+}
+
 // translator returns the translator for a form of rules.
 func (b *protectionBuilder) translator(form rbac.Form) rbac.Translator {
 	return rbac.Translator{
@@ -140,15 +150,15 @@ func (b *protectionBuilder) translator(form rbac.Form) rbac.Translator {
 }
 
 func (b *protectionBuilder) problem(p rbac.Policy, field string, err error) {
-	i := slices.IndexFunc(b.of, func(a *authorizationPolicy) bool { return a.objectName == objectName{p.Namespace, p.Name} })
-	if i < 0 {
+	of := named[*authorizationPolicy](b.index, istio.AuthorizationPolicy, objectName{p.Namespace, p.Name})
+	if of == nil {
 		return // It is left out for a client that rejects its name.
 	}
 	what := "it denies more than it says"
 	if p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW {
 		what = "it allows nothing"
 	}
-	b.problems = append(b.problems, leftOut(b.of[i].config, field, fmt.Errorf("%s: %w", what, err)))
+	b.problems = append(b.problems, leftOut(of.config, field, fmt.Errorf("%s: %w", what, err)))
 }
 
 // checkOf returns a function that validates a part of a listener for the clients of a form.
@@ -172,7 +182,7 @@ func (b *protectionBuilder) askProviders() {
 	}
 	for _, name := range slices.Sorted(maps.Keys(byProvider)) {
 		provider := askedProvider{b.authorizer(b.proxy, name), byProvider[name]}
-		if len(byProvider) > 1 && !b.settings.multipleProviders && provider.Err == nil {
+		if len(byProvider) > 1 && !b.settings.options.MultipleCustomProviders && provider.Err == nil {
 			provider.Err = fmt.Errorf("a workload can have one provider, and has %d", len(byProvider))
 		}
 		if provider.Err == nil {

@@ -28,54 +28,39 @@ func (p *Policies) connected() ([]ads.ProxyStatus, []ads.Fault) {
 // quarantined returns findings for the objects that are left out because clients reject them or
 // resources cannot be built with them. There is one finding for each object, resource and reason,
 // with the first affected client.
-func quarantined(faults []ads.Fault) []Ineffective {
-	found := leftOutFindings{first: make(map[leftOutFinding]string), more: make(map[leftOutFinding]int)}
+func quarantined(faults []ads.Fault) (out []Ineffective) {
+	type cause struct {
+		object              configstore.ConfigKey
+		resource, why, text string
+	}
+	var causes []cause
+	proxies := make(map[cause][]string)
 	for _, f := range faults {
-		switch {
-		case f.Object == configstore.ConfigKey{}:
-		case f.Status == ads.FaultBuiltWithout:
-			found.add(f, "as it cannot be made with it")
-		default:
-			found.add(f, "which refuses it")
+		if f.Object == (configstore.ConfigKey{}) {
+			continue
 		}
-	}
-	return found.ineffective()
-}
-
-// leftOutFinding is an object that is left out of a resource, with the reason.
-type leftOutFinding struct {
-	object              configstore.ConfigKey
-	resource, why, text string
-}
-
-// leftOutFindings are findings in order, each with the first affected proxy and the number of
-// others.
-type leftOutFindings struct {
-	list  []leftOutFinding
-	first map[leftOutFinding]string
-	more  map[leftOutFinding]int
-}
-
-func (l *leftOutFindings) add(fault ads.Fault, why string) {
-	f := leftOutFinding{fault.Object, fault.Name, why, fault.Text}
-	if _, known := l.first[f]; known {
-		l.more[f]++
-		return
-	}
-	l.first[f], l.list = fault.Proxy, append(l.list, f)
-}
-
-func (l *leftOutFindings) ineffective() []Ineffective {
-	var out []Ineffective
-	for _, f := range l.list {
-		by := l.first[f]
-		if n := l.more[f]; n > 0 {
-			by = fmt.Sprintf("%s and %d more", by, n)
+		c := cause{f.Object, f.Name, "which refuses it", f.Text}
+		if f.Status == ads.FaultBuiltWithout {
+			c.why = "as it cannot be made with it"
 		}
+		if proxies[c] == nil {
+			causes = append(causes, c)
+		}
+		proxies[c] = append(proxies[c], f.Proxy)
+	}
+	for _, c := range causes {
 		out = append(out, Ineffective{
-			Kind: f.object.Kind, Namespace: f.object.Namespace, Name: f.object.Name,
-			Reason: fmt.Sprintf("left out of %s for %s, %s: %s", f.resource, by, f.why, f.text),
+			Kind: c.object.Kind, Namespace: c.object.Namespace, Name: c.object.Name,
+			Reason: fmt.Sprintf("left out of %s for %s, %s: %s", c.resource, andMore(proxies[c][0], len(proxies[c])), c.why, c.text),
 		})
 	}
 	return out
+}
+
+// andMore names the first of n proxies, and the number of others.
+func andMore(first string, n int) string {
+	if n > 1 {
+		return fmt.Sprintf("%s and %d more", first, n-1)
+	}
+	return first
 }

@@ -15,6 +15,8 @@ type state struct {
 	*computed
 	world     world
 	workloads *workloads
+	// report returns the findings about all policies, computed once.
+	report func() report
 	// made records what a resource is made of. It is nil unless somebody asks.
 	made *made
 }
@@ -49,15 +51,21 @@ type scopeKey struct {
 }
 
 func newState(x *index, w world) *state {
-	return &state{world: w, workloads: newWorkloads(nil, w, true), computed: &computed{
+	return (&computed{
 		index: x, shared: sharedRules{of: make(map[sharedKey]weak.Pointer[builtRules])},
-	}}
+	}).in(w, newWorkloads(nil, w, true))
+}
+
+func (c *computed) in(w world, workloads *workloads) *state {
+	st := &state{computed: c, world: w, workloads: workloads}
+	st.report = sync.OnceValue(st.newReport)
+	return st
 }
 
 // withEndpoints returns the state with the endpoints of a world. The world's services must be
 // unchanged.
 func (st *state) withEndpoints(w world) *state {
-	return &state{computed: st.computed, world: w, workloads: newWorkloads(st.workloads, w, false)}
+	return st.computed.in(w, newWorkloads(st.workloads, w, false))
 }
 
 func (st *state) next(x *index, w world, d *difference) *state {

@@ -107,7 +107,7 @@ func (st *state) upstreamOf(p *proxy, at *clusterPlace) *xdsbuild.Upstream {
 		SelectedByLabels: at.rule.selective(),
 		Mesh:             st.settings.mesh,
 		Networks:         st.settings.gateways,
-		OutliersForGRPC:  st.settings.outliersForGRPC,
+		OutliersForGRPC:  st.settings.options.OutliersForGRPC,
 		Gateway:          p.role == router,
 		EncodedMetadata:  true,
 		AutoPassthrough:  at.passed,

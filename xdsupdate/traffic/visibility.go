@@ -12,7 +12,7 @@ import (
 // visibility is the set of namespaces that see an object. It is immutable.
 type visibility struct {
 	public bool
-	// namespaces are the names in exportTo, with "." resolved.
+	// namespaces are the names in exportTo, with "." resolved, sorted and without duplicates.
 	namespaces []string
 }
 
@@ -34,6 +34,8 @@ func newVisibility(exportTo, defaults []string, namespace string) visibility {
 			v.namespaces = append(v.namespaces, to)
 		}
 	}
+	slices.Sort(v.namespaces)
+	v.namespaces = slices.Compact(v.namespaces)
 	return v
 }
 
@@ -46,10 +48,7 @@ func (v visibility) in(namespace string) bool {
 }
 
 func (v visibility) equal(w visibility) bool {
-	if v.public || w.public {
-		return v.public == w.public
-	}
-	return slices.Equal(v.sorted(), w.sorted())
+	return v.public == w.public && slices.Equal(v.namespaces, w.namespaces)
 }
 
 // key is equal for equal sets of namespaces.
@@ -57,13 +56,7 @@ func (v visibility) key() string {
 	if v.public {
 		return "*"
 	}
-	return strings.Join(v.sorted(), ",")
-}
-
-func (v visibility) sorted() []string {
-	names := slices.Clone(v.namespaces)
-	slices.Sort(names)
-	return slices.Compact(names)
+	return strings.Join(v.namespaces, ",")
 }
 
 // visible reports whether proxies of a namespace see a service. Its exportTo decides, or else the
