@@ -3,42 +3,41 @@
 package traffic
 
 import (
-	"errors"
-
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 )
 
-// checkedCluster returns the cluster of a place as a proxy receives it, or nil if there is none. The error says
-// why the cluster, or a part of its policy, is left out. A cluster with an invalid policy is left
-// out as a whole, because without its TLS settings the proxy would connect in plain text.
-func (st *state) checkedCluster(p *proxy, name string, at *clusterPlace) (*clusterv3.Cluster, error) {
+// checkedCluster returns the cluster of a place as a proxy receives it, or nil if there is none, and
+// the errors for the cluster, or parts of its policy, that are left out. A cluster with an invalid
+// policy is left out as a whole, because without its TLS settings the proxy would connect in plain
+// text.
+func (st *state) checkedCluster(p *proxy, name string, at *clusterPlace) (*clusterv3.Cluster, []error) {
 	if at != nil {
 		if err := st.noRoomForPolicy(at.rule, at.host); err != nil {
-			return nil, st.clusterLeftOut(p, at, noCluster(name, err))
+			return nil, []error{st.clusterLeftOut(p, at, noCluster(name, err))}
 		}
 	}
 	c, err := xdsbuild.Try(p.client(), func() *clusterv3.Cluster { return st.cluster(p, name, at) })
 	if err != nil {
-		return nil, st.clusterLeftOut(p, at, noCluster(name, err))
+		return nil, []error{st.clusterLeftOut(p, at, noCluster(name, err))}
 	}
-	if at != nil && at.rule != nil {
-		var missing []error
-		if at.subset == nil {
-			missing = st.noRoomForSubsets(at.rule, at.host)
-			if first, err := st.noRoomForHash(at.rule, at.host); first {
-				missing = append(missing, st.clusterLeftOut(p, at, err))
-			}
-		}
-		hash := xdsbuild.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
-		if err := xdsbuild.CheckHash(hash); err != nil {
-			missing = append(missing, st.clusterLeftOut(p, at, notHashed(name, err)))
-		}
-		return c, errors.Join(missing...)
+	if at == nil || at.rule == nil {
+		return c, nil
 	}
-	return c, nil
+	var missing []error
+	if at.subset == nil {
+		missing = st.noRoomForSubsets(at.rule, at.host)
+		if first, err := st.noRoomForHash(at.rule, at.host); first {
+			missing = append(missing, st.clusterLeftOut(p, at, err))
+		}
+	}
+	hash := xdsbuild.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
+	if err := xdsbuild.CheckHash(hash); err != nil {
+		missing = append(missing, st.clusterLeftOut(p, at, notHashed(name, err)))
+	}
+	return c, missing
 }
 
 // clusterLeftOut adds to an error the object and field that the policy of a cluster comes from. A

@@ -88,12 +88,11 @@ type findings struct {
 	byGateway map[string][]*virtualService
 	subsets   map[subsetName]struct{}  // of all DestinationRules
 	roots     map[*virtualService]bool // delegates that some rule delegates to
-	// shared caches the errors of resources that several VirtualServices share, by the gateway or
-	// mesh namespace of the resource.
-	shared map[string]map[objectName][]error
-	// room is the result of meshHasRoom. It is valid if measured is set.
-	measured, room bool
-	// proxies are the routers of Gateways, see routerFor.
+	// errors are the errors of all resources of a proxy.
+	errors memo[*proxy, leftOutErrors]
+	// room is the result of meshHasRoom.
+	room memo[string, bool]
+	// proxies are the routers of Gateways, see routerFor, and the sidecars of namespaces.
 	proxies memo[string, *proxy]
 	// labelSets are the workloads of namespaces.
 	labelSets memo[string, []labelled]
@@ -112,7 +111,6 @@ func newFindings(st *state) *findings {
 		state: st, fields: make(map[Ineffective]struct{}), services: maps.Collect(st.world.hosts()),
 		mesh: make(map[registry.Hostname][]*virtualService), byGateway: make(map[string][]*virtualService),
 		subsets: make(map[subsetName]struct{}), roots: make(map[*virtualService]bool),
-		shared: make(map[string]map[objectName][]error),
 	}
 	for _, v := range st.virtualServices {
 		for _, g := range v.gateways {

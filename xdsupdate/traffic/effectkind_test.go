@@ -126,7 +126,10 @@ func TestPoliciesOfSidecars(t *testing.T) {
 	for _, id := range []string{"one", "two"} {
 		n := in("sidecar", "shop", "app=rpc")
 		n.Id = strings.Replace(n.GetId(), "~", "~"+id+"~", 1)
-		s.ask(n, envoy.ClusterType)
+		c := s.connect(n)
+		defer c.Close()
+		s.must(c.Subscribe(envoy.ClusterType, "*"))
+		s.answered(c)
 	}
 	var got []string
 	for _, found := range s.ineffective() {

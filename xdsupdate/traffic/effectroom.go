@@ -9,53 +9,31 @@ import (
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
-// withoutRoom returns the errors for parts of a VirtualService that exceed the limits of resources
-// shared with other VirtualServices, on routers of a Gateway or on sidecars of its namespace.
-func (f *findings) withoutRoom(v *virtualService, gateway string) []error {
-	at := gateway
-	if gateway == meshGateway {
-		at = meshGateway + "/" + v.namespace
-	}
-	found, looked := f.shared[at]
-	if !looked {
-		found = make(map[objectName][]error)
-		for _, err := range f.sharedRoutes(v.namespace, gateway) {
-			var part *LeftOutError
-			if errors.As(err, &part) && part.Kind == istio.VirtualService {
-				name := objectName{part.Namespace, part.Name}
-				found[name] = append(found[name], err)
-			}
+// leftOutErrors are the errors for parts of objects that are left out of resources, by object.
+type leftOutErrors map[configstore.ConfigKey][]*LeftOutError
+
+func newLeftOutErrors(errs []error) leftOutErrors {
+	out := make(leftOutErrors)
+	for _, err := range errs {
+		var part *LeftOutError
+		if errors.As(err, &part) {
+			key := configstore.ConfigKey{Kind: part.Kind, Namespace: part.Namespace, Name: part.Name}
+			out[key] = append(out[key], part)
 		}
-		f.shared[at] = found
 	}
-	return found[v.objectName]
+	return out
 }
 
-// sharedRoutes returns the errors of the route configurations and listeners of a Gateway's routers,
-// or of the route configurations of sidecars in a namespace.
-func (f *findings) sharedRoutes(namespace, gateway string) []error {
-	var out []error
-	if gateway == meshGateway {
-		if f.meshHasRoom() {
-			return nil
-		}
-		p := &proxy{namespace: namespace}
-		for _, name := range append(f.outboundRouteNames(p), strconv.Itoa(unknownHostPort)) {
-			_, errs := f.outboundRoutes(p, name)
-			out = append(out, errs...)
-		}
-		return out
-	}
-	for _, g := range f.gateways {
-		if g.String() != gateway {
-			continue
-		}
-		p := f.routerFor(g)
+// routerErrors returns the errors of all route configurations and listeners of a Gateway's routers.
+func (f *findings) routerErrors(g *gateway) leftOutErrors {
+	p := f.routerFor(g)
+	return f.errors.get(p, func() leftOutErrors {
+		var out []error
 		for _, name := range f.gatewayRouteNames(p) {
 			_, errs := f.gatewayRoutes(p, name)
 			out = append(out, errs...)
@@ -64,18 +42,32 @@ func (f *findings) sharedRoutes(namespace, gateway string) []error {
 			_, errs := f.filterChains(p, l, f.protectionOf(p))
 			out = append(out, errs...)
 		}
+		return newLeftOutErrors(out)
+	})
+}
+
+// sidecarErrors returns the errors of the route configurations of sidecars in a namespace, which
+// exceed limits.
+func (f *findings) sidecarErrors(namespace string) leftOutErrors {
+	if f.meshHasRoom() {
+		return nil
 	}
-	return out
+	p := f.proxies.get("sidecars of "+namespace, func() *proxy { return &proxy{namespace: namespace} })
+	return f.errors.get(p, func() leftOutErrors {
+		var out []error
+		for _, name := range append(f.outboundRouteNames(p), strconv.Itoa(unknownHostPort)) {
+			_, errs := f.outboundRoutes(p, name)
+			out = append(out, errs...)
+		}
+		return newLeftOutErrors(out)
+	})
 }
 
 // meshHasRoom reports whether all VirtualServices of the mesh, each with every service it may apply
 // to, are within the limits together. Then no sidecar can exceed them, and the route configurations
 // need not be built, which would cost the number of namespaces times the number of services.
 func (f *findings) meshHasRoom() bool {
-	if !f.measured {
-		f.measured, f.room = true, f.measureMesh()
-	}
-	return f.room
+	return f.room.get(meshGateway, f.measureMesh)
 }
 
 func (f *findings) measureMesh() bool {

@@ -237,7 +237,8 @@ func (st *state) resource(p *proxy, typeURL, name string) (proto.Message, error)
 func (st *state) resourceAt(p *proxy, typeURL, name string, at *clusterPlace) (proto.Message, error) {
 	switch typeURL {
 	case envoy.ClusterType:
-		return orNil(st.checkedCluster(p, name, at))
+		c, leftOut := st.checkedCluster(p, name, at)
+		return orNil(c, errors.Join(leftOut...))
 	case envoy.LoadAssignmentType:
 		return orNil(st.assignment(p, name, at), nil)
 	case envoy.ListenerType:
