@@ -109,8 +109,8 @@ func (c *affected) matching(host registry.Hostname) []*registry.Service {
 	return out
 }
 
-// security adds the clusters and load assignments of a service.
-func (c *affected) security(svc *registry.Service) {
+// upstream adds the clusters and load assignments of a service.
+func (c *affected) upstream(svc *registry.Service) {
 	c.clusters(svc, envoy.ClusterType)
 	c.clusters(svc, envoy.LoadAssignmentType)
 }
@@ -153,8 +153,7 @@ func (c *affected) endpointsIn(st *state, svc *registry.Service) *xdsupdate.Serv
 
 func (c *affected) servicesOf(host registry.Hostname) {
 	for _, svc := range c.servicesNamed(host) {
-		c.clusters(svc, envoy.ClusterType)
-		c.clusters(svc, envoy.LoadAssignmentType)
+		c.upstream(svc)
 		c.routes(svc, "service "+string(host), func(p *proxy) bool { return c.seesService(p, host) })
 		c.grpcListeners(svc)
 	}

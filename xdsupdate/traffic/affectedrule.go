@@ -8,7 +8,6 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 func (r *destinationRule) affects(c *affected) { c.rulesFor(r.host) }
@@ -21,8 +20,7 @@ func (c *affected) rulesFor(host registry.Hostname) {
 	}
 	c.ruled[host] = struct{}{}
 	for _, svc := range c.matching(host) {
-		c.clusters(svc, envoy.ClusterType)
-		c.clusters(svc, envoy.LoadAssignmentType)
+		c.upstream(svc)
 		if c.hashed(lower(svc.Hostname)) {
 			c.routes(svc, "not routers", func(p *proxy) bool { return p.role != router })
 		}

@@ -46,8 +46,7 @@ func (c *affected) virtualService(v *virtualService) {
 	for _, st := range c.states() { // VirtualServices determine which clusters proxies have
 		for host := range st.destinationsOf(v) {
 			for _, svc := range c.servicesNamed(host) {
-				c.clusters(svc, envoy.ClusterType)
-				c.clusters(svc, envoy.LoadAssignmentType)
+				c.upstream(svc)
 			}
 		}
 	}

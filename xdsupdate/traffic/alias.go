@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // targetOf returns the host name, in lower case, that an alias service stands for. It is empty for
@@ -124,8 +123,7 @@ func (c *affected) aliasesOf(host registry.Hostname) {
 	}
 	for _, name := range names {
 		for _, svc := range c.servicesNamed(name) {
-			c.clusters(svc, envoy.ClusterType)
-			c.clusters(svc, envoy.LoadAssignmentType)
+			c.upstream(svc)
 			c.routes(svc, "alias "+string(host), func(p *proxy) bool { return c.seesService(p, host) })
 			for _, alias := range names {
 				renamed := *svc

@@ -5,6 +5,9 @@ package traffic
 import (
 	"cmp"
 	"slices"
+	"time"
+
+	"github.com/pilotkit/pilotkit/configstore"
 )
 
 // Objects of many namespaces share limits: the size of a route configuration, the size of a
@@ -21,25 +24,35 @@ import (
 
 // claim is the part of a limit that an object of a namespace needs.
 type claim struct {
-	namespace string
-	cost      int
+	created         time.Time
+	name, namespace string
+	cost            int
 }
 
-// byShares returns the positions of claims in the order of admission. The claims are sorted from
-// the oldest to the newest.
+func claimOf(c *configstore.Config, cost int) claim {
+	return claim{c.CreationTimestamp, c.Name, c.Namespace, cost}
+}
+
+// byShares returns the positions of claims in the order of admission.
 func byShares(claims []claim) []int {
 	order, with, sums := make([]int, len(claims)), make([]int, len(claims)), make(map[string]int)
-	for i, c := range claims {
-		sums[c.namespace] += c.cost
-		order[i], with[i] = i, sums[c.namespace]
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		a, b := claims[i], claims[j]
+		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name), cmp.Compare(a.namespace, b.namespace))
+	})
+	for _, i := range order {
+		sums[claims[i].namespace] += claims[i].cost
+		with[i] = sums[claims[i].namespace]
 	}
 	slices.SortStableFunc(order, func(i, j int) int { return cmp.Compare(with[i], with[j]) })
 	return order
 }
 
 // allot reports for each claim whether it exceeds the limit: a claim is rejected if it does not fit
-// together with the claims admitted before it. The claims are sorted from the oldest to the newest.
-// The result is nil if all claims fit.
+// together with the claims admitted before it. The result is nil if all claims fit.
 func allot(limit int, claims []claim) (over []bool) {
 	sum := 0
 	for _, c := range claims {

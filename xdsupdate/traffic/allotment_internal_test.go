@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
 // TestShares: claims within the share of their namespace are admitted, whatever others claim; no more is admitted than the
@@ -16,7 +17,7 @@ func TestShares(t *testing.T) {
 		namespaces, limit := 1+r.IntN(5), 1+r.IntN(200)
 		claims, sums := make([]claim, r.IntN(30)), make(map[string]int)
 		for i := range claims {
-			claims[i] = claim{fmt.Sprint("n", r.IntN(namespaces)), r.IntN(30)}
+			claims[i] = claim{created: time.Unix(int64(i), 0), namespace: fmt.Sprint("n", r.IntN(namespaces)), cost: r.IntN(30)}
 		}
 		over, used, all := allot(limit, claims), 0, 0
 		for i, c := range claims {

@@ -3,7 +3,6 @@
 package traffic
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 	"slices"
@@ -52,28 +51,25 @@ func (st *state) passedServices(p *proxy, s *gatewayServer) ([]*service, error) 
 			covered = append(covered, svc)
 		}
 	}
-	byAge := slices.Clone(covered)
-	slices.SortFunc(byAge, func(a, b *service) int {
-		return cmp.Or(a.of[0].CreationTime.Compare(b.of[0].CreationTime), compareServices(a, b))
-	})
-	claims := make([]claim, len(byAge))
-	for i, svc := range byAge {
-		claims[i] = claim{svc.namespace, len(st.passedNames(p, svc)) * s.gateway.passing()}
+	claims := make([]claim, len(covered))
+	for i, svc := range covered {
+		claims[i] = claim{svc.of[0].CreationTime, string(lower(svc.host)), svc.namespace, len(st.passedNames(p, svc)) * s.gateway.passing()}
 	}
 	limit := st.settings.limits.FilterChains
-	without := make(map[*service]struct{})
-	for i, over := range allot(limit, claims) {
-		if over {
-			without[byAge[i]] = struct{}{}
-		}
-	}
-	if len(without) == 0 {
+	over := allot(limit, claims)
+	if over == nil {
 		return covered, nil
 	}
-	first := slices.IndexFunc(byAge, func(svc *service) bool { _, left := without[svc]; return left })
-	err := fmt.Errorf("for all services there would be more than %d filter chains%s: there are none for %s, and for %d others",
-		limit, beyondShare, byAge[first].host, len(without)-1)
-	return slices.DeleteFunc(covered, func(svc *service) bool { _, left := without[svc]; return left }), err
+	var passed, left []*service
+	for i, svc := range covered {
+		if over[i] {
+			left = append(left, svc)
+		} else {
+			passed = append(passed, svc)
+		}
+	}
+	return passed, fmt.Errorf("for all services there would be more than %d filter chains%s: there are none for %s, and for %d others",
+		limit, beyondShare, left[0].host, len(left)-1)
 }
 
 // passing returns the number of AUTO_PASSTHROUGH servers of a Gateway.

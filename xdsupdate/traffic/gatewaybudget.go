@@ -96,8 +96,7 @@ func (g *hostGroup) parts() []*serverRoutes {
 	return out
 }
 
-// share leaves out the parts that exceed the limits. The parts must be sorted from the oldest to
-// the newest. Costs are computed with all parts, so that they do not depend on the decisions.
+// share leaves out the parts that exceed the limits. Costs are computed with all parts, so that they do not depend on the decisions.
 func (b *gatewayBudget) share(parts []*serverRoutes) {
 	for _, g := range b.all {
 		if g.hosts > 0 {
@@ -129,7 +128,7 @@ func (b *gatewayBudget) share(parts []*serverRoutes) {
 func (b *gatewayBudget) shareHost(parts []*serverRoutes) {
 	claims := make([]claim, len(parts))
 	for i, part := range parts {
-		claims[i] = claim{part.of.namespace, len(part.rules.routes)}
+		claims[i] = claimOf(part.of.config, len(part.rules.routes))
 	}
 	for i, over := range allot(b.limits.Routes, claims) {
 		if over {

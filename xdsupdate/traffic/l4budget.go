@@ -64,7 +64,7 @@ func l4Claims(parts []*l4Part) []claim {
 				forMatch += ranges[namespace]
 			}
 		}
-		out[i] = claim{own, part.matches*forMatch + len(part.ranges)*forRange}
+		out[i] = claimOf(part.config, part.matches*forMatch+len(part.ranges)*forRange)
 	}
 	return out
 }

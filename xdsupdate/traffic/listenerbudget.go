@@ -4,7 +4,6 @@ package traffic
 
 import (
 	"fmt"
-	"slices"
 
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -40,12 +39,11 @@ func (st *state) admitPassed(p *proxy, l *gatewayListener) map[passedRoutes]erro
 			}
 		}
 	}
-	slices.SortStableFunc(parts, func(a, b passedRoutes) int { return compareObjects(a.of, b.of) })
 	limits := st.settings.limits
 	out := make(map[passedRoutes]error)
 	claims := make([]claim, len(parts))
 	for i, part := range parts {
-		claims[i].namespace = part.of.namespace
+		claims[i] = claimOf(part.of.config, 0)
 		switch bytes := st.tlsBytes(part.of); {
 		case exceeds(bytes, limits.RouteBytes):
 			out[part] = fmt.Errorf("its routes have more than %d bytes", limits.RouteBytes)

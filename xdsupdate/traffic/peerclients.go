@@ -64,7 +64,7 @@ func (a *peerAuthentication) affects(c *affected) {
 		for _, services := range st.world.hosts() {
 			for _, svc := range services {
 				if c.peersOf(svc, a.namespace, everywhere) {
-					c.security(svc)
+					c.upstream(svc)
 				}
 			}
 		}

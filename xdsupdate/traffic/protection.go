@@ -254,22 +254,17 @@ func (b *protectionBuilder) finish() *protection {
 // limit, because the chains must not serve without policies. It returns an error for each object
 // with closed chains.
 func (x *protection) closeBeyond(chains []gatewayChain, limit int) []error {
-	positions := make([]int, len(chains))
-	for i := range positions {
-		positions[i] = i
-	}
-	slices.SortStableFunc(positions, func(i, j int) int { return compareConfigs(chains[i].owner().config, chains[j].owner().config) })
 	claims := make([]claim, len(chains))
-	for at, i := range positions {
-		claims[at] = claim{chains[i].owner().config.Namespace, x.bytesIn(chains[i].FilterChain)}
+	for i, c := range chains {
+		claims[i] = claimOf(c.owner().config, x.bytesIn(c.FilterChain))
 	}
 	var objects []*configstore.Config
 	closed, count := make(map[*configstore.Config][]string), 0
-	for at, over := range allot(limit, claims) {
+	for i, over := range allot(limit, claims) {
 		if !over {
 			continue
 		}
-		c := &chains[positions[at]]
+		c := &chains[i]
 		owner := c.owner()
 		if closed[owner.config] == nil {
 			objects = append(objects, owner.config)

@@ -51,8 +51,7 @@ type routeCost struct {
 	bytes, hosts int
 }
 
-// allot returns for each VirtualService an error if it exceeds limits, or nil. The costs are sorted
-// from the oldest to the newest.
+// allot returns for each VirtualService an error if it exceeds limits, or nil.
 func (b *routeBudget) allot(costs []routeCost) []error {
 	out := make([]error, len(costs))
 	for _, limited := range []struct {
@@ -67,7 +66,7 @@ func (b *routeBudget) allot(costs []routeCost) []error {
 	} {
 		claims := make([]claim, len(costs))
 		for i, c := range costs {
-			if claims[i].namespace = c.of.namespace; out[i] == nil {
+			if claims[i] = claimOf(c.of.config, 0); out[i] == nil {
 				claims[i].cost = limited.cost(c)
 			}
 		}

@@ -3,10 +3,8 @@
 package traffic
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
@@ -41,31 +39,18 @@ func (st *state) reachOf(m *rule) *ruleReach {
 	host, limits := m.of[0].host, st.settings.limits
 	if !host.IsWildcard() {
 		if services := st.world.named(host); len(services) > 0 && m.exceeds(limits, countPorts(services)) {
-			return newRuleReach(m, []coveredService{cover(host, services)}, limits)
+			return newRuleReach(m, []claim{cover(host, services)}, limits)
 		}
 		return nil
 	}
 	return st.reaches.get(m, func() *ruleReach { return newRuleReach(m, st.coveredBy(host), limits) })
 }
 
-type coveredService struct {
-	host      registry.Hostname
-	namespace string
-	created   time.Time
-	ports     int
-}
-
-// cover returns the services with a host name, of which there is at least one.
-func cover(name registry.Hostname, services []*registry.Service) coveredService {
-	c := coveredService{
-		host: name, namespace: services[0].Attributes.Namespace, created: services[0].CreationTime, ports: countPorts(services),
-	}
-	for _, s := range services {
-		if s.CreationTime.Before(c.created) {
-			c.namespace, c.created = s.Attributes.Namespace, s.CreationTime
-		}
-	}
-	return c
+// cover returns the claim of the services with a host name, of which there is at least one: a port
+// each, because a rule adds the same to all ports.
+func cover(name registry.Hostname, services []*registry.Service) claim {
+	oldest := slices.MinFunc(services, func(a, b *registry.Service) int { return a.CreationTime.Compare(b.CreationTime) })
+	return claim{oldest.CreationTime, string(name), oldest.Attributes.Namespace, countPorts(services)}
 }
 
 func countPorts(services []*registry.Service) (ports int) {
@@ -76,8 +61,8 @@ func countPorts(services []*registry.Service) (ports int) {
 }
 
 // coveredBy returns the services that a wildcard host covers, in unspecified order.
-func (st *state) coveredBy(host registry.Hostname) []coveredService {
-	var out []coveredService
+func (st *state) coveredBy(host registry.Hostname) []claim {
+	var out []claim
 	for name, services := range st.world.hosts() {
 		if name.SubsetOf(host) && len(services) > 0 {
 			out = append(out, cover(name, services))
@@ -102,57 +87,42 @@ func (m *rule) exceeds(limits Limits, ports int) bool {
 	return exceeds(ports*clusters, limits.Clusters) || exceeds(ports*bytes, limits.RepeatedBytes) || exceeds(ports*entries, limits.HashEntries)
 }
 
-func newRuleReach(m *rule, services []coveredService, limits Limits) *ruleReach {
+func newRuleReach(m *rule, covered []claim, limits Limits) *ruleReach {
 	ports := 0
-	for _, s := range services {
-		ports += s.ports
+	for _, s := range covered {
+		ports += s.cost
 	}
 	if !m.exceeds(limits, ports) {
 		return nil
 	}
-	_, _, entries := m.costs()
-	slices.SortFunc(services, func(a, b coveredService) int {
-		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.host, b.host))
-	})
-	claims := make([]claim, len(services))
-	for i, s := range services {
-		claims[i] = claim{s.namespace, s.ports} // The rule adds the same to each port.
-	}
-	byAge := slices.Clone(services)
-	for i, at := range byShares(claims) {
-		services[i] = byAge[at]
-	}
-	out := &ruleReach{ranks: make(map[registry.Hostname]int, len(services))}
-	for i, s := range services {
-		out.ranks[s.host] = i
+	out := &ruleReach{ranks: make(map[registry.Hostname]int, len(covered))}
+	services := make([]claim, len(covered))
+	for i, at := range byShares(covered) {
+		services[i] = covered[at]
+		out.ranks[registry.Hostname(services[i].name)] = i
 	}
 	clusters, bytes := 0, 0
 	fitting := func(count, size int) int {
 		for i, s := range services {
-			if exceeds(clusters+s.ports*count, limits.Clusters) || exceeds(bytes+s.ports*size, limits.RepeatedBytes) {
+			if exceeds(clusters+s.cost*count, limits.Clusters) || exceeds(bytes+s.cost*size, limits.RepeatedBytes) {
 				return i
 			}
-			clusters, bytes = clusters+s.ports*count, bytes+s.ports*size
+			clusters, bytes = clusters+s.cost*count, bytes+s.cost*size
 		}
 		return len(services)
 	}
-	out.hashed = servicesHashed(services, entries, limits.HashEntries)
+	_, _, entries := m.costs()
+	hashed := 0
+	for ; out.hashed < len(services); out.hashed++ {
+		if hashed += services[out.hashed].cost * entries; exceeds(hashed, limits.HashEntries) {
+			break
+		}
+	}
 	out.policy = fitting(0, m.policyBytes)
 	for _, n := range m.subsetsOf {
 		out.subsets = append(out.subsets, fitting(n.count, n.bytes))
 	}
 	return out
-}
-
-// servicesHashed returns the number of services within the limit of hash entries.
-func servicesHashed(services []coveredService, entries, limit int) int {
-	sum := 0
-	for i, s := range services {
-		if sum += s.ports * entries; exceeds(sum, limit) {
-			return i
-		}
-	}
-	return len(services)
 }
 
 // noRoomForHash returns an error if requests to a host are not hashed because its rule exceeds the

@@ -4,7 +4,6 @@ package traffic
 
 import (
 	"iter"
-	"slices"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1alpha3"
@@ -146,27 +145,21 @@ func (st *state) tcpBytes(r tcpRoute) int {
 // admitTCP returns for each TCP route of a server an error if it exceeds limits, or nil.
 func (st *state) admitTCP(s *gatewayServer, routes []tcpRoute) []error {
 	out := make([]error, len(routes))
-	byAge := make([]int, len(routes))
-	for i := range byAge {
-		byAge[i] = i
-	}
-	slices.SortStableFunc(byAge, func(i, j int) int { return compareObjects(routes[i].of, routes[j].of) })
 	limits, bytes := st.settings.limits, make(map[*virtualService]int)
 	claims := make([]claim, len(routes))
-	for at, i := range byAge {
-		r := routes[i]
+	for i, r := range routes {
 		n := st.tcpBytes(r)
 		bytes[r.of] += n
-		claims[at].namespace = r.of.namespace
+		claims[i] = claimOf(r.of.config, 0)
 		if exceeds(bytes[r.of]*s.repetition(r.of), limits.RepeatedBytes) {
 			out[i] = tooManyRepetitions(limits.RepeatedBytes)
 		} else {
-			claims[at].cost = n
+			claims[i].cost = n
 		}
 	}
-	for at, over := range allot(limits.SharedBytes, claims) {
+	for i, over := range allot(limits.SharedBytes, claims) {
 		if over {
-			out[byAge[at]] = tooManyBytes("listener", limits.SharedBytes)
+			out[i] = tooManyBytes("listener", limits.SharedBytes)
 		}
 	}
 	return out
