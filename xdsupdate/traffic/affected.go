@@ -139,7 +139,7 @@ func (c *affected) passesThrough(svc *registry.Service) bool {
 	}
 	for _, st := range c.states() {
 		for r := range st.rules.about(lower(svc.Hostname)) {
-			if r.passesThrough() {
+			if r.passes {
 				return true
 			}
 		}

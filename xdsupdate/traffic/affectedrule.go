@@ -3,10 +3,6 @@
 package traffic
 
 import (
-	"slices"
-
-	networking "istio.io/api/networking/v1alpha3"
-
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -79,21 +75,10 @@ func (c *affected) leadingTo(host registry.Hostname) {
 func (c *affected) hashed(name registry.Hostname) bool {
 	for _, st := range c.states() {
 		for r := range st.rules.about(name) {
-			if hashes(r.spec) {
+			if r.hashes {
 				return true
 			}
 		}
 	}
 	return false
-}
-
-func hashes(r *networking.DestinationRule) bool {
-	policy := func(p *networking.TrafficPolicy) bool {
-		return p.GetLoadBalancer().GetConsistentHash() != nil ||
-			slices.ContainsFunc(p.GetPortLevelSettings(), func(port *networking.TrafficPolicy_PortTrafficPolicy) bool {
-				return port.GetLoadBalancer().GetConsistentHash() != nil
-			})
-	}
-	return policy(r.GetTrafficPolicy()) ||
-		slices.ContainsFunc(r.GetSubsets(), func(s *networking.Subset) bool { return policy(s.GetTrafficPolicy()) })
 }

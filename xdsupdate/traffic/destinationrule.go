@@ -21,6 +21,8 @@ type destinationRule struct {
 	visibility visibility
 	// alike is equal for rules with the same workload selector and visibility.
 	alike string
+	// hashes and passes are set if some load balancer has a consistent hash, or is PASSTHROUGH.
+	hashes, passes bool
 }
 
 func newDestinationRule(c *configstore.Config, spec *networking.DestinationRule, s *settings) *destinationRule {
@@ -34,6 +36,10 @@ func newDestinationRule(c *configstore.Config, spec *networking.DestinationRule,
 		r.visibility = private(c.Namespace)
 	}
 	r.alike = fmt.Sprintf("%t %s %s", r.selective(), r.visibility.key(), joinLabels(r.selector))
+	for _, p := range r.policies() {
+		r.hashes = r.hashes || p.GetLoadBalancer().GetConsistentHash() != nil
+		r.passes = r.passes || passesThrough(p.GetLoadBalancer())
+	}
 	return r
 }
 
@@ -43,28 +49,38 @@ func (r *destinationRule) selective() bool { return r.spec.GetWorkloadSelector()
 // ofPolicies reports whether the rule was generated from BackendTLSPolicies.
 func (r *destinationRule) ofPolicies() bool { return standsForPolicies(r.config) }
 
-// passesThrough reports whether some policy of the rule has the load balancing PASSTHROUGH, which
-// forwards connections to their original destination.
-func (r *destinationRule) passesThrough() bool {
-	passes := func(p interface {
-		GetLoadBalancer() *networking.LoadBalancerSettings
-	},
-	) bool {
-		return p.GetLoadBalancer().GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
-	}
-	policies := []*networking.TrafficPolicy{r.spec.GetTrafficPolicy()}
-	for _, s := range r.spec.GetSubsets() {
-		policies = append(policies, s.GetTrafficPolicy())
-	}
-	for _, p := range policies {
-		for _, settings := range p.GetPortLevelSettings() {
-			if passes(settings) {
-				return true
-			}
+// policyAt is a traffic policy, or its settings for a port, with its field.
+type policyAt struct {
+	field string
+	policyLevel
+}
+
+type policyLevel interface {
+	GetLoadBalancer() *networking.LoadBalancerSettings
+	GetTls() *networking.ClientTLSSettings
+}
+
+// policies returns the policies of the rule and of its subsets, each followed by its settings for
+// ports.
+func (r *destinationRule) policies() (out []policyAt) {
+	add := func(field string, p *networking.TrafficPolicy) {
+		if p == nil {
+			return
 		}
-		if passes(p) {
-			return true
+		out = append(out, policyAt{field, p})
+		for i, port := range p.GetPortLevelSettings() {
+			out = append(out, policyAt{element(field+".portLevelSettings", i), port})
 		}
 	}
-	return false
+	add("spec.trafficPolicy", r.spec.GetTrafficPolicy())
+	for i, s := range r.spec.GetSubsets() {
+		add(element("spec.subsets", i)+".trafficPolicy", s.GetTrafficPolicy())
+	}
+	return out
+}
+
+// passesThrough reports whether a load balancer is PASSTHROUGH, which forwards connections to their
+// original destination.
+func passesThrough(b *networking.LoadBalancerSettings) bool {
+	return b.GetSimple() == networking.LoadBalancerSettings_PASSTHROUGH
 }

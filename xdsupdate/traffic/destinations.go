@@ -33,12 +33,8 @@ func (x *index) addDestinations(out destinations, v *virtualService, added map[*
 		}
 	}
 	for _, r := range v.spec.GetHttp() {
-		for _, d := range r.GetRoute() {
-			add(d.GetDestination())
-		}
-		add(r.GetMirror())
-		for _, m := range r.GetMirrors() {
-			add(m.GetDestination())
+		for d := range destinationsIn(r) {
+			add(d)
 		}
 		if d := x.delegateOf(v, r); d != nil && !v.delegate() {
 			if _, again := added[d]; !again {
@@ -47,13 +43,8 @@ func (x *index) addDestinations(out destinations, v *virtualService, added map[*
 			}
 		}
 	}
-	for _, r := range v.spec.GetTcp() {
-		for _, d := range r.GetRoute() {
-			add(d.GetDestination())
-		}
-	}
-	for _, r := range v.spec.GetTls() {
-		for _, d := range r.GetRoute() {
+	for _, r := range v.l4Routes() {
+		for _, d := range r.to {
 			add(d.GetDestination())
 		}
 	}

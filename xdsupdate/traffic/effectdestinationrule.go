@@ -30,12 +30,9 @@ func (r *destinationRule) report(f *findings) {
 	}
 	f.merged(r, of)
 	f.hiddenSubsets(r)
-	f.policyCredentials("spec.trafficPolicy", r.spec.GetTrafficPolicy())
-	f.unusedPolicy(r, "spec.trafficPolicy", r.spec.GetTrafficPolicy())
+	f.unusedPolicies(r)
 	for i, s := range r.spec.GetSubsets() {
 		f.subset(r, element("spec.subsets", i), s)
-		f.policyCredentials(element("spec.subsets", i)+".trafficPolicy", s.GetTrafficPolicy())
-		f.unusedPolicy(r, element("spec.subsets", i)+".trafficPolicy", s.GetTrafficPolicy())
 	}
 }
 

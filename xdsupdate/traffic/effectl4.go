@@ -11,14 +11,9 @@ import (
 // l4Sources adds findings for matches of TCP and TLS routes on client labels, which gateways do not
 // know.
 func (f *findings) l4Sources(v *virtualService) {
-	for i, r := range v.spec.GetTcp() {
-		for j, m := range r.GetMatch() {
-			f.l4Source(v, element(element("spec.tcp", i)+".match", j), m)
-		}
-	}
-	for i, r := range v.spec.GetTls() {
-		for j, m := range r.GetMatch() {
-			f.l4Source(v, element(element("spec.tls", i)+".match", j), m)
+	for _, r := range v.l4Routes() {
+		for j, m := range r.matches {
+			f.l4Source(v, element(r.field+".match", j), m)
 		}
 	}
 }

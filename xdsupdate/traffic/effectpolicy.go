@@ -6,24 +6,23 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 )
 
-// unusedPolicy adds findings for settings of a traffic policy that have no effect, or none at
-// gateways.
-func (f *findings) unusedPolicy(r *destinationRule, field string, p *networking.TrafficPolicy) {
-	if p.GetTunnel() != nil {
-		f.add(field+".tunnel", "no TCP proxy tunnels connections: those of sidecars are the program's, and gateways send connections as they are")
-	}
-	f.passedBalancer(r, field, p.GetLoadBalancer())
-	for i, port := range p.GetPortLevelSettings() {
-		f.passedBalancer(r, element(field+".portLevelSettings", i), port.GetLoadBalancer())
+// unusedPolicies adds findings for settings of the traffic policies of a rule that have no effect, or
+// none at gateways.
+func (f *findings) unusedPolicies(r *destinationRule) {
+	for _, p := range r.policies() {
+		f.credentials(p.field+".tls.credentialName", p.GetTls().GetCredentialName())
+		if whole, ok := p.policyLevel.(*networking.TrafficPolicy); ok && whole.GetTunnel() != nil {
+			f.add(p.field+".tunnel", "no TCP proxy tunnels connections: those of sidecars are the program's, and gateways send connections as they are")
+		}
+		if passesThrough(p.GetLoadBalancer()) {
+			f.passedOn(r, p.field)
+		}
 	}
 }
 
-// passedBalancer adds a finding for the load balancing PASSTHROUGH of hosts that gateways route to,
+// passedOn adds a finding for the load balancing PASSTHROUGH of hosts that gateways route to,
 // because the original destination of a gateway's connection is the gateway itself.
-func (f *findings) passedBalancer(r *destinationRule, field string, b *networking.LoadBalancerSettings) {
-	if b.GetSimple() != networking.LoadBalancerSettings_PASSTHROUGH {
-		return
-	}
+func (f *findings) passedOn(r *destinationRule, field string) {
 	for _, v := range f.virtualServices {
 		if !v.boundToGateway() || !r.visibility.in(v.namespace) {
 			continue

@@ -145,14 +145,9 @@ func (f *findings) rules(v *virtualService) {
 			f.destination(use, element(rule+".mirrors", j)+".destination", m.GetDestination())
 		}
 	}
-	for i, r := range v.spec.GetTcp() {
-		for j, d := range r.GetRoute() {
-			f.destination(usedTCP(v, r), element(element("spec.tcp", i)+".route", j)+".destination", d.GetDestination())
-		}
-	}
-	for i, r := range v.spec.GetTls() {
-		for j, d := range r.GetRoute() {
-			f.destination(usedTLS(v, r), element(element("spec.tls", i)+".route", j)+".destination", d.GetDestination())
+	for _, r := range v.l4Routes() {
+		for j, d := range r.to {
+			f.destination(r.use, element(r.field+".route", j)+".destination", d.GetDestination())
 		}
 	}
 }

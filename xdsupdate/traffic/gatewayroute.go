@@ -110,6 +110,34 @@ type l4Match interface {
 	GetGateways() []string
 	GetSourceLabels() map[string]string
 	GetSourceNamespace() string
+	GetDestinationSubnets() []string
+}
+
+// l4Route is a TCP or TLS route of a VirtualService.
+type l4Route struct {
+	field   string
+	matches []l4Match
+	to      []*networking.RouteDestination
+	use     routeUse
+}
+
+// l4Routes returns the TCP routes, followed by the TLS routes.
+func (v *virtualService) l4Routes() (out []l4Route) {
+	for i, r := range v.spec.GetTcp() {
+		route := l4Route{field: element("spec.tcp", i), to: r.GetRoute(), use: usedTCP(v, r)}
+		for _, m := range r.GetMatch() {
+			route.matches = append(route.matches, m)
+		}
+		out = append(out, route)
+	}
+	for i, r := range v.spec.GetTls() {
+		route := l4Route{field: element("spec.tls", i), to: r.GetRoute(), use: usedTLS(v, r)}
+		for _, m := range r.GetMatch() {
+			route.matches = append(route.matches, m)
+		}
+		out = append(out, route)
+	}
+	return out
 }
 
 // fits reports whether a match can apply to a server of a router. Source labels and the source

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
@@ -212,15 +211,7 @@ func (s *chainSpreader) claim(c gatewayChain, d netip.Prefix, names []string, pr
 
 // matchesDestinations reports whether some TCP or TLS route matches on destination subnets.
 func (v *virtualService) matchesDestinations() bool {
-	for _, r := range v.spec.GetTcp() {
-		if slices.ContainsFunc(r.GetMatch(), func(m *networking.L4MatchAttributes) bool { return len(m.GetDestinationSubnets()) > 0 }) {
-			return true
-		}
-	}
-	for _, r := range v.spec.GetTls() {
-		if slices.ContainsFunc(r.GetMatch(), func(m *networking.TLSMatchAttributes) bool { return len(m.GetDestinationSubnets()) > 0 }) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(v.l4Routes(), func(r l4Route) bool {
+		return slices.ContainsFunc(r.matches, func(m l4Match) bool { return len(m.GetDestinationSubnets()) > 0 })
+	})
 }

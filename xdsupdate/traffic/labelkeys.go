@@ -6,15 +6,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
-
-	networking "istio.io/api/networking/v1alpha3"
 )
 
 func (r *destinationRule) labelKeys() []string {
 	out := slices.Collect(maps.Keys(r.selector))
-	for _, balancer := range balancers(r.spec) {
-		out = append(out, failoverKeys(balancer.GetLocalityLbSetting())...)
-		out = append(out, failoverKeys(balancer.GetZoneAwareLbSetting())...)
+	for _, p := range r.policies() {
+		out = append(out, failoverKeys(p.GetLoadBalancer().GetLocalityLbSetting())...)
+		out = append(out, failoverKeys(p.GetLoadBalancer().GetZoneAwareLbSetting())...)
 	}
 	return out
 }
@@ -29,18 +27,11 @@ func (v *virtualService) labelKeys() []string {
 	var out []string
 	for _, rule := range v.spec.GetHttp() {
 		for _, m := range rule.GetMatch() {
-			for key := range m.GetSourceLabels() {
-				out = append(out, key)
-			}
-		}
-	}
-	for _, route := range v.spec.GetTcp() {
-		for _, m := range route.GetMatch() {
 			out = slices.AppendSeq(out, maps.Keys(m.GetSourceLabels()))
 		}
 	}
-	for _, route := range v.spec.GetTls() {
-		for _, m := range route.GetMatch() {
+	for _, r := range v.l4Routes() {
+		for _, m := range r.matches {
 			out = slices.AppendSeq(out, maps.Keys(m.GetSourceLabels()))
 		}
 	}
@@ -55,22 +46,6 @@ func failoverKeys(setting interface{ GetFailoverPriority() []string }) []string 
 		if !strings.Contains(entry, "=") {
 			out = append(out, entry)
 		}
-	}
-	return out
-}
-
-// balancers returns the load balancer settings at all levels of a rule.
-func balancers(r *networking.DestinationRule) []*networking.LoadBalancerSettings {
-	var out []*networking.LoadBalancerSettings
-	add := func(p *networking.TrafficPolicy) {
-		out = append(out, p.GetLoadBalancer())
-		for _, port := range p.GetPortLevelSettings() {
-			out = append(out, port.GetLoadBalancer())
-		}
-	}
-	add(r.GetTrafficPolicy())
-	for _, subset := range r.GetSubsets() {
-		add(subset.GetTrafficPolicy())
 	}
 	return out
 }
