@@ -82,17 +82,16 @@ func (c *affected) seesVirtualService(p *proxy, v *virtualService) bool {
 func (c *affected) gatewayOf(v *virtualService, name, why string) {
 	why += " at " + name // Gateways with the same port may select different routers
 	for _, st := range c.states() {
-		for _, g := range st.gateways {
-			if g.String() != name {
-				continue
-			}
-			views := func(view ads.View) bool {
-				p := proxyOf(view)
-				return p.role == router && g.selects(p) && v.visibility.in(p.namespace)
-			}
-			for i := range g.spec.GetServers() {
-				c.server(g, i, v, why, views)
-			}
+		g := st.gatewayNamed(name)
+		if g == nil {
+			continue
+		}
+		views := func(view ads.View) bool {
+			p := proxyOf(view)
+			return p.role == router && g.selects(p) && v.visibility.in(p.namespace)
+		}
+		for i := range g.spec.GetServers() {
+			c.server(g, i, v, why, views)
 		}
 	}
 }

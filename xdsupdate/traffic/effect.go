@@ -6,9 +6,9 @@ import (
 	"cmp"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
@@ -60,7 +60,7 @@ func (st *state) newReport() report {
 // moreFindings returns the findings about an object that do not depend on the state alone:
 // about connected sidecars, and about keys that cannot be fetched.
 func (st *state) moreFindings(o object, sidecars []*connectedSidecar) []Ineffective {
-	f := &findings{state: st, fields: make(map[Ineffective]struct{})}
+	f := newFindings(st)
 	f.about(o)
 	f.unfetched(o)
 	f.unenforced(o, sidecars)
@@ -83,15 +83,10 @@ type findings struct {
 	// fields contains the fields with a finding, without the reason.
 	fields map[Ineffective]struct{}
 
-	services  map[registry.Hostname][]*registry.Service // by names in lower case
-	mesh      map[registry.Hostname][]*virtualService   // bound to the mesh, by host, in order
-	byGateway map[string][]*virtualService
-	subsets   map[subsetName]struct{}  // of all DestinationRules
-	roots     map[*virtualService]bool // delegates that some rule delegates to
 	// errors are the errors of all resources of a proxy.
 	errors memo[*proxy, leftOutErrors]
-	// room is the result of meshHasRoom.
-	room memo[string, bool]
+	// meshHasRoom is measureMesh, computed once.
+	meshHasRoom func() bool
 	// proxies are the routers of Gateways, see routerFor, and the sidecars of namespaces.
 	proxies memo[string, *proxy]
 	// labelSets are the workloads of namespaces.
@@ -101,37 +96,9 @@ type findings struct {
 	name objectName
 }
 
-type subsetName struct {
-	host registry.Hostname
-	name string
-}
-
 func newFindings(st *state) *findings {
-	f := &findings{
-		state: st, fields: make(map[Ineffective]struct{}), services: maps.Collect(st.world.hosts()),
-		mesh: make(map[registry.Hostname][]*virtualService), byGateway: make(map[string][]*virtualService),
-		subsets: make(map[subsetName]struct{}), roots: make(map[*virtualService]bool),
-	}
-	for _, v := range st.virtualServices {
-		for _, g := range v.gateways {
-			f.byGateway[g] = append(f.byGateway[g], v)
-		}
-		if v.boundTo(meshGateway) {
-			for _, host := range v.hosts {
-				f.mesh[host] = append(f.mesh[host], v)
-			}
-		}
-		for _, r := range v.spec.GetHttp() {
-			f.roots[st.delegateOf(v, r)] = true
-		}
-	}
-	for _, h := range st.rules.hosts.All() {
-		for _, r := range h.objects {
-			for _, s := range r.spec.GetSubsets() {
-				f.subsets[subsetName{r.host, s.GetName()}] = struct{}{}
-			}
-		}
-	}
+	f := &findings{state: st, fields: make(map[Ineffective]struct{})}
+	f.meshHasRoom = sync.OnceValue(f.measureMesh)
 	return f
 }
 
@@ -158,10 +125,10 @@ func (f *findings) add(field, format string, args ...any) {
 // covers.
 func (f *findings) servicesOf(host registry.Hostname) iter.Seq[*registry.Service] {
 	if !host.IsWildcard() {
-		return slices.Values(f.services[host])
+		return slices.Values(f.world.named(host))
 	}
 	return func(yield func(*registry.Service) bool) {
-		for name, services := range f.services {
+		for name, services := range f.world.hosts() {
 			for _, s := range services {
 				if name.SubsetOf(host) && !yield(s) {
 					return
@@ -184,7 +151,7 @@ func (f *findings) some(host registry.Hostname, accept func(*registry.Service) b
 // aliased returns the host that a host name is an alias for. It is empty if the host is not an
 // alias.
 func (f *findings) aliased(host registry.Hostname) registry.Hostname {
-	services := f.services[host]
+	services := f.world.named(host)
 	if len(services) == 0 {
 		return ""
 	}

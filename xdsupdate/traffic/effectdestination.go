@@ -69,7 +69,7 @@ func (f *findings) unreachable(use routeUse, field string, d *networking.Destina
 // unreachableFrom adds a finding if routers in the namespace of a Gateway cannot reach a
 // destination of one of its servers.
 func (f *findings) unreachableFrom(s *gatewayServer, field string, d *networking.Destination, host registry.Hostname) bool {
-	services, namespace := f.services[host], s.gateway.router().namespace
+	services, namespace := f.world.named(host), s.gateway.router().namespace
 	if !slices.ContainsFunc(services, func(svc *registry.Service) bool { return f.settings.visible(svc, namespace) }) {
 		f.add(field+".host", "service %s is not exported to namespace %s of Gateway %s: requests fail there", host, namespace, s.gateway)
 		return true
@@ -84,13 +84,13 @@ func (f *findings) unreachableFrom(s *gatewayServer, field string, d *networking
 // unreachableInMesh adds a finding if no mesh client with the route can reach the destination, or
 // if requests to some port of a host cannot.
 func (f *findings) unreachableInMesh(use routeUse, field string, d *networking.Destination, host registry.Hostname) {
-	services := f.services[host]
+	services := f.world.named(host)
 	if !slices.ContainsFunc(services, func(svc *registry.Service) bool { return f.seenBy(use.of, svc) }) {
 		f.add(field+".host", "service %s is not exported to clients that have the VirtualService: requests fail", host)
 		return
 	}
 	for _, of := range use.of.hosts {
-		for _, svc := range f.services[of] {
+		for _, svc := range f.world.named(of) {
 			for _, port := range svc.Ports {
 				if port.Protocol.IsHTTP() && use.fits(port.Number, meshGateway) && f.ambiguous(services, d, port.Number) {
 					f.add(field+".port", "service %s has several ports, and none is %d, that of %s: requests fail there", host, port.Number, of)

@@ -55,7 +55,7 @@ func (f *findings) routed(s *gatewayServer) bool {
 	if s.kind == autoPassthrough || s.redirects() {
 		return true
 	}
-	return slices.ContainsFunc(f.byGateway[s.gateway.String()], func(v *virtualService) bool { return s.sharesHost(v) })
+	return slices.ContainsFunc(f.finder.boundTo(s.gateway.String()), func(v *virtualService) bool { return s.sharesHost(v) })
 }
 
 // unusedTLS adds findings for TLS settings that a server ignores because it does not terminate TLS.

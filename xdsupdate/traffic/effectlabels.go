@@ -26,7 +26,7 @@ func (f *findings) workloadsOf(namespace string) []labelled {
 func (f *findings) labelsIn(namespace string) []labelled {
 	seen := make(map[string]int)
 	out := []labelled{}
-	for _, services := range f.services {
+	for _, services := range f.world.hosts() {
 		for _, svc := range services {
 			if namespace != "" && svc.Attributes.Namespace != namespace {
 				continue

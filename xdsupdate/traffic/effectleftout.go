@@ -17,11 +17,10 @@ func (f *findings) leftOut(o object) {
 	switch o := o.(type) {
 	case *virtualService:
 		f.refusedRules(o)
-		if o.boundTo(meshGateway) {
-			f.addErrors(f.sidecarErrors(o.namespace))
-		}
-		for _, g := range f.gateways {
-			if o.boundTo(g.String()) {
+		for _, name := range o.gateways {
+			if name == meshGateway {
+				f.addErrors(f.sidecarErrors(o.namespace))
+			} else if g := f.gatewayNamed(name); g != nil {
 				f.addErrors(f.routerErrors(g))
 			}
 		}

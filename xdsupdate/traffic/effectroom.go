@@ -63,17 +63,13 @@ func (f *findings) sidecarErrors(namespace string) leftOutErrors {
 	})
 }
 
-// meshHasRoom reports whether all VirtualServices of the mesh, each with every service it may apply
+// measureMesh reports whether all VirtualServices of the mesh, each with every service it may apply
 // to, are within the limits together. Then no sidecar can exceed them, and the route configurations
 // need not be built, which would cost the number of namespaces times the number of services.
-func (f *findings) meshHasRoom() bool {
-	return f.room.get(meshGateway, f.measureMesh)
-}
-
 func (f *findings) measureMesh() bool {
 	limits := f.settings.limits
 	hosts, bytes := 0, 0
-	for _, v := range f.byGateway[meshGateway] {
+	for _, v := range f.finder.boundTo(meshGateway) {
 		routes, size := f.most(v)
 		times := 0
 		for _, h := range v.hosts {

@@ -36,10 +36,9 @@ func (f *findings) tooManyImports(s *sidecar) {
 	if len(s.listeners()) < 2 {
 		return
 	}
-	for i, e := range newScope(f.index, f.world, s, s.namespace).egress {
-		if e.dropped != "" {
-			f.add(element("spec.egress", i), "%s", tooManyImports(e.dropped, f.settings.limits.Imports))
-		}
+	scope := newScope(f.index, f.world, s, s.namespace)
+	for _, e := range scope.egress {
+		f.addErrors(newLeftOutErrors(f.leftOutOf(scope, e)))
 	}
 }
 

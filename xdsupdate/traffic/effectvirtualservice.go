@@ -69,9 +69,12 @@ func (f *findings) meshHosts(v *virtualService) bool {
 // shadowing returns an older VirtualService that takes precedence for a host wherever this one
 // applies, or nil.
 func (f *findings) shadowing(v *virtualService, host registry.Hostname) *virtualService {
-	for _, older := range f.mesh[host] {
+	for _, older := range f.finder.withHost(host) {
 		if older == v {
 			return nil
+		}
+		if !older.boundTo(meshGateway) {
+			continue
 		}
 		alike := older.visibility.public && v.visibility.public ||
 			older.namespace == v.namespace && older.visibility.equal(v.visibility)
@@ -95,11 +98,10 @@ func routesEverywhere(rules []*networking.HTTPRoute) bool {
 // whyNotServed returns the reason why a VirtualService has no effect on the servers of a Gateway.
 // It is empty if it has one.
 func (f *findings) whyNotServed(v *virtualService, name string) string {
-	i := slices.IndexFunc(f.gateways, func(g *gateway) bool { return g.String() == name })
-	if i < 0 {
+	g := f.gatewayNamed(name)
+	if g == nil {
 		return "there is no Gateway " + name
 	}
-	g := f.gateways[i]
 	common := false
 	for i, spec := range g.spec.GetServers() {
 		s := newGatewayServer(g, i, spec.GetPort().GetNumber())
@@ -130,8 +132,8 @@ func (f *findings) whyNotServed(v *virtualService, name string) string {
 func (f *findings) rules(v *virtualService) {
 	for i, r := range v.spec.GetHttp() {
 		rule, use := element("spec.http", i), usedHTTP(v, r)
-		if d := r.GetDelegate(); d != nil && f.delegateOf(v, r) == nil {
-			f.add(rule+".delegate", "there is no VirtualService %s that is exported to here", parseDelegate(d, v.namespace))
+		if r.GetDelegate() != nil && f.delegateOf(v, r) == nil {
+			f.add(rule+".delegate", "there is no VirtualService %s that is exported to here", delegateName(v, r))
 		}
 		f.delegatedHeaders(rule+".headers", r, f.delegateOf(v, r))
 		for j, d := range r.GetRoute() {
@@ -166,13 +168,6 @@ func (f *findings) delegatedHeaders(field string, root *networking.HTTPRoute, de
 	}
 }
 
-func parseDelegate(d *networking.Delegate, namespace string) objectName {
-	if d.GetNamespace() != "" {
-		namespace = d.GetNamespace()
-	}
-	return objectName{namespace, d.GetName()}
-}
-
 // destination adds a finding for a destination that does not exist or is unreachable.
 func (f *findings) destination(use routeUse, field string, d *networking.Destination) {
 	if d == nil {
@@ -182,11 +177,9 @@ func (f *findings) destination(use routeUse, field string, d *networking.Destina
 		f.add(field+".host", "the destination has no host: requests fail")
 		return
 	}
-	host := resolveHost(d.GetHost(), use.of.namespace, f.settings.domain)
-	for seen := 0; f.aliased(host) != "" && seen < len(f.services); seen++ {
-		host = f.aliased(host)
-	}
-	services := f.services[host]
+	names := meanings(f.world, resolveHost(d.GetHost(), use.of.namespace, f.settings.domain))
+	host := names[len(names)-1]
+	services := f.world.named(host)
 	if len(services) == 0 {
 		f.add(field+".host", "no service has the host name %s: requests fail", host)
 		return
@@ -202,11 +195,8 @@ func (f *findings) destination(use routeUse, field string, d *networking.Destina
 
 // hasSubset reports whether any DestinationRule for a host defines a subset.
 func (f *findings) hasSubset(host registry.Hostname, name string) bool {
-	if _, ok := f.subsets[subsetName{host, name}]; ok {
-		return true
-	}
-	for wildcard := range wildcardsOf(host) {
-		if _, ok := f.subsets[subsetName{wildcard, name}]; ok {
+	for of := range f.index.rules.hostsAbout(host) {
+		if slices.ContainsFunc(of.merged, func(m *rule) bool { return m.subset(name) != nil }) {
 			return true
 		}
 	}
@@ -215,7 +205,7 @@ func (f *findings) hasSubset(host registry.Hostname, name string) bool {
 
 // delegate adds a finding for a delegate that no VirtualService uses.
 func (f *findings) delegate(v *virtualService) {
-	if !f.roots[v] {
+	if !slices.ContainsFunc(f.finder.roots(v.objectName), func(root *virtualService) bool { return v.visibility.in(root.namespace) }) {
 		f.add("", "it has no hosts, and no VirtualService that it is exported to delegates to it")
 		return
 	}

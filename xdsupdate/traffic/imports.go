@@ -6,8 +6,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-
-	"github.com/pilotkit/pilotkit/registry"
 )
 
 // limitImports enforces Limits.Imports for the listeners of a Sidecar. The first listener that
@@ -39,24 +37,13 @@ func (e *egress) keepOldest(n int) {
 	slices.SortFunc(e.services, compareServices)
 }
 
-// notImported returns the error for services that a listener lacks, or nil.
-func (st *state) notImported(sc *sidecar, i int, e *egress) error {
+// leftOutOf returns the errors for services that a listener of a Sidecar lacks.
+func (st *state) leftOutOf(s *scope, e *egress) []error {
 	if e.dropped == "" {
 		return nil
 	}
-	return leftOut(sc.config, element("spec.egress", i), tooManyImports(e.dropped, st.settings.limits.Imports))
-}
-
-func tooManyImports(dropped registry.Hostname, limit int) error {
-	return fmt.Errorf("%s, and services that are newer, are not imported: with the listeners before they would be more than %d", dropped, limit)
-}
-
-// leftOutOf returns the errors for services that the listener of a route configuration lacks.
-func (st *state) leftOutOf(s *scope, e *egress) []error {
-	if err := st.notImported(s.sidecar, slices.Index(s.egress, e), e); err != nil {
-		return []error{err}
-	}
-	return nil
+	reason := fmt.Errorf("%s, and services that are newer, are not imported: with the listeners before they would be more than %d", e.dropped, st.settings.limits.Imports)
+	return []error{leftOut(s.sidecar.config, element("spec.egress", slices.Index(s.egress, e)), reason)}
 }
 
 // imports adds all resources of proxies whose Sidecars may exceed the limit of imports before or

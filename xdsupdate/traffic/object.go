@@ -8,6 +8,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
 )
 
 // object is an object of one of the kinds in an index. It is immutable. Changes, findings and
@@ -86,6 +87,11 @@ func named[T object](x *index, kind configstore.GroupVersionKind, name objectNam
 	o, _ := x.objects.Get(configstore.ConfigKey{Kind: kind, Namespace: name.namespace, Name: name.name})
 	t, _ := o.(T)
 	return t
+}
+
+// gatewayNamed returns the Gateway with a name "namespace/name", or nil.
+func (x *index) gatewayNamed(name string) *gateway {
+	return named[*gateway](x, istio.Gateway, parseObjectName(name, ""))
 }
 
 // compareObjects is compareConfigs for objects of one kind.
