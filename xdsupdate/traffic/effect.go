@@ -84,7 +84,8 @@ type findings struct {
 	fields map[Ineffective]struct{}
 
 	// errors are the errors of all resources of a proxy.
-	errors memo[*proxy, leftOutErrors]
+	errors  memo[*proxy, leftOutErrors]
+	checked memo[*virtualService, checkedRules]
 	// meshHasRoom is measureMesh, computed once.
 	meshHasRoom func() bool
 	// proxies are the routers of Gateways, see routerFor, and the sidecars of namespaces.

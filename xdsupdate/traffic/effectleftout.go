@@ -3,11 +3,13 @@
 package traffic
 
 import (
-	"slices"
+	"math"
 
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -16,7 +18,7 @@ import (
 func (f *findings) leftOut(o object) {
 	switch o := o.(type) {
 	case *virtualService:
-		f.refusedRules(o)
+		f.addErrors(f.checkedRules(o).leftOut)
 		for _, name := range o.gateways {
 			if name == meshGateway {
 				f.addErrors(f.sidecarErrors(o.namespace))
@@ -48,17 +50,28 @@ func (f *findings) addOnce(field string, reason error) {
 	}
 }
 
-// refusedRules adds findings for the HTTP rules of a VirtualService that would be rejected, or exceed
-// limits, wherever they apply.
-func (f *findings) refusedRules(v *virtualService) {
-	p, at := unhindered(v.namespace), place{gateway: meshGateway, port: unknownHostPort}
-	_, errs := f.ruleRoutes(p, v, at)
-	f.addErrors(newLeftOutErrors(errs))
-	scope := f.rulesScope(p, v, at)
-	scope.LeftOut = func(rule *networking.HTTPRoute, reason error) {
-		f.addOnce(element("spec.http", slices.Index(v.rules(), rule)), failedRequests(reason))
-	}
-	scope.CheckRules(v.rules())
+// checkedRules are upper bounds for the number of routes of a VirtualService in a virtual host and for
+// their size, and the errors for rules that would be rejected or exceed limits.
+type checkedRules struct {
+	routes, bytes int
+	leftOut       leftOutErrors
+}
+
+func (f *findings) checkedRules(v *virtualService) checkedRules {
+	return f.checked.get(v, func() checkedRules {
+		out, limits := checkedRules{routes: math.MaxInt32}, f.settings.limits
+		_, _, errs := f.allRuleRoutes(unhindered(v.namespace), v, place{gateway: meshGateway, port: unknownHostPort},
+			func(scope *xdsbuild.RouteScope, rules []*networking.HTTPRoute) []*routev3.Route {
+				everywhere := scope.CheckRules(rules)
+				out.routes, out.bytes = len(everywhere), sizeOf(everywhere)
+				if exceeds(out.routes, limits.Routes) || exceeds(out.bytes, limits.RouteBytes) {
+					return scope.Routes(rules)
+				}
+				return everywhere
+			})
+		out.leftOut = newLeftOutErrors(errs)
+		return out
+	})
 }
 
 // refusedClusters builds the clusters of all services that a DestinationRule applies to, with the

@@ -4,13 +4,9 @@ package traffic
 
 import (
 	"errors"
-	"math"
 	"strconv"
 
-	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
-
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -70,14 +66,15 @@ func (f *findings) measureMesh() bool {
 	limits := f.settings.limits
 	hosts, bytes := 0, 0
 	for _, v := range f.finder.boundTo(meshGateway) {
-		routes, size := f.most(v)
+		built := f.checkedRules(v)
+		size := max(2*built.bytes+moreBytes*built.routes, leastBytes*f.matchesOf(v))
 		times := 0
 		for _, h := range v.hosts {
 			times += 1 + f.portsOf(h)
 		}
 		hosts += len(v.hosts)
 		bytes += times * size
-		if exceeds(routes, limits.Routes) || exceeds(f.matchesOf(v), limits.Matches) || exceeds(size, limits.RouteBytes) ||
+		if exceeds(built.routes, limits.Routes) || exceeds(f.matchesOf(v), limits.Matches) || exceeds(size, limits.RouteBytes) ||
 			exceeds(times*size, limits.RepeatedBytes) || exceeds(bytes, limits.SharedBytes) || exceeds(hosts, limits.VirtualHosts) {
 			return false
 		}
@@ -88,17 +85,6 @@ func (f *findings) measureMesh() bool {
 // moreBytes bounds the additional size of a route for clients outside the VirtualService's
 // namespace: an alias has another host, and a consistent hash may be added.
 const moreBytes = 256
-
-// most returns upper bounds for the number of routes of a VirtualService and for their size in
-// bytes.
-func (f *findings) most(v *virtualService) (routes, bytes int) {
-	var list []*routev3.Route
-	scope := f.rulesScope(unhindered(v.namespace), v, place{gateway: meshGateway, port: unknownHostPort})
-	if p := guard.Call(func() { list = scope.CheckRules(f.rulesOf(v)) }); p != nil {
-		return math.MaxInt32, math.MaxInt32
-	}
-	return len(list), max(2*sizeOf(list)+moreBytes*len(list), leastBytes*f.matchesOf(v))
-}
 
 // portsOf returns the total number of ports of the services that a host covers.
 func (f *findings) portsOf(host registry.Hostname) int {

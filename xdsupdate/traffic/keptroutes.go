@@ -11,6 +11,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -135,7 +136,7 @@ func (st *state) allGatewayRules(p *proxy, v *virtualService, at place) *builtRu
 
 func (st *state) builtRules(p *proxy, v *virtualService, at place) *builtRules {
 	rules := &builtRules{of: v}
-	rules.routes, rules.positions, rules.leftOut = st.allRuleRoutes(p, v, at)
+	rules.routes, rules.positions, rules.leftOut = st.allRuleRoutes(p, v, at, (*xdsbuild.RouteScope).Routes)
 	rules.size = sizeOf(rules.routes)
 	return rules
 }

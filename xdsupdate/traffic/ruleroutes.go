@@ -26,7 +26,7 @@ type place struct {
 // ruleRoutes returns the HTTP routes of a VirtualService in a place, and the errors for routes that
 // are left out. There are none if its rules do not apply there.
 func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.Route, []error) {
-	routes, rules, leftOut := st.allRuleRoutes(p, v, at)
+	routes, rules, leftOut := st.allRuleRoutes(p, v, at, (*xdsbuild.RouteScope).Routes)
 	routes = st.routesOrFailing(p, v, at, routes)
 	st.made.note(v, routes, rules)
 	return routes, leftOut
@@ -34,7 +34,10 @@ func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.R
 
 // allRuleRoutes returns the routes for clients that have rejected none, and the positions of their
 // rules among all rules of the VirtualService, which are unknown for routes that fail all requests.
-func (st *state) allRuleRoutes(p *proxy, v *virtualService, at place) (routes []*routev3.Route, positions []int32, missed []error) {
+// Build builds the routes of rules.
+func (st *state) allRuleRoutes(
+	p *proxy, v *virtualService, at place, build func(*xdsbuild.RouteScope, []*networking.HTTPRoute) []*routev3.Route,
+) (routes []*routev3.Route, positions []int32, missed []error) {
 	limits := st.settings.limits
 	scope := st.rulesScope(p, v, at)
 	missing := &leftOutRules{of: v, places: make(map[*networking.HTTPRoute]rulePlace)}
@@ -55,7 +58,7 @@ func (st *state) allRuleRoutes(p *proxy, v *virtualService, at place) (routes []
 				missing.addAt(places[i], tooManyMatches(limits.Matches))
 			}
 		}
-		return scope.Routes(rules)
+		return build(scope, rules)
 	})
 	if err == nil && exceeds(len(routes), limits.Routes) {
 		routes, err = scope.FailingRoutes(), leftOut(v.config, "spec.http", failedRequests(tooManyRoutes(limits.Routes)))
