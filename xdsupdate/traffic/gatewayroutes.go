@@ -30,9 +30,8 @@ func (st *state) gatewayRoutes(p *proxy, name string) (*routev3.RouteConfigurati
 	leftOut := st.admitServers(p, servers, parts)
 	hosts := newGatewayHosts(servers, parts)
 	hosts.addMisdirected(p, name, servers, chains)
-	st.made.noteHosts(hosts)
 	var out []*routev3.VirtualHost
-	for _, h := range hosts.build(port, st.settings.countsAttempts(p)) {
+	for _, h := range hosts.build(st.made, port, st.settings.countsAttempts(p)) {
 		if err := checkVirtualHost(h); err != nil {
 			leftOut = append(leftOut, err)
 		} else {
@@ -245,8 +244,8 @@ func (g *gatewayHosts) get(name registry.Hostname) *gatewayHost {
 	return h
 }
 
-// build returns the virtual hosts. Each is named after its first host.
-func (g *gatewayHosts) build(port uint32, countsAttempts bool) []*routev3.VirtualHost {
+// build returns the virtual hosts, and records them. Each is named after its first host.
+func (g *gatewayHosts) build(record *made, port uint32, countsAttempts bool) []*routev3.VirtualHost {
 	var out []*routev3.VirtualHost
 	shared, numbers := make(map[string]*routev3.VirtualHost), make(map[*builtRules]int)
 	for _, h := range g.sorted {
@@ -262,6 +261,7 @@ func (g *gatewayHosts) build(port uint32, countsAttempts bool) []*routev3.Virtua
 		if h.redirects {
 			host.RequireTls = routev3.VirtualHost_ALL
 		}
+		record.noteHost(host.GetName(), h.rules...)
 		shared[key] = host
 		out = append(out, host)
 	}

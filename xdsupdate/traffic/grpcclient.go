@@ -26,10 +26,10 @@ func (st *state) grpcRoutes(p *proxy, name string) (*routev3.RouteConfiguration,
 	if svc == nil || lower(svc.host) != lower(host) {
 		return nil, nil
 	}
-	routes, leftOut := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port, service: svc})
+	rules := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port, service: svc})
 	b := st.newVirtualHosts(p, e, []*service{svc})
-	b.addService(svc, port, bothDomains, &builtRules{routes: routes})
-	return &routev3.RouteConfiguration{Name: name, VirtualHosts: b.hosts}, leftOut
+	b.addService(svc, port, bothDomains, rules)
+	return &routev3.RouteConfiguration{Name: name, VirtualHosts: b.hosts}, rules.leftOut
 }
 
 // grpcService returns the service with a port, and the egress listener that contains it.

@@ -187,16 +187,19 @@ func replaced[T comparable](list []T, before, after T, compare func(a, b T) int)
 // virtualServicesFor returns the VirtualServices bound to a gateway, or to "mesh", that are visible
 // to proxies of a namespace, in the order of precedence.
 func (x *index) virtualServicesFor(gateway, namespace string) []*virtualService {
-	bound := x.finder.boundTo(gateway)
-	out := make([]*virtualService, 0, len(bound))
-	for _, v := range bound {
-		if v.visibility.in(namespace) {
+	return seenIn(x.finder.boundTo(gateway), namespace, func(*virtualService) bool { return true })
+}
+
+// seenIn returns the accepted ones among sorted VirtualServices that are visible to proxies of a
+// namespace, in the order of precedence.
+func seenIn(list []*virtualService, namespace string, accept func(*virtualService) bool) []*virtualService {
+	out := make([]*virtualService, 0, len(list))
+	for _, v := range list {
+		if v.visibility.in(namespace) && accept(v) {
 			out = append(out, v)
 		}
 	}
-	slices.SortStableFunc(out, func(a, b *virtualService) int {
-		return cmp.Compare(a.rank(namespace), b.rank(namespace))
-	})
+	slices.SortStableFunc(out, func(a, b *virtualService) int { return cmp.Compare(a.rank(namespace), b.rank(namespace)) })
 	return out
 }
 

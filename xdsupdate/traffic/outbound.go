@@ -132,10 +132,10 @@ func (st *state) detectedRoutes(
 	if !detects(svc, port, p) {
 		return nil, nil
 	}
-	routes, leftOut := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port})
+	rules := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port})
 	b := st.newVirtualHosts(p, nil, nil)
-	b.add(lower(svc.host), port, []string{"*"}, &builtRules{routes: routes})
-	return routeConfiguration(name, b.hosts), leftOut
+	b.add(lower(svc.host), port, []string{"*"}, rules)
+	return routeConfiguration(name, b.hosts), rules.leftOut
 }
 
 func detects(svc *service, port uint32, p *proxy) bool {
@@ -144,23 +144,21 @@ func detects(svc *service, port uint32, p *proxy) bool {
 		(found.of.Headless() || len(addressesOf(svc, p)) > 0)
 }
 
-// serviceRoutes returns the routes of a service port, and the errors for routes that are left out.
-// They come from the first VirtualService with any route for the port, or else are the default
-// route.
-func (st *state) serviceRoutes(p *proxy, e *egress, svc *service, at place) ([]*routev3.Route, []error) {
+// serviceRoutes returns the routes of a service port. They come from the first VirtualService with any
+// route for the port, or else are the default route.
+func (st *state) serviceRoutes(p *proxy, e *egress, svc *service, at place) *builtRules {
 	if onPort(svc, at.port) {
 		for _, v := range e.virtualServicesOf(lower(svc.host)) {
-			routes, missing := st.ruleRoutes(p, v, at)
-			if len(routes) == 0 {
+			rules := st.sidecarRules(p, v, at)
+			if len(rules.routes) == 0 {
 				continue
 			}
-			if limit := st.settings.limits.RepeatedBytes; exceeds(svc.position(at.port)*sizeOf(routes), limit) {
-				routes = st.routeScope(p, v.namespace, at).FailingRoutes()
-				st.made.note(v, routes, nil)
-				missing = append(missing, leftOut(v.config, "spec.http", failedRequests(tooManyRepetitions(limit))))
+			if limit := st.settings.limits.RepeatedBytes; exceeds(svc.position(at.port)*rules.size, limit) {
+				missing := leftOut(v.config, "spec.http", failedRequests(tooManyRepetitions(limit)))
+				rules = &builtRules{of: v, routes: st.routeScope(p, v.namespace, at).FailingRoutes(), leftOut: append(slices.Clip(rules.leftOut), missing)}
 			}
-			return routes, missing
+			return rules
 		}
 	}
-	return []*routev3.Route{st.defaultRoute(p, svc, at)}, nil
+	return st.defaultRules(p, svc, at)
 }

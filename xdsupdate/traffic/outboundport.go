@@ -98,8 +98,7 @@ func (b *virtualHosts) admit(parts []*portRoutes) {
 // has no effect.
 func (b *virtualHosts) withoutRoom(part *portRoutes, reason error) {
 	if reason != nil {
-		part.over, part.rules = true, &builtRules{routes: (&xdsbuild.RouteScope{}).FailingRoutes()}
-		b.st.made.note(part.of, part.rules.routes, nil)
+		part.over, part.rules = true, &builtRules{of: part.of, routes: (&xdsbuild.RouteScope{}).FailingRoutes()}
 		b.leftOut = append(b.leftOut, leftOut(part.of.config, "spec.http", failedRequests(reason)))
 	}
 }

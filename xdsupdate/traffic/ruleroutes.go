@@ -23,15 +23,6 @@ type place struct {
 	service *service
 }
 
-// ruleRoutes returns the HTTP routes of a VirtualService in a place, and the errors for routes that
-// are left out. There are none if its rules do not apply there.
-func (st *state) ruleRoutes(p *proxy, v *virtualService, at place) ([]*routev3.Route, []error) {
-	routes, rules, leftOut := st.allRuleRoutes(p, v, at, (*xdsbuild.RouteScope).Routes)
-	routes = st.routesOrFailing(p, v, at, routes)
-	st.made.note(v, routes, rules)
-	return routes, leftOut
-}
-
 // allRuleRoutes returns the routes for clients that have rejected none, and the positions of their
 // rules among all rules of the VirtualService, which are unknown for routes that fail all requests.
 // Build builds the routes of rules.

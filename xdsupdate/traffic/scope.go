@@ -143,9 +143,7 @@ func newEgress(x *index, w world, l *networking.IstioEgressListener, namespace s
 // bind sets the index that the listener's VirtualServices come from.
 func (e *egress) bind(x *index) {
 	e.index = x
-	e.virtualServices = sync.OnceValue(func() []*virtualService {
-		return slices.DeleteFunc(x.virtualServicesFor(meshGateway, e.namespace), func(v *virtualService) bool { return !e.imports(v) })
-	})
+	e.virtualServices = sync.OnceValue(func() []*virtualService { return seenIn(x.finder.boundTo(meshGateway), e.namespace, e.imports) })
 }
 
 // choose returns the service that the listener sees, among the services with one host name, or nil.
@@ -183,14 +181,7 @@ func (e *egress) virtualServicesOf(name registry.Hostname) []*virtualService {
 }
 
 func (e *egress) virtualServicesWith(host registry.Hostname) []*virtualService {
-	var out []*virtualService
-	for _, v := range e.index.finder.withHost(host) {
-		if v.boundTo(meshGateway) && v.visibility.in(e.namespace) && e.imports(v) {
-			out = append(out, v)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b *virtualService) int { return cmp.Compare(a.rank(e.namespace), b.rank(e.namespace)) })
-	return out
+	return seenIn(e.index.finder.withHost(host), e.namespace, func(v *virtualService) bool { return v.boundTo(meshGateway) && e.imports(v) })
 }
 
 // add adds a service, or its ports to an existing service.

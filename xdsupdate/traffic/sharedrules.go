@@ -45,22 +45,19 @@ func (s *sharedRules) get(key sharedKey, build func() *builtRules) *builtRules {
 	return rules
 }
 
-// sidecarRules returns the routes of a VirtualService in a place on a sidecar.
+// sidecarRules returns the routes of a VirtualService in a place on a sidecar or gRPC client.
 func (st *state) sidecarRules(p *proxy, v *virtualService, at place) *builtRules {
-	var rules *builtRules
 	if p.leaving != nil {
-		rules = st.builtRules(p, v, at)
+		rules := st.builtRules(p, v, at)
 		rules.routes = st.routesOrFailing(p, v, at, rules.routes)
 		rules.size = sizeOf(rules.routes)
-	} else {
-		key := sharedKey{of: v, at: at, read: st.readBy(p, v, at)}
-		rules = st.shared.get(key, func() *builtRules { return st.builtRules(p, v, at) })
+		return rules
 	}
-	st.made.note(v, rules.routes, rules.positions)
-	return rules
+	key := sharedKey{of: v, at: at, read: st.readBy(p, v, at)}
+	return st.shared.get(key, func() *builtRules { return st.builtRules(p, v, at) })
 }
 
-// defaultRules returns the route of a sidecar for a service without a VirtualService.
+// defaultRules returns the route of a sidecar or gRPC client for a service without a VirtualService.
 func (st *state) defaultRules(p *proxy, svc *service, at place) *builtRules {
 	build := func() *builtRules { return &builtRules{routes: []*routev3.Route{st.defaultRoute(p, svc, at)}} }
 	if p.leaving != nil {

@@ -123,7 +123,7 @@ func (b *virtualHosts) add(host registry.Hostname, port uint32, domains []string
 		return
 	}
 	b.hosts = append(b.hosts, out)
-	b.st.made.noteHost(out)
+	b.st.made.noteHost(name, rules)
 }
 
 // checkVirtualHost returns an error if clients would reject a virtual host. It ignores routes,
