@@ -12,22 +12,15 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
-// clusterNames returns the names of all clusters of a proxy, sorted. It includes DNS services
-// without endpoints, although these have no cluster.
-func (st *state) clusterNames(p *proxy) []string {
-	out := constantNames(p)
-	for at := range st.clusterPlaces(p) {
-		out = append(out, at.name())
-	}
-	slices.Sort(out)
-	return out
-}
-
-// assignmentNames returns the names of all load assignments of a proxy, sorted.
-func (st *state) assignmentNames(p *proxy) []string {
+// clusterNames returns the names of all clusters of a proxy, or of its load assignments, sorted. It
+// includes DNS services without endpoints, although these have no cluster.
+func (st *state) clusterNames(p *proxy, typeURL string) []string {
 	var out []string
+	if typeURL == envoy.ClusterType {
+		out = constantNames(p)
+	}
 	for at := range st.clusterPlaces(p) {
-		if st.eds(p, &at) {
+		if typeURL == envoy.ClusterType || st.eds(p, &at) {
 			out = append(out, at.name())
 		}
 	}
@@ -35,12 +28,12 @@ func (st *state) assignmentNames(p *proxy) []string {
 	return out
 }
 
-// coversCluster reports whether a name is one of clusterNames.
+// coversCluster reports whether a name is one of clusterNames for clusters.
 func (st *state) coversCluster(p *proxy, name string) bool {
 	return st.clusterPlaceOf(p, name) != nil || slices.Contains(constantNames(p), name)
 }
 
-// coversAssignment reports whether a name is one of assignmentNames.
+// coversAssignment reports whether a name is one of clusterNames for load assignments.
 func (st *state) coversAssignment(p *proxy, name string) bool {
 	at := st.clusterPlaceOf(p, name)
 	return at != nil && st.eds(p, at)

@@ -75,11 +75,12 @@ type chainSpreader struct {
 
 // spreadChains returns the filter chains of a listener, and errors for chains that exceed limits.
 func (st *state) spreadChains(chains []gatewayChain) ([]gatewayChain, []error) {
-	if !slices.ContainsFunc(chains, func(c gatewayChain) bool { return !c.empty() }) {
-		return distinctChains(chains), nil
+	s := &chainSpreader{destinations: []netip.Prefix{anywhere}, taken: make(map[chainClaim]rangeSet)}
+	var over map[chainOwner]struct{}
+	var errs []error
+	if slices.ContainsFunc(chains, func(c gatewayChain) bool { return !c.empty() }) {
+		s.destinations, over, errs = st.admitDestinations(chains)
 	}
-	destinations, over, errs := st.admitDestinations(chains)
-	s := &chainSpreader{destinations: destinations, taken: make(map[chainClaim]rangeSet)}
 	var out []gatewayChain
 	for _, c := range chains {
 		if _, left := over[c.owner()]; left {
@@ -91,37 +92,6 @@ func (st *state) spreadChains(chains []gatewayChain) ([]gatewayChain, []error) {
 		}
 	}
 	return out, errs
-}
-
-// distinctChains returns the chains, which have no ranges, except chains with a server name of an
-// earlier one.
-func distinctChains(chains []gatewayChain) []gatewayChain {
-	var out []gatewayChain
-	taken := make(map[string]struct{}, len(chains))
-	for _, c := range chains {
-		if claimMatch(taken, c.GetFilterChainMatch()) {
-			out = append(out, c)
-		}
-	}
-	return out
-}
-
-// claimMatch claims the server names of a match, unless one of them is taken.
-func claimMatch(taken map[string]struct{}, m *listenerv3.FilterChainMatch) bool {
-	protocols := strings.Join(m.GetApplicationProtocols(), " ")
-	names := m.GetServerNames()
-	if len(names) == 0 {
-		names = []string{""}
-	}
-	for _, n := range names {
-		if _, ok := taken[n+" "+protocols]; ok {
-			return false
-		}
-	}
-	for _, n := range names {
-		taken[n+" "+protocols] = struct{}{}
-	}
-	return true
 }
 
 // chainPart is a part of a chain. Envoy matches each of its names with each of its ranges.

@@ -269,10 +269,8 @@ func orNil[M interface {
 // names returns the names that a wildcard subscription to a type covers, sorted.
 func (st *state) names(p *proxy, typeURL string) []string {
 	switch typeURL {
-	case envoy.ClusterType:
-		return st.clusterNames(p)
-	case envoy.LoadAssignmentType:
-		return st.assignmentNames(p)
+	case envoy.ClusterType, envoy.LoadAssignmentType:
+		return st.clusterNames(p, typeURL)
 	case envoy.ListenerType:
 		return st.listenerNames(p)
 	case envoy.RouteType:
