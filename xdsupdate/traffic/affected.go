@@ -85,8 +85,7 @@ func (c *affected) states() []*state {
 }
 
 // servicesNamed returns the services with a host name, before and after the push.
-func (c *affected) servicesNamed(name registry.Hostname) []*registry.Service {
-	var out []*registry.Service
+func (c *affected) servicesNamed(name registry.Hostname) (out []*registry.Service) {
 	for _, st := range c.states() {
 		out = append(out, st.world.named(name)...)
 	}
@@ -94,17 +93,9 @@ func (c *affected) servicesNamed(name registry.Hostname) []*registry.Service {
 }
 
 // matching returns the services of a host, which may be a wildcard, before and after the push.
-func (c *affected) matching(host registry.Hostname) []*registry.Service {
-	if !host.IsWildcard() {
-		return c.servicesNamed(host)
-	}
-	var out []*registry.Service
+func (c *affected) matching(host registry.Hostname) (out []*registry.Service) {
 	for _, st := range c.states() {
-		for name, services := range st.world.hosts() {
-			if name.SubsetOf(host) {
-				out = append(out, services...)
-			}
-		}
+		out = slices.AppendSeq(out, st.servicesOf(host))
 	}
 	return out
 }

@@ -5,7 +5,6 @@ package traffic
 import (
 	"cmp"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -120,23 +119,6 @@ func (f *findings) add(field, format string, args ...any) {
 	f.fields[found] = struct{}{}
 	found.Reason = fmt.Sprintf(format, args...)
 	f.found = append(f.found, found)
-}
-
-// servicesOf yields the services with a host name. For a wildcard it yields all services that it
-// covers.
-func (f *findings) servicesOf(host registry.Hostname) iter.Seq[*registry.Service] {
-	if !host.IsWildcard() {
-		return slices.Values(f.world.named(host))
-	}
-	return func(yield func(*registry.Service) bool) {
-		for name, services := range f.world.hosts() {
-			for _, s := range services {
-				if name.SubsetOf(host) && !yield(s) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // some reports whether accept returns true for a service with a host name.

@@ -113,7 +113,12 @@ func (l egressHostList) matches(namespace string, host registry.Hostname) bool {
 	if l.known == nil {
 		return slices.ContainsFunc(l.list, func(h egressHost) bool { return h.inNamespace(namespace) && h.host.SubsetOf(host) })
 	}
-	return slices.ContainsFunc(l.names.below(host), func(i int) bool { return l.list[i].inNamespace(namespace) })
+	for i := range l.names.below(host) {
+		if l.list[i].inNamespace(namespace) {
+			return true
+		}
+	}
+	return false
 }
 
 // service reports whether the listener imports a service.

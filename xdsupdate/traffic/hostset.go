@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"iter"
 	"slices"
 	"strings"
 
@@ -70,7 +71,7 @@ func (s *hostSet) matching(host registry.Hostname) []int {
 			out = append(out, s.positions[wildcard]...)
 		}
 	}
-	for _, i := range s.below(host) {
+	for i := range s.below(host) {
 		if s.names[i] != host {
 			out = append(out, i)
 		}
@@ -79,46 +80,34 @@ func (s *hostSet) matching(host registry.Hostname) []int {
 	return out
 }
 
-// below returns the positions of the hosts that a wildcard covers, in unspecified order. It returns
+// below yields the positions of the hosts that a wildcard covers, in unspecified order. It yields
 // none for a host that is not a wildcard.
-func (s *hostSet) below(wildcard registry.Hostname) []int {
-	if !wildcard.IsWildcard() {
-		return nil
-	}
-	var out []int
-	if s.positions == nil {
-		for i, n := range s.names {
-			if n.SubsetOf(wildcard) {
-				out = append(out, i)
+func (s *hostSet) below(wildcard registry.Hostname) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		if !wildcard.IsWildcard() {
+			return
+		}
+		if s.positions == nil {
+			for i, n := range s.names {
+				if n.SubsetOf(wildcard) && !yield(i) {
+					return
+				}
+			}
+			return
+		}
+		suffix := backwards(string(wildcard[1:]))
+		for _, r := range s.reversed[s.first(suffix):] {
+			if !strings.HasPrefix(r.text, suffix) || s.names[r.position].SubsetOf(wildcard) && !yield(r.position) {
+				return
 			}
 		}
-		return out
 	}
-	suffix := backwards(string(wildcard[1:]))
-	for _, r := range s.reversed[s.first(suffix):] {
-		if !strings.HasPrefix(r.text, suffix) {
-			break
-		}
-		if s.names[r.position].SubsetOf(wildcard) {
-			out = append(out, r.position)
-		}
-	}
-	return out
 }
 
 // covers reports whether a wildcard covers some host of the list.
 func (s *hostSet) covers(wildcard registry.Hostname) bool {
-	if s.positions == nil {
-		return slices.ContainsFunc(s.names, func(n registry.Hostname) bool { return n.SubsetOf(wildcard) })
-	}
-	suffix := backwards(string(wildcard[1:]))
-	for _, r := range s.reversed[s.first(suffix):] {
-		if !strings.HasPrefix(r.text, suffix) {
-			return false
-		}
-		if s.names[r.position].SubsetOf(wildcard) {
-			return true
-		}
+	for range s.below(wildcard) {
+		return true
 	}
 	return false
 }

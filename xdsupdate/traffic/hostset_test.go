@@ -50,7 +50,7 @@ func TestHostSet(t *testing.T) {
 			if diff := cmp.Diff(matching, set.matching(h)); diff != "" {
 				t.Fatalf("hosts %q that match %q (-want +got):\n%s", names, h, diff)
 			}
-			if got := slices.Sorted(slices.Values(set.below(h))); !slices.Equal(got, below) {
+			if got := slices.Sorted(set.below(h)); !slices.Equal(got, below) {
 				t.Fatalf("hosts %q below %q: %v, want %v", names, h, got, below)
 			}
 			if h.IsWildcard() && set.covers(h) != (len(below) > 0) {

@@ -228,7 +228,7 @@ func (n *chainNames) foreignTo(routes string, own []registry.Hostname) []registr
 		if !name.IsWildcard() {
 			continue
 		}
-		for _, i := range n.set().below(name) {
+		for i := range n.set().below(name) {
 			if below := n.sorted()[i]; n.foreign(routes, below) {
 				out = append(out, below)
 			}

@@ -25,44 +25,35 @@ type routerConfig struct {
 	chains map[string]func() *chainNames
 }
 
-func newRouterConfig(listeners []*gatewayListener) *routerConfig {
+// routerOf returns the configuration of a router.
+func (st *state) routerOf(p *proxy) *routerConfig {
+	return st.routers.get(p, func() *routerConfig { return st.newRouterConfig(p) })
+}
+
+func (st *state) newRouterConfig(p *proxy) *routerConfig {
 	c := &routerConfig{
 		listeners: make(map[string]*gatewayListener), routes: make(map[string][]*gatewayServer),
 		chains: make(map[string]func() *chainNames),
 	}
-	for _, l := range listeners {
+	for _, g := range st.gatewaysOf(p) {
+		c.certificate = cmp.Or(c.certificate, g.certificate)
+	}
+	for _, l := range st.gatewayListeners(p) {
 		c.listeners[l.Name()] = l
+		names := sync.OnceValue(func() *chainNames { return st.newChainNames(p, l) })
 		for _, s := range l.servers {
-			name := s.routes
-			if s.kind == plainHTTP {
-				name = l.servers[0].routes // an empty bind and the wildcard address are equivalent
-			}
-			if name != "" {
-				c.routes[name] = append(c.routes[name], s)
+			switch s.kind {
+			case plainHTTP: // an empty bind and the wildcard address are equivalent
+				c.routes[l.servers[0].routes] = append(c.routes[l.servers[0].routes], s)
+			case terminatedHTTP:
+				c.routes[s.routes] = append(c.routes[s.routes], s)
+				c.chains[s.routes] = names
+			default:
 			}
 		}
 	}
+	c.served = sync.OnceValue(func() []string { return st.servedListeners(p, c) })
 	return c
-}
-
-// routerOf returns the configuration of a router.
-func (st *state) routerOf(p *proxy) *routerConfig {
-	return st.routers.get(p, func() *routerConfig {
-		c := newRouterConfig(st.gatewayListeners(p))
-		for _, g := range st.gatewaysOf(p) {
-			c.certificate = cmp.Or(c.certificate, g.certificate)
-		}
-		for _, l := range c.listeners {
-			names := sync.OnceValue(func() *chainNames { return st.newChainNames(p, l) })
-			for _, s := range l.servers {
-				if s.kind == terminatedHTTP {
-					c.chains[s.routes] = names
-				}
-			}
-		}
-		c.served = sync.OnceValue(func() []string { return st.servedListeners(p, c) })
-		return c
-	})
 }
 
 // chainNamesOf returns the names of the filter chains of the listener with a route configuration.

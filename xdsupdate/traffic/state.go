@@ -3,6 +3,8 @@
 package traffic
 
 import (
+	"iter"
+	"slices"
 	"sync"
 	"weak"
 
@@ -102,6 +104,23 @@ func (st *state) serviceFor(p *proxy, host registry.Hostname, namespace string) 
 		return own
 	}
 	return st.seenBy(p, host)
+}
+
+// servicesOf yields the services with a host name. For a wildcard it yields all services that it
+// covers.
+func (st *state) servicesOf(host registry.Hostname) iter.Seq[*registry.Service] {
+	if !host.IsWildcard() {
+		return slices.Values(st.world.named(host))
+	}
+	return func(yield func(*registry.Service) bool) {
+		for name, services := range st.world.hosts() {
+			for _, s := range services {
+				if name.SubsetOf(host) && !yield(s) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // seenBy returns the service that a proxy sees for a host name, or nil. It does not build a scope
