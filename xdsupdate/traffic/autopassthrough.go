@@ -53,7 +53,8 @@ func (st *state) passedServices(p *proxy, s *gatewayServer) ([]*service, error) 
 	}
 	claims := make([]claim, len(covered))
 	for i, svc := range covered {
-		claims[i] = claim{svc.of[0].CreationTime, string(lower(svc.host)), svc.namespace, len(st.passedNames(p, svc)) * s.gateway.passing()}
+		chains := len(st.passedNames(p, svc)) * s.gateway.passing()
+		claims[i] = claim{svc.of[0].CreationTime, string(lower(svc.host)), svc.namespace, chains}
 	}
 	limit := st.settings.limits.FilterChains
 	over := allot(limit, claims)

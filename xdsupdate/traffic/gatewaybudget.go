@@ -96,7 +96,8 @@ func (g *hostGroup) parts() []*serverRoutes {
 	return out
 }
 
-// share leaves out the parts that exceed the limits. Costs are computed with all parts, so that they do not depend on the decisions.
+// share leaves out the parts that exceed the limits. Costs are computed with all parts, so that they
+// do not depend on the decisions.
 func (b *gatewayBudget) share(parts []*serverRoutes) {
 	for _, g := range b.all {
 		if g.hosts > 0 {

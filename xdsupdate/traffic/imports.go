@@ -42,7 +42,8 @@ func (st *state) leftOutOf(s *scope, e *egress) []error {
 	if e.dropped == "" {
 		return nil
 	}
-	reason := fmt.Errorf("%s, and services that are newer, are not imported: with the listeners before they would be more than %d", e.dropped, st.settings.limits.Imports)
+	reason := fmt.Errorf("%s, and services that are newer, are not imported: with the listeners before they would be more than %d",
+		e.dropped, st.settings.limits.Imports)
 	return []error{leftOut(s.sidecar.config, element("spec.egress", slices.Index(s.egress, e)), reason)}
 }
 

@@ -88,8 +88,10 @@ type settings struct {
 
 func newSettings(o Options) *settings {
 	s := &settings{
-		options: o, mesh: defaultMesh(), domain: cmp.Or(strings.ToLower(strings.Trim(o.Domain, ".")), defaultDomain),
-		gateways: xdsbuild.NewNetworks(networkGateways(o.Networks)), unixSockets: cleanDirectory(o.UnixSockets), limits: o.Limits.withDefaults(),
+		options: o, mesh: defaultMesh(), limits: o.Limits.withDefaults(),
+		domain:      cmp.Or(strings.ToLower(strings.Trim(o.Domain, ".")), defaultDomain),
+		gateways:    xdsbuild.NewNetworks(networkGateways(o.Networks)),
+		unixSockets: cleanDirectory(o.UnixSockets),
 	}
 	if o.Mesh != nil {
 		override(s.mesh, o.Mesh)

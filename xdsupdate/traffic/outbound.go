@@ -155,7 +155,10 @@ func (st *state) serviceRoutes(p *proxy, e *egress, svc *service, at place) *bui
 			}
 			if limit := st.settings.limits.RepeatedBytes; exceeds(svc.position(at.port)*rules.size, limit) {
 				missing := leftOut(v.config, "spec.http", failedRequests(tooManyRepetitions(limit)))
-				rules = &builtRules{of: v, routes: st.routeScope(p, v.namespace, at).FailingRoutes(), leftOut: append(slices.Clip(rules.leftOut), missing)}
+				rules = &builtRules{
+					of: v, routes: st.routeScope(p, v.namespace, at).FailingRoutes(),
+					leftOut: append(slices.Clip(rules.leftOut), missing),
+				}
 			}
 			return rules
 		}
