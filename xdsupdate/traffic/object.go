@@ -3,9 +3,8 @@
 package traffic
 
 import (
-	security "istio.io/api/security/v1beta1"
-
 	networking "istio.io/api/networking/v1alpha3"
+	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
