@@ -67,7 +67,7 @@ func (c *computed) in(w world, workloads *workloads) *state {
 // withEndpoints returns the state with the endpoints of a world. The world's services must be
 // unchanged.
 func (st *state) withEndpoints(w world) *state {
-	return st.computed.in(w, newWorkloads(st.workloads, w, false))
+	return st.in(w, newWorkloads(st.workloads, w, false))
 }
 
 func (st *state) next(x *index, w world, d *difference) *state {
