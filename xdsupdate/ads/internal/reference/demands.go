@@ -4,10 +4,8 @@ package reference
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/cespare/xxhash/v2"
-	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
 	httprbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
@@ -18,7 +16,6 @@ import (
 
 // chain is a filter chain of a listener that leads requests to a route configuration.
 type chain struct {
-	routes string
 	// content is a hash of all fields except the name and the match; demands are the requirements
 	// of the chain, shared by chains of equal content.
 	content uint64
@@ -42,25 +39,12 @@ func (d *demands) exceed(others *demands) bool {
 // of the next state which may reject more requests than the chain of s that it replaces. A route
 // configuration that s does not reference is never among them.
 func (s *Set) Tightened(next *Set) (routes []string) {
-	for rest := s.chains; len(rest) > 0; {
-		name := rest[0].routes
-		old := s.chainsTo(name)
-		if tightened(old, next.chainsTo(name)) {
+	for name, old := range s.chains {
+		if tightened(old, next.chains[name]) {
 			routes = append(routes, name)
 		}
-		rest = rest[len(old):]
 	}
 	return routes
-}
-
-// chainsTo returns the chains that lead to a route configuration.
-func (s *Set) chainsTo(routes string) []chain {
-	first, _ := slices.BinarySearchFunc(s.chains, routes, func(c chain, routes string) int { return strings.Compare(c.routes, routes) })
-	last := first
-	for last < len(s.chains) && s.chains[last].routes == routes {
-		last++
-	}
-	return s.chains[first:last]
 }
 
 // tightened reports whether removed chains may reject less than added ones. Both lists are sorted
@@ -87,56 +71,38 @@ func lacking(a, b []chain) (out []chain) {
 	return out
 }
 
-// Field numbers and type names of the messages that may have demands.
-//
+// The numbers of fields of messages that may have demands; typedConfig is that of filters of connections and of
+// requests.
+const (
+	matchField, filtersField, nameField = 1, 3, 7 // FilterChain
+	typedConfig                         = 4
+	httpFiltersField                    = 5    // HttpConnectionManager
+	rulesField                          = 1    // RBAC filters
+	actionField, policiesField          = 1, 2 // RBAC rules
+)
+
 //nolint:gochecknoglobals // never changed
 var (
-	chainFields  = numbersOf(&listenerv3.FilterChain{}, "filter_chain_match", "name", "filters")
-	filterConfig = numbersOf(&listenerv3.Filter{}, "typed_config")
-	httpFilter   = numbersOf(&hcm.HttpFilter{}, "typed_config")
-	managerField = numbersOf(&hcm.HttpConnectionManager{}, "http_filters")
-	rulesOf      = numbersOf(&httprbac.RBAC{}, "rules") // also for connections
-	rulesFields  = numbersOf(&rbacv3.RBAC{}, "action", "policies")
-
 	managerType = nameOf(&hcm.HttpConnectionManager{})
 	rbacTypes   = []string{nameOf(&httprbac.RBAC{}), nameOf(&tcprbac.RBAC{})}
 )
-
-// numbersOf returns the numbers of fields. It panics if there is no such field.
-func numbersOf(m proto.Message, fields ...string) (out []protowire.Number) {
-	for _, f := range fields {
-		out = append(out, m.ProtoReflect().Descriptor().Fields().ByTextName(f).Number())
-	}
-	return out
-}
 
 func nameOf(m proto.Message) string { return string(m.ProtoReflect().Descriptor().FullName()) }
 
 // demandsOf returns the demands of a filter chain, and a hash of its content.
 func (f *finder) demandsOf(encoded []byte) (content uint64, found *demands) {
-	var all xxhash.Digest
-	all.Reset()
-	var filters [][]byte
-	others := xxhash.New()
-	EachField(encoded, func(number protowire.Number, field, value []byte) {
-		switch number {
-		case chainFields[0], chainFields[1]:
-			return
-		case chainFields[2]:
-			filters = append(filters, value)
-		default:
-			_, _ = others.Write(field)
-		}
-		_, _ = all.Write(field)
-	})
-	content = all.Sum64()
+	isLabel := func(number protowire.Number) bool { return number == matchField || number == nameField }
+	content = split(encoded, func(number protowire.Number, _, _ []byte) bool { return isLabel(number) })
 	if found = f.demands[content]; found != nil {
 		return content, found
 	}
-	found = &demands{restrictions: Hashes{others.Sum64()}}
-	for _, filter := range filters {
-		found.filter(filter)
-	}
+	found = &demands{}
+	found.restrict(encoded, func(number protowire.Number, _, filter []byte) bool {
+		if number == filtersField {
+			found.filter(filter)
+		}
+		return number == filtersField || isLabel(number)
+	})
 	found.restrictions, found.permissions = NewHashes(found.restrictions), NewHashes(found.permissions)
 	if f.demands == nil {
 		f.demands = make(map[uint64]*demands)
@@ -145,67 +111,65 @@ func (f *finder) demandsOf(encoded []byte) (content uint64, found *demands) {
 	return content, found
 }
 
-// filter adds a network filter.
-func (d *demands) filter(encoded []byte) {
-	typed, manager := typedConfig(encoded, filterConfig[0])
-	if typed != managerType {
-		d.add(encoded, filterConfig[0])
-		return
-	}
-	rest := xxhash.New()
-	EachField(manager, func(number protowire.Number, field, value []byte) {
-		if number == managerField[0] {
-			d.add(value, httpFilter[0])
-		} else {
-			_, _ = rest.Write(field)
+// split calls takes with each field of an encoded message, and returns a hash of the fields that it does not take.
+func split(message []byte, takes func(number protowire.Number, field, value []byte) bool) (rest uint64) {
+	hash := xxhash.New()
+	EachField(message, func(number protowire.Number, field, value []byte) {
+		if !takes(number, field, value) {
+			_, _ = hash.Write(field)
 		}
 	})
-	d.restrictions = append(d.restrictions, rest.Sum64())
+	return hash.Sum64()
 }
 
-// add adds a filter whose configuration is in a field, rule by rule if it has rules.
-func (d *demands) add(encoded []byte, config protowire.Number) {
-	typed, value := typedConfig(encoded, config)
-	if !slices.Contains(rbacTypes, typed) {
-		d.restrictions = append(d.restrictions, xxhash.Sum64(encoded))
-		return
-	}
-	rest := xxhash.New()
-	EachField(encoded, func(number protowire.Number, field, _ []byte) {
-		if number != config {
-			_, _ = rest.Write(field) // its name, which distinguishes filters
+// restrict adds what split returns.
+func (d *demands) restrict(message []byte, takes func(number protowire.Number, field, value []byte) bool) {
+	rest := split(message, takes) // takes may add restrictions
+	d.restrictions = append(d.restrictions, rest)
+}
+
+// filter adds a filter of connections or requests, rule by rule if it has rules.
+func (d *demands) filter(encoded []byte) {
+	d.restrict(encoded, func(number protowire.Number, _, packed []byte) bool {
+		if number != typedConfig {
+			return false
 		}
-	})
-	EachField(value, func(number protowire.Number, field, rules []byte) {
-		if number == rulesOf[0] {
-			d.rules(typed, rules)
-		} else {
-			_, _ = rest.Write(field)
+		typed, config := unpacked(packed)
+		switch {
+		case typed == managerType:
+			d.restrict(config, func(number protowire.Number, _, filter []byte) bool {
+				if number == httpFiltersField {
+					d.filter(filter)
+				}
+				return number == httpFiltersField
+			})
+		case slices.Contains(rbacTypes, typed):
+			d.restrict(config, func(number protowire.Number, _, rules []byte) bool {
+				if number == rulesField {
+					d.rules(typed, rules)
+				}
+				return number == rulesField
+			})
+		default:
+			return false
 		}
+		return true
 	})
-	d.restrictions = append(d.restrictions, rest.Sum64())
 }
 
 // rules adds each rule of an RBAC filter.
 func (d *demands) rules(typed string, encoded []byte) {
 	action := rbacv3.RBAC_ALLOW
 	var policies []uint64
-	rest := xxhash.New()
-	_, _ = rest.WriteString(typed)
-	EachField(encoded, func(number protowire.Number, field, _ []byte) {
+	d.restrict(encoded, func(number protowire.Number, field, _ []byte) bool {
 		switch number {
-		case rulesFields[0]:
-			_, _, n := protowire.ConsumeTag(field)
-			value, _ := protowire.ConsumeVarint(field[n:])
-			action = rbacv3.RBAC_Action(value) //nolint:gosec // encoded by this server
-			_, _ = rest.Write(field)
-		case rulesFields[1]:
+		case actionField:
+			action = rbacv3.RBAC_Action(varint(field)) //nolint:gosec // encoded by this server
+		case policiesField:
 			policies = append(policies, xxhash.Sum64String(typed)^xxhash.Sum64(field))
-		default:
-			_, _ = rest.Write(field)
 		}
+		return number == policiesField
 	})
-	d.restrictions = append(d.restrictions, rest.Sum64())
 	switch action {
 	case rbacv3.RBAC_ALLOW:
 		d.permissions = append(d.permissions, policies...)
@@ -213,17 +177,6 @@ func (d *demands) rules(typed string, encoded []byte) {
 		d.restrictions = append(d.restrictions, policies...)
 	default: // LOG rejects no request
 	}
-}
-
-// typedConfig returns the type and the value of an Any in a field of a message; typed is "" if
-// there is none.
-func typedConfig(message []byte, number protowire.Number) (typed string, value []byte) {
-	EachField(message, func(n protowire.Number, _, packed []byte) {
-		if n == number {
-			typed, value = unpacked(packed)
-		}
-	})
-	return typed, value
 }
 
 // unpacked returns the name of the type and the value of an encoded Any.
@@ -262,4 +215,11 @@ func EachField(message []byte, visit func(number protowire.Number, field, value 
 		message = message[tag+size:]
 	}
 	return true
+}
+
+// varint returns the value of an encoded field that is a number.
+func varint(field []byte) uint64 {
+	_, _, tag := protowire.ConsumeTag(field)
+	value, _ := protowire.ConsumeVarint(field[tag:])
+	return value
 }

@@ -65,9 +65,9 @@ type Set struct {
 	// Domains are the domains of a route configuration whose requests are forwarded or redirected.
 	// Other domains, whose requests are answered at once, may belong to another listener now.
 	Domains Hashes
-	// chains are the filter chains of a listener that lead to route configurations, sorted by
-	// these, then by content: see Tightened.
-	chains []chain
+	// chains are the filter chains of a listener that lead to each route configuration, sorted by content: see
+	// Tightened.
+	chains map[string][]chain
 }
 
 // None is the empty set, of resources of other types and of resources that do not exist.
@@ -82,9 +82,9 @@ func HasClusters(typeURL string) bool {
 func Find(typeURL string, value []byte) *Set {
 	f := finder{}
 	f.scan(namingTypes[typeName(typeURL)], value)
-	slices.SortFunc(f.chains, func(a, b chain) int {
-		return cmp.Or(strings.Compare(a.routes, b.routes), cmp.Compare(a.content, b.content))
-	})
+	for _, list := range f.chains {
+		slices.SortFunc(list, func(a, b chain) int { return cmp.Compare(a.content, b.content) })
+	}
 	return &Set{Clusters: NewHashes(f.clusters), Routes: f.routes, Domains: NewHashes(f.domains), chains: f.chains}
 }
 
@@ -201,7 +201,7 @@ type finder struct {
 	routes            []string
 	served            bool
 	named             func(cluster []byte) // nil, or is called for each of clusters
-	chains            []chain
+	chains            map[string][]chain
 	demands           map[uint64]*demands // by the contents of filter chains
 }
 
@@ -256,9 +256,12 @@ func (f *finder) chain(encoded []byte, routes []string) {
 	if len(routes) == 0 {
 		return
 	}
+	if f.chains == nil {
+		f.chains = make(map[string][]chain)
+	}
 	content, demands := f.demandsOf(encoded)
 	for _, name := range routes {
-		f.chains = append(f.chains, chain{name, content, demands})
+		f.chains[name] = append(f.chains[name], chain{content, demands})
 	}
 }
 
@@ -319,9 +322,7 @@ func IsEDS(cluster []byte) bool {
 	is := false
 	EachField(cluster, func(number protowire.Number, field, _ []byte) {
 		if number == discoveryType {
-			_, kind, tag := protowire.ConsumeTag(field)
-			of, _ := protowire.ConsumeVarint(field[tag:])
-			is = kind == protowire.VarintType && of == uint64(clusterv3.Cluster_EDS)
+			is = varint(field) == uint64(clusterv3.Cluster_EDS)
 		}
 	})
 	return is
