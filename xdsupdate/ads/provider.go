@@ -273,7 +273,7 @@ func (p *PushContext) Endpoints(hostname registry.Hostname, namespace string) *x
 // moment is the captured input of a push. It is immutable. All responses are derived from it while
 // the registries go on.
 type moment struct {
-	services  services.Reader
+	services  *registry.ServiceSet // nil if they were not read
 	endpoints *xdsupdate.EndpointSnapshot
 	own       resourcesByType
 	root      *xdsupdate.Root

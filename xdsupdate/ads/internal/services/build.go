@@ -11,6 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -29,16 +30,13 @@ func (b *Builder) advance(services *registry.ServiceSet, endpoints *xdsupdate.En
 }
 
 // Build rebuilds the hosts of a push from the services and endpoints of its moment. Hosts that were
-// built from the same services and endpoints stay.
-func (b *Builder) Build(req *xdsupdate.PushRequest, services Reader, endpoints *xdsupdate.EndpointSnapshot) *Built {
+// built from the same services and endpoints stay. If the services are nil, only the endpoints of hosts are updated.
+func (b *Builder) Build(req *xdsupdate.PushRequest, services *registry.ServiceSet, endpoints *xdsupdate.EndpointSnapshot) *Built {
 	b.Built = Built{}
-	if req.Everything() && services.ok && services.set == nil {
-		services.set = registry.NewServiceSet(services.list...)
-	}
-	b.advance(services.set, endpoints)
+	b.advance(services, endpoints)
 	full := req.Full || req.Everything()
-	b.Incomplete = full && !services.ok
-	full = full && services.ok
+	b.Incomplete = full && services == nil
+	full = full && services != nil
 	hosts := make(map[registry.Hostname]*host)
 	for _, name := range b.hostsOf(req) {
 		b.failures.Add(failure.Part{In: failure.InHost, Name: string(name)}.Call(func() error {
@@ -52,17 +50,17 @@ func (b *Builder) Build(req *xdsupdate.PushRequest, services Reader, endpoints *
 
 // buildHost rebuilds a host, or only its endpoints, and puts it into hosts if it has changed.
 func (b *Builder) buildHost(
-	name registry.Hostname, services Reader, endpoints endpointsOf, full bool, hosts map[registry.Hostname]*host,
+	name registry.Hostname, services *registry.ServiceSet, endpoints endpointsOf, full bool, hosts map[registry.Hostname]*host,
 ) {
 	before := b.table.host(name)
 	var of []*registry.Service
 	if full {
-		of = services.of(name)
+		of = servicesOf(services, name)
 	} else if before != nil {
 		of = before.madeOf
 	}
 	after := newHost(before, of, endpoints)
-	if full || services.ok && after.isMadeOf(services.of(name), endpoints) {
+	if full || services != nil && after.isMadeOf(servicesOf(services, name), endpoints) {
 		b.current = append(b.current, name)
 	}
 	if before == after {
@@ -94,61 +92,56 @@ func (b *Builder) hostsOf(req *xdsupdate.PushRequest) []registry.Hostname {
 	return slices.Compact(out)
 }
 
-// Affected is a resource that may have changed, by type and name.
-type Affected struct{ TypeURL, Name string }
-
 // appendAffected appends the names of all resources that may differ between two states of a host,
 // each of which may be nil. A name may occur twice.
-func appendAffected(out []Affected, before, after *host) []Affected {
+func appendAffected(out []resource.Name, before, after *host) []resource.Name {
 	routes := !sameRoutes(before, after)
-	for p, cluster := range ports(before, after) {
+	for p := range ports(before, after) {
 		host, number := p.service.Hostname, p.port.Number
 		out = append(
 			out,
-			Affected{envoy.ClusterType, cluster},
-			Affected{envoy.LoadAssignmentType, cluster},
-			Affected{envoy.ListenerType, envoy.ListenerName(number, host)},
-			Affected{envoy.ListenerType, string(host)},
-			Affected{envoy.RouteType, cluster},
+			resource.Name{TypeURL: envoy.ClusterType, Name: p.cluster},
+			resource.Name{TypeURL: envoy.LoadAssignmentType, Name: p.cluster},
+			resource.Name{TypeURL: envoy.ListenerType, Name: envoy.ListenerName(number, host)},
+			resource.Name{TypeURL: envoy.ListenerType, Name: string(host)},
+			resource.Name{TypeURL: envoy.RouteType, Name: p.cluster},
 		)
 		if routes && p.port.Protocol.IsHTTP() {
-			out = append(out, Affected{envoy.RouteType, envoy.HTTPRouteName(number)})
+			out = append(out, resource.Name{TypeURL: envoy.RouteType, Name: envoy.HTTPRouteName(number)})
 		}
 	}
 	return out
 }
 
-// appendAffectedByEndpoints is appendAffected for hosts that differ only in endpoints: unchanged
-// ports are identical.
-func appendAffectedByEndpoints(out []Affected, before, after *host) []Affected {
+// appendAffectedByEndpoints is appendAffected for hosts that differ only in endpoints.
+func appendAffectedByEndpoints(out []resource.Name, before, after *host) []resource.Name {
 	for i, v := range after.variants {
-		for j, p := range v.ports {
-			if p == before.variants[i].ports[j] {
-				continue
-			}
+		if v.endpoints == before.variants[i].endpoints {
+			continue
+		}
+		for _, p := range v.ports {
 			dns := p.service.Resolution.IsDNS()
 			if dns || !sameIdentities(before.variants[i].endpoints, v.endpoints) {
-				out = append(out, Affected{envoy.ClusterType, v.names[j]})
+				out = append(out, resource.Name{TypeURL: envoy.ClusterType, Name: p.cluster})
 			}
 			if !dns {
-				out = append(out, Affected{envoy.LoadAssignmentType, v.names[j]})
+				out = append(out, resource.Name{TypeURL: envoy.LoadAssignmentType, Name: p.cluster})
 			}
 		}
 	}
 	return out
 }
 
-// ports yields the ports of all variants of hosts, which may be nil, and the names of their
-// clusters.
-func ports(hosts ...*host) iter.Seq2[*port, string] {
-	return func(yield func(*port, string) bool) {
+// ports yields the ports of all variants of hosts, which may be nil.
+func ports(hosts ...*host) iter.Seq[*port] {
+	return func(yield func(*port) bool) {
 		for _, h := range hosts {
 			if h == nil {
 				continue
 			}
 			for _, v := range h.variants {
-				for i, p := range v.ports {
-					if !yield(p, v.names[i]) {
+				for _, p := range v.ports {
+					if !yield(p) {
 						return
 					}
 				}

@@ -7,13 +7,14 @@
 package services
 
 import (
+	"cmp"
 	"log/slog"
 	"slices"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // Builder makes the tables of a discovery, push by push, each from the last published one. Its
@@ -45,7 +46,7 @@ type Built struct {
 	Next *Table
 	// Changed are the changed hosts, and Affected the resources that may have changed.
 	Changed  []ChangedHost
-	Affected []Affected
+	Affected []resource.Name
 	// current are the hosts that equal the moment.
 	current []registry.Hostname
 	// leftOut are the endpoints and ports that are newly left out.
@@ -76,23 +77,23 @@ func NewBuilder(
 // HasSnapshots reports whether Read costs next to nothing.
 func (b *Builder) HasSnapshots() bool { return b.snapshotter != nil }
 
-// Read returns the services in a root, or else the present services of the discovery. exact reports
+// Read returns the services in a root, or else the present services of the discovery; nil if it fails. exact reports
 // whether all of them are from the root.
-func (b *Builder) Read(root *xdsupdate.Root) (out Reader, exact bool) {
-	err := failure.Part{In: failure.InServices}.Call(func() error {
+func (b *Builder) Read(root *xdsupdate.Root) (out *registry.ServiceSet, exact bool) {
+	b.failures.Undone(failure.Part{In: failure.InServices}.Call(func() error {
+		var read *registry.ServiceSet
 		if at, ok := b.snapshotter.(xdsupdate.RootReader); ok {
-			out.set, exact = at.ServicesAt(b.snapshotter, root)
+			read, exact = at.ServicesAt(b.snapshotter, root)
 		}
-		if b.snapshotter != nil && out.set == nil {
-			out.set = b.snapshotter.ServiceSnapshot()
+		if b.snapshotter != nil && read == nil {
+			read = b.snapshotter.ServiceSnapshot()
 		}
-		if out.set == nil && b.discovery != nil {
-			out.list = withoutNil(b.discovery.Services())
+		if read == nil && b.discovery != nil {
+			read = registry.NewServiceSet(withoutNil(b.discovery.Services())...)
 		}
-		out.ok = true
+		out = cmp.Or(read, registry.NewServiceSet())
 		return nil
-	})
-	b.failures.Undone(err)
+	}))
 	return out, exact
 }
 
@@ -112,29 +113,9 @@ func (b *Builder) Published(everything bool) {
 	}
 }
 
-// Reader finds the services of one moment by host name.
-type Reader struct {
-	set *registry.ServiceSet
-	// list has all services if there is no set, sorted by CompareServices: to make a set of them takes longer than to
-	// find the few that a push is about.
-	list []*registry.Service
-	// ok means that the services were read. If not, only the endpoints of hosts are updated.
-	ok bool
-}
-
-// of returns the services of a host in the order of CompareServices.
-func (s Reader) of(name registry.Hostname) []*registry.Service {
-	if s.set == nil {
-		from, _ := slices.BinarySearchFunc(s.list, name, func(s *registry.Service, name registry.Hostname) int {
-			return strings.Compare(string(s.Hostname), string(name))
-		})
-		to := from
-		for to < len(s.list) && s.list[to].Hostname == name {
-			to++
-		}
-		return s.list[from:to]
-	}
-	services := withoutNil(s.set.Host(name))
+// servicesOf returns the services of a host in the order of CompareServices.
+func servicesOf(set *registry.ServiceSet, name registry.Hostname) []*registry.Service {
+	services := withoutNil(set.Host(name))
 	if len(services) > 1 {
 		services = slices.Clone(services)
 		slices.SortStableFunc(services, registry.CompareServices)

@@ -9,7 +9,6 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
-	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // host is the state of a host name: one variant for each namespace that defines it, the oldest
@@ -27,8 +26,7 @@ type variant struct {
 	madeOf    []*registry.Service // unmodified
 	services  []*registry.Service // Kubernetes services first, then the oldest first; not empty
 	endpoints *xdsupdate.ServiceEndpoints
-	ports     []*port  // for each number and visibility, that of the first service
-	names     []string // of the clusters of ports
+	ports     []*port // for each number and visibility, that of the first service
 }
 
 // endpointsOf returns the endpoints of a host in a namespace, of all shards.
@@ -79,7 +77,7 @@ func (h *host) hasServices(services []*registry.Service) bool {
 func newVariant(old *variant, services []*registry.Service, endpoints *xdsupdate.ServiceEndpoints) *variant {
 	v := &variant{namespace: services[0].Attributes.Namespace, madeOf: services, endpoints: endpoints}
 	if old != nil && slices.Equal(old.madeOf, services) {
-		v.services, v.ports, v.names = old.services, old.ports, old.names
+		v.services, v.ports = old.services, old.ports
 		if old.endpoints != endpoints {
 			v.ports = make([]*port, len(old.ports))
 			for i, p := range old.ports {
@@ -103,7 +101,7 @@ func newVariant(old *variant, services []*registry.Service, endpoints *xdsupdate
 	})
 	if old != nil && v.endpoints == old.endpoints &&
 		slices.EqualFunc(v.services, old.services, (*registry.Service).Equal) {
-		v.ports, v.names = old.ports, old.names
+		v.ports = old.ports
 		return v
 	}
 	for _, svc := range v.services {
@@ -112,7 +110,6 @@ func newVariant(old *variant, services []*registry.Service, endpoints *xdsupdate
 				return q.port.Number == p.Number && sameVisibility(q.service, svc)
 			}) {
 				v.ports = append(v.ports, newPort(svc, p, endpoints))
-				v.names = append(v.names, envoy.ClusterName(p.Number, svc.Hostname))
 			}
 		}
 	}

@@ -80,8 +80,11 @@ func (b *Builder) warnLeftOut(list []leftOut) {
 // reported the endpoints of its services. A registry without batches may be between the two calls
 // of its first report, and then gets a warning.
 func (b *Builder) warnSilent() {
-	for _, svc := range b.table.silentSince(b.index, b.warned) {
+	for _, svc := range b.table.Silent(b.index) {
 		id := svc.Attributes.Provider
+		if b.warned[id] {
+			continue
+		}
 		if b.warned == nil {
 			b.warned = make(map[registry.ProviderID]bool)
 		}
@@ -94,32 +97,21 @@ func (b *Builder) warnSilent() {
 
 // Silent returns one service of each provider that has services but never reported endpoints to the
 // index, sorted by provider.
-func (t *Table) Silent(index *xdsupdate.EndpointIndex) []*registry.Service {
-	return t.silentSince(index, nil)
-}
-
-// silentSince is Silent without the providers that are known to be silent.
-func (t *Table) silentSince(index *xdsupdate.EndpointIndex, known map[registry.ProviderID]bool) (out []*registry.Service) {
-	reported := make(map[registry.ProviderID]bool)
-	silent := func(id registry.ProviderID) bool {
-		if _, asked := reported[id]; !asked {
-			reported[id] = known[id] || index.HasReported(id)
-		}
-		return !reported[id]
-	}
+func (t *Table) Silent(index *xdsupdate.EndpointIndex) (out []*registry.Service) {
 	example := make(map[registry.ProviderID]*registry.Service) // nil if the provider is not silent
 	for _, h := range t.hosts.All() {
 		for _, v := range h.variants {
 			for _, svc := range v.services {
 				id := svc.Attributes.Provider
-				if id == "" || svc.Resolution != registry.ClientSideLB || !silent(id) {
+				if id == "" || svc.Resolution != registry.ClientSideLB {
 					continue
 				}
 				first, found := example[id]
 				switch {
-				case v.endpoints.Len() > 0:
+				case found && first == nil:
+				case v.endpoints.Len() > 0 || !found && index.HasReported(id):
 					example[id] = nil
-				case !found || first != nil && registry.CompareServices(svc, first) < 0:
+				case !found || registry.CompareServices(svc, first) < 0:
 					example[id] = svc
 				}
 			}

@@ -22,6 +22,7 @@ type port struct {
 	service   *registry.Service
 	port      *registry.Port
 	endpoints *xdsupdate.ServiceEndpoints // of all ports
+	cluster   string                      // the name of its cluster
 
 	// restricted means that the visible endpoints depend on the cluster of a client, unix that they
 	// depend on its kind.
@@ -55,7 +56,7 @@ type variety struct {
 }
 
 func newPort(svc *registry.Service, p *registry.Port, endpoints *xdsupdate.ServiceEndpoints) *port {
-	out := &port{service: svc, port: p, endpoints: endpoints}
+	out := &port{service: svc, port: p, endpoints: endpoints, cluster: envoy.ClusterName(p.Number, svc.Hostname)}
 	for e := range endpoints.All() {
 		if xdsbuild.Serves(e, p) {
 			out.restricted = out.restricted || e.Attributes().DiscoverableFromSameCluster
@@ -71,19 +72,15 @@ func newPort(svc *registry.Service, p *registry.Port, endpoints *xdsupdate.Servi
 }
 
 // withEndpoints returns the port with other endpoints of the service. Resources that do not depend
-// on them, and the port itself if its endpoints are the same, are kept.
+// on them are kept.
 func (p *port) withEndpoints(endpoints *xdsupdate.ServiceEndpoints) *port {
-	identities := sameIdentities(p.endpoints, endpoints)
-	if identities && len(p.service.Ports) > 1 && sameEndpoints(p.port, p.endpoints, endpoints) {
-		return p
-	}
 	out := newPort(p.service, p.port, endpoints)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if out.before = p.prepared; out.before == nil {
 		out.before = p.before
 	}
-	if identities {
+	if sameIdentities(p.endpoints, endpoints) {
 		out.made.others = p.made.others
 	}
 	return out
@@ -193,21 +190,6 @@ func (p *port) visible(cluster registry.ClusterID) []*registry.Endpoint {
 	out := slices.Collect(p.endpoints.All())
 	if p.restricted {
 		out = slices.DeleteFunc(out, func(e *registry.Endpoint) bool { return !e.VisibleTo(cluster) })
-	}
-	return out
-}
-
-// sameEndpoints compares, by identity, the endpoints that serve a port.
-func sameEndpoints(p *registry.Port, a, b *xdsupdate.ServiceEndpoints) bool {
-	return slices.Equal(serving(p, a), serving(p, b))
-}
-
-func serving(p *registry.Port, endpoints *xdsupdate.ServiceEndpoints) []*registry.Endpoint {
-	var out []*registry.Endpoint
-	for e := range endpoints.All() {
-		if xdsbuild.Serves(e, p) {
-			out = append(out, e)
-		}
 	}
 	return out
 }

@@ -220,11 +220,11 @@ func (t *Table) covered(v View, typeURL string) iter.Seq2[string, *port] {
 			if seen == nil {
 				continue
 			}
-			for i, p := range seen.ports {
+			for _, p := range seen.ports {
 				if p != seen.port(p.port.Number, v) {
 					continue // another port with the number, for other views
 				}
-				if name := seen.names[i]; name != "" && !yield(name, p) {
+				if p.cluster != "" && !yield(p.cluster, p) {
 					return
 				}
 			}
