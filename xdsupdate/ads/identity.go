@@ -27,9 +27,13 @@ func (s *stream) enter(r *received) error {
 	if r.Node == nil {
 		r.Node = &core.Node{}
 	}
-	c := s.conn.cache
-	c.locked(func() { s.conn.node, s.conn.asking = r.Node, 1 })
-	if err := s.identify(); err != nil {
+	c, before := s.conn.cache, s.server.reviews.Load()
+	c.locked(func() { s.conn.node = r.Node })
+	err := s.identify()
+	if err == nil && s.server.reviews.Load() != before {
+		err = s.identify() // before the addresses of the client were known, any update may have been about it
+	}
+	if err != nil {
 		return err
 	}
 	var owner any
@@ -44,14 +48,6 @@ func (s *stream) enter(r *received) error {
 // reidentify identifies the proxy again, and moves it to another view if necessary.
 func (s *stream) reidentify() {
 	s.endedBy(guard.Call(func() {
-		c, asks := s.conn.cache, false
-		c.locked(func() {
-			s.conn.asking++
-			asks = s.conn.asking == 1 && !s.conn.closed
-		})
-		if !asks {
-			return
-		}
 		if err := s.identify(); err != nil {
 			s.server.refused(s, err)
 			s.end(err)
@@ -61,9 +57,16 @@ func (s *stream) reidentify() {
 }
 
 // identify calls Options.Proxy until there was no concurrent request to do so, and moves the
-// connection to the resulting view.
+// connection to the resulting view. It does nothing if another goroutine does so.
 func (s *stream) identify() error {
-	c := s.conn.cache
+	c, asks := s.conn.cache, false
+	c.locked(func() {
+		s.conn.asking++
+		asks = s.conn.asking == 1
+	})
+	if !asks {
+		return nil
+	}
 	for {
 		proxy, key, err := s.server.identityOf(s.grpc.Context(), s.conn.node)
 		again := false
@@ -189,7 +192,7 @@ func (s *stream) checkNode(node *core.Node) error {
 // changed. It returns when the proxies have been identified; a proxy that a concurrent call is
 // identifying may be updated by that call later.
 func (s *Server) ReviewProxies(selected func(ProxyStatus) bool) {
-	s.askAgain()
+	s.reviews.Inc()
 	for _, conn := range s.cache.selected(selected) {
 		conn.stream.reidentify()
 	}
@@ -202,23 +205,10 @@ func (s *Server) ProxyUpdate(cluster registry.ClusterID, ip string) {
 }
 
 func (s *Server) proxyUpdate(cluster registry.ClusterID, ip string) {
-	s.askAgain()
+	s.reviews.Inc()
 	var list []*connection
 	s.cache.locked(func() { list = slices.Clone(s.cache.addresses[address{cluster, ipaddr.Canonical(ip)}]) })
 	for _, conn := range list {
 		conn.stream.reidentify()
 	}
-}
-
-// askAgain has the clients identified again that are being identified for the first time: before their addresses are
-// known, any change may be about them.
-func (s *Server) askAgain() {
-	connecting := s.streams.connecting()
-	s.cache.locked(func() {
-		for _, st := range connecting {
-			if st.conn.asking > 0 {
-				st.conn.asking++
-			}
-		}
-	})
 }

@@ -3,8 +3,6 @@
 package ads
 
 import (
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
@@ -133,16 +131,6 @@ func (l *liveStreams) identified(s *stream, owner any, limits Limits) error {
 	l.live[s] = owner
 	l.clients.add(owner, s)
 	return nil
-}
-
-// connecting returns the streams of clients that are not identified yet.
-func (l *liveStreams) connecting() (out []*stream) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, of := range l.unidentified.of {
-		out = slices.AppendSeq(out, maps.Keys(of))
-	}
-	return out
 }
 
 // evictLocked ends a stream, which does not count from now on.

@@ -57,6 +57,8 @@ type Server struct {
 	moment   *moment // of the present push
 	// idle means that a client has connected before Run was called.
 	idle atomic.Bool
+	// reviews counts the calls of ProxyUpdate and ReviewProxies.
+	reviews atomic.Uint64
 	// unsure means that a call has failed, so that everything may have changed with the next push.
 	unsure atomic.Bool
 }
