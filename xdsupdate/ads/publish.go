@@ -14,7 +14,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/reference"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -27,8 +26,8 @@ type change struct {
 	changes []Changes
 	// unsure means that a call has failed before, so that everything may have changed.
 	unsure bool
-	// about are the objects of the push's request: see hintsOf.
-	about []xdsupdate.ConfigKey
+	// about are the objects of the push's request.
+	about map[xdsupdate.ConfigKey]struct{}
 	// since is when the push was requested.
 	since time.Time
 	// affected are the selections whose providers were asked whether everything may have changed.
@@ -44,7 +43,6 @@ type change struct {
 func (c *cache) publish(ch *change) {
 	made := c.subscribed(ch)
 	c.make(made)
-	nameReferences(made)
 
 	var waiting []*selection
 	c.locked(func() { waiting = c.publishLocked(ch) })
@@ -55,7 +53,7 @@ func (c *cache) publish(ch *change) {
 func (c *cache) publishLocked(ch *change) (waiting []*selection) {
 	c.layers = ch.layers
 	c.epoch++
-	c.recent.add(c.epoch, ch.about)
+	c.noteChanges(ch.about)
 	var touched []*selection
 	mark := func(s *selection, name string) {
 		if n := len(touched); n == 0 || touched[n-1] != s { // it may be in the list again
@@ -92,9 +90,7 @@ type wanted struct {
 	typeURL, name string
 	// named means that it is subscribed by name, not by a wildcard.
 	named bool
-	// before is the selection's present state of a listener or route configuration, and made the
-	// result of make; both may be nil.
-	before, made *resource.State
+	made  *resource.State // the result of make; may be nil
 }
 
 // subscribed returns the subscribed resources that a change may affect. It takes the lock.
@@ -105,27 +101,9 @@ func (c *cache) subscribed(ch *change) []wanted {
 	ch.affected = make(map[*selection]bool)
 	c.eachAffected(ch, func(s *selection, name string) {
 		from := resolver{view: s.view.Value(), layers: ch.layers, failed: c.failures}
-		w := wanted{from: from, typeURL: s.typeURL, name: name, named: s.names(name)}
-		if reference.HasClusters(s.typeURL) && s.snapshot != nil {
-			w.before = s.snapshot.Find(name)
-		}
-		out = append(out, w)
+		out = append(out, wanted{from: from, typeURL: s.typeURL, name: name, named: s.names(name)})
 	})
 	return out
-}
-
-// nameReferences finds the references of listeners and routes that may have to wait for clusters or
-// for one another, which takes some time for large ones. It is called without the lock.
-func nameReferences(list []wanted) {
-	waits := slices.ContainsFunc(list, func(w wanted) bool {
-		return w.typeURL == envoy.ClusterType || w.typeURL == envoy.ListenerType
-	})
-	for i := range list {
-		if waits {
-			list[i].before.References()
-			list[i].made.References()
-		}
-	}
 }
 
 // make looks the resources up and encodes them. It is called without the lock.
@@ -341,7 +319,7 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 	push.sorted = sync.OnceValue(func() []*registry.Service {
 		return slices.SortedStableFunc(push.table.Services(), registry.CompareServices)
 	})
-	ch := &change{since: begun, about: hintsOf(req.ConfigsUpdated), unsure: s.unsure.Swap(false)}
+	ch := &change{since: begun, about: req.ConfigsUpdated, unsure: s.unsure.Swap(false)}
 	if !req.Start.IsZero() {
 		ch.since = req.Start
 	}

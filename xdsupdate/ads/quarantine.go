@@ -118,7 +118,7 @@ func (l *rejections) judged(r *rejection, res *resource.State, accepted bool) {
 			l.release(r)
 		}
 	default:
-		q.start(l.conn.cache.recent.changed(l.Acks.Accepted))
+		l.start(q)
 		q.made = nil
 	}
 }
@@ -133,14 +133,13 @@ func (l *rejections) release(r *rejection) {
 
 // start begins a search among the parts that are not left out. Likely parts are parts that the last
 // accepted state did not have; if it is not known, the parts of changed objects.
-func (q *quarantine) start(changed map[configstore.ConfigKey]struct{}) {
+func (l *rejections) start(q *quarantine) {
 	left := trial.SetOf(slices.Collect(maps.Keys(q.left)))
 	suspects := left.Others(q.parts)
 	likely := trial.SetOf(q.good).Others(suspects)
 	if q.good == nil {
 		likely = slices.DeleteFunc(slices.Clone(suspects), func(c Contribution) bool {
-			_, ok := changed[c.Object]
-			return !ok
+			return l.Acks.Accepted == 0 || l.conn.cache.recent[c.Object] <= l.Acks.Accepted
 		})
 	}
 	q.search = trial.NewSearch(suspects, likely, int(Absent))
@@ -253,50 +252,19 @@ func (s *subscription) Searching() bool {
 	return s.rejections.toMake() != nil
 }
 
-// recentChanges are the objects of the last pushes, except services, and except pushes of too many
-// objects.
-type recentChanges [16]recentChange
-
-type recentChange struct {
-	epoch uint64
-	keys  []configstore.ConfigKey
-}
-
-// manyChanges is the number of objects above which a push is no hint at any of them, because the
-// search would leave out valid objects, for as long as a trial lasts.
+// manyChanges is the number of recent changes above which they are no hint, because the search would leave out valid
+// objects, for as long as a trial lasts.
 const manyChanges limit.Size = 1000
 
-func (r *recentChanges) add(epoch uint64, keys []configstore.ConfigKey) {
-	r[epoch%uint64(len(r))] = recentChange{epoch, keys}
-}
-
-// hintsOf returns the keys of a push for recentChanges.
-func hintsOf(keys map[configstore.ConfigKey]struct{}) (out []configstore.ConfigKey) {
+// noteChanges records the objects of a push, except services.
+func (c *cache) noteChanges(keys map[configstore.ConfigKey]struct{}) {
 	for key := range keys {
-		if xdsupdate.IsServiceKey(key) {
-			continue
+		if !xdsupdate.IsServiceKey(key) {
+			c.recent[key] = c.epoch
 		}
-		if len(out) == manyChanges.Get() {
-			return nil
-		}
-		out = append(out, key)
-	}
-	return out
-}
-
-// changed returns the objects of the pushes after an epoch, as far as they are known, or nil for a
-// client that has accepted nothing.
-func (r *recentChanges) changed(after uint64) map[configstore.ConfigKey]struct{} {
-	if after == 0 {
-		return nil
-	}
-	out := make(map[configstore.ConfigKey]struct{})
-	for _, c := range r {
-		if c.epoch > after {
-			for _, key := range c.keys {
-				out[key] = struct{}{}
-			}
+		if len(c.recent) > manyChanges.Get() {
+			clear(c.recent)
+			return
 		}
 	}
-	return out
 }

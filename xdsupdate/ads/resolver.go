@@ -5,7 +5,6 @@ package ads
 import (
 	"errors"
 	"fmt"
-	"reflect"
 	"unique"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
@@ -97,33 +96,12 @@ func (s resolver) all(typeURL string, visit func(name string, r *resource.State)
 var errIncomparable = errors.New("not comparable")
 
 // checkKey returns an error for a value that cannot be the key of a map.
-func checkKey(v any) error {
-	if v == nil || isComparable(reflect.ValueOf(v)) {
-		return nil
-	}
-	return fmt.Errorf("%T is %w", v, errIncomparable)
-}
-
-// isComparable is reflect.Value.Comparable without allocations.
-func isComparable(v reflect.Value) bool {
-	switch v.Kind() {
-	case reflect.Func, reflect.Map, reflect.Slice:
-		return false
-	case reflect.Interface:
-		return v.IsNil() || isComparable(v.Elem())
-	case reflect.Array:
-		for i := range v.Len() {
-			if !isComparable(v.Index(i)) {
-				return false
-			}
+func checkKey(v any) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = fmt.Errorf("%T is %w", v, errIncomparable)
 		}
-	case reflect.Struct:
-		for i := range v.NumField() {
-			if !isComparable(v.Field(i)) {
-				return false
-			}
-		}
-	default:
-	}
-	return true
+	}()
+	_ = map[any]struct{}(nil)[v] // it panics then, whatever the map has
+	return nil
 }

@@ -148,12 +148,7 @@ func (s *selection) publish(next *resource.Snapshot) {
 	if next == s.snapshot {
 		return
 	}
-	s.edition = edition{snapshot: next, since: s.since}
-	for _, sub := range s.subscribers {
-		if sub.Has == next {
-			s.current++
-		}
-	}
+	s.edition = edition{snapshot: next, since: s.since} // no client has it yet
 }
 
 // join adds a subscription.

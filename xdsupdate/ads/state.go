@@ -8,6 +8,7 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 
+	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/difference"
@@ -27,9 +28,9 @@ type state struct {
 	// response before, because a response from an empty state would remove all resources of a proxy that
 	// reconnects.
 	layers layers
-	// epoch counts the pushes; recent are the objects of the last ones.
+	// epoch counts the pushes; recent are the objects that have changed lately, each with its last push.
 	epoch  uint64
-	recent recentChanges
+	recent map[configstore.ConfigKey]uint64
 	// conns are the connections of identified clients; addresses finds those of a proxy.
 	conns     map[*connection]struct{}
 	addresses map[address][]*connection
@@ -167,6 +168,7 @@ func newCache() *cache {
 			conns:      make(map[*connection]struct{}),
 			addresses:  make(map[address][]*connection),
 			selections: make(map[string]map[selectionKey][]*selection),
+			recent:     make(map[configstore.ConfigKey]uint64),
 		},
 	}
 }

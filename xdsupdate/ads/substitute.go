@@ -117,7 +117,7 @@ func (j *substitution) install() {
 	case j.made == nil || len(j.parts) == 0:
 		l.progressed(j.rejection, false, true)
 	case j.first:
-		q.start(l.conn.cache.recent.changed(l.Acks.Accepted))
+		l.start(q)
 		q.made = nil
 	case fresh && q.search != nil:
 		q.search.Become(j.parts)

@@ -174,26 +174,16 @@ func Union[H comparable](a, b []*Topic[H]) []*Topic[H] {
 
 // Without returns the topics of a that are not in b.
 func Without[H comparable](a, b []*Topic[H]) []*Topic[H] {
-	var out []*Topic[H]
-	switch rest := a; {
-	case len(b) == 0:
+	if len(b) == 0 {
 		return a
-	case len(b) < len(a)/16:
-		out = make([]*Topic[H], 0, len(a))
-		for _, p := range b {
-			before, _, after := cut(rest, p)
-			out, rest = append(out, before...), after
-		}
-		out = append(out, rest...)
-	default:
-		for _, p := range a {
-			_, found, after := cut(b, p)
-			if b = after; !found {
-				out = append(out, p)
-			}
-		}
 	}
-	if len(out) == len(a) {
+	var out []*Topic[H]
+	rest := a
+	for _, p := range b {
+		before, _, after := cut(rest, p)
+		out, rest = append(out, before...), after
+	}
+	if out = append(out, rest...); len(out) == len(a) {
 		return a
 	}
 	return out

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/cespare/xxhash/v2"
-	"go.uber.org/atomic"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -54,8 +53,7 @@ type State struct {
 	// Kept means that the build failed, and Value is that of the fallback, or nil.
 	Kept bool
 
-	// named is the result of References.
-	named atomic.Pointer[reference.Set]
+	references *reference.Set // nil for none
 }
 
 // Name is the name of a resource of a type.
@@ -130,6 +128,9 @@ func (r *State) encode() {
 		r.Hash, r.Value, r.Made = max(1, xxhash.Sum64(value)), value, time.Now().UnixNano()
 	case err != nil && fallback.Exists():
 		r.Hash, r.Value, r.Made = fallback.Hash, fallback.Value, fallback.Made
+	}
+	if r.Value != nil && reference.HasClusters(r.TypeURL) {
+		r.references = reference.Find(r.TypeURL, r.Value)
 	}
 	if fallback.Exists() && fallback.Hash == r.Hash {
 		r.equal = cmp.Or(fallback.equal, fallback) // no chain of equal states
@@ -267,18 +268,12 @@ func (r *State) Failure() string {
 	return r.Reported
 }
 
-// References returns the references of the resource, which may be nil. They are found in the
-// encoded resource on the first call, because most resources never need them.
+// References returns the references of the resource, which may be nil.
 func (r *State) References() *reference.Set {
-	if r == nil || !reference.HasClusters(r.TypeURL) {
+	if r == nil || r.references == nil {
 		return reference.None
 	}
-	if known := r.named.Load(); known != nil {
-		return known
-	}
-	found := reference.Find(r.TypeURL, r.Value)
-	r.named.Store(found)
-	return found
+	return r.references
 }
 
 // TypeURLOf returns the type URL of a message in xDS.
