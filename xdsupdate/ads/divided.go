@@ -91,7 +91,7 @@ func (c *cache) attach(s, before *selection) {
 		}
 	})
 	if prepare {
-		c.prepare([]*selection{s})
+		c.prepare(s)
 	}
 }
 
@@ -114,16 +114,6 @@ func (c *cache) detach() {
 	}
 }
 
-// ahead is a difference that is computed before the response is planned, without the lock. The
-// selection may have a newer snapshot when the response is sent; newer changes follow with the next
-// response, as for any client that is behind.
-type ahead struct {
-	key   difference.Key
-	of    *selection
-	state selectionState
-	found *difference.Difference
-}
-
 // isQuick reports whether the response needs no slow computation. It is called with the mutex held.
 func (s *subscription) isQuick() bool {
 	return s.selection == nil || len(s.selection.dirty) == 0 && !s.isLarge()
@@ -143,44 +133,41 @@ func (s *subscription) isLarge() bool {
 	return size >= s.conn.cache.largeSize && s.selection.differences.Get(s.differenceKey()) == nil
 }
 
-// lookAhead returns the difference for the client of a subscription, or nil if the difference is
-// computed quickly or known. It takes the lock, and compares snapshots without it.
-func (c *cache) lookAhead(sub *subscription) *ahead {
-	var a *ahead
-	c.locked(func() {
-		if s := sub.selection; s != nil && sub.isLarge() {
-			a = &ahead{key: sub.differenceKey(), of: s, state: s.state()}
+// lookAheads bounds the attempts to find a difference to a snapshot that is replaced meanwhile.
+const lookAheads = 3
+
+// lookAhead finds the difference for the client of a subscription, unless it is found quickly, or known. It takes the
+// lock, and compares snapshots without it.
+func (c *cache) lookAhead(sub *subscription) {
+	for range lookAheads {
+		var of *selection
+		var key difference.Key
+		var state selectionState
+		c.locked(func() {
+			if s := sub.selection; s != nil && sub.isLarge() {
+				of, key, state = s, sub.differenceKey(), s.state()
+			}
+		})
+		if of == nil {
+			return
 		}
-	})
-	if a != nil {
-		a.found = a.state.Difference(a.key.From, a.key.Traits)
+		found := state.Difference(key.From, key.Traits)
+		c.locked(func() {
+			if of.snapshot == state.Snapshot && slices.Equal(of.topics, state.Topics) {
+				of.differences.Add(key, found)
+			}
+		})
 	}
-	return a
 }
 
 // catchUp brings the selection of a subscription up to date and queues responses. Most of the work is done without the
 // lock, which it takes. first is called with the lock held, before the responses are planned.
 func (c *cache) catchUp(sub *subscription, first func()) {
 	c.refresh(sub)
-	a := c.lookAhead(sub)
+	c.lookAhead(sub)
 	c.locked(func() {
 		first()
-		c.flushAhead(sub, a)
+		sub.conn.flush()
 		c.progressed()
 	})
-}
-
-// flushAhead flushes the connection of a subscription. a is the difference that was computed ahead,
-// or nil. It is called with the mutex held.
-func (c *cache) flushAhead(sub *subscription, a *ahead) {
-	if s := sub.selection; a != nil && s == a.of && slices.Equal(s.topics, a.state.Topics) {
-		switch {
-		case s.snapshot != a.state.Snapshot:
-			sub.ahead = a
-		case s.differences.Get(a.key) == nil:
-			s.differences.Add(a.key, a.found)
-		}
-	}
-	sub.conn.flush()
-	sub.ahead = nil
 }

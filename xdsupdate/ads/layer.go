@@ -15,24 +15,23 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
 
-// layer is the state of a provider at one moment, with the resources that were built from it. A nil
-// layer is empty.
+// layer is the state of a provider at one moment, with the resources that were built from it.
 type layer struct {
 	Provided
 	*namedProvider
 	made *shared.Resources
-	// number counts the layers of a provider.
+	// number counts the layers of a provider, which begin with 1, after an empty one.
 	number uint64
 }
 
-// newLayer returns the layer that replaces old, which may be nil.
-func newLayer(old *layer, of *namedProvider, next Provided, changes Changes) *layer {
-	out := &layer{Provided: next, namedProvider: of}
-	if old == nil {
-		out.made = shared.New()
-		return out
-	}
-	out.made, out.number = old.made, old.number+1
+// noLayer returns the layer of a provider that has not provided anything.
+func noLayer(of *namedProvider) *layer {
+	return &layer{Provided: resourcesByType(nil), namedProvider: of, made: shared.New()}
+}
+
+// replaced returns the layer that replaces l.
+func (l *layer) replaced(next Provided, changes Changes) *layer {
+	out := &layer{Provided: next, namedProvider: l.namedProvider, made: l.made, number: l.number + 1}
 	names := make([]resource.Name, len(changes.Names))
 	for i, c := range changes.Names {
 		names[i] = resource.Name{TypeURL: c.TypeURL, Name: c.Name}
@@ -41,37 +40,25 @@ func newLayer(old *layer, of *namedProvider, next Provided, changes Changes) *la
 	return out
 }
 
-// names yields the results of Provided.Names, except for empty names.
-func (l *layer) names(v View, typeURL string, yield func(name string)) (only bool, err error) {
-	if l == nil {
-		return false, nil
-	}
+// names returns the results of Provided.Names, except for empty names.
+func (l *layer) names(v View, typeURL string) (out []string, only bool, err error) {
 	err = l.part.Call(func() error {
 		names, ok := l.Names(l.view(v), typeURL)
-		if only = ok; names == nil {
-			return nil
-		}
-		for name := range names {
-			if name != "" {
-				yield(name)
-			}
+		if only = ok; names != nil {
+			out = slices.Collect(names)
 		}
 		return nil
 	})
-	return only, err
+	return slices.DeleteFunc(out, func(name string) bool { return name == "" }), only, err
 }
 
 // each calls visit with the names that a wildcard subscription covers, and with the answer for each
 // name if it is known. What was visited does not count if it returns an error.
 func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, known bool)) (only bool, err error) {
-	if l == nil {
-		return false, nil
-	}
 	lister, lists := l.Provided.(Lister)
 	if !lists {
 		// The provider may hold a lock while it yields its names, and visit calls it again.
-		var names []string
-		only, err = l.names(v, typeURL, func(name string) { names = append(names, name) })
+		names, only, err := l.names(v, typeURL)
 		for _, name := range names {
 			visit(name, Answer{}, false)
 		}
@@ -97,9 +84,6 @@ func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, k
 
 // covers is Provided.Covers.
 func (l *layer) covers(v View, typeURL, name string) (covered, only bool, err error) {
-	if l == nil {
-		return false, false, nil
-	}
 	err = l.part.Call(func() error {
 		covered, only = l.Covers(l.view(v), typeURL, name)
 		return nil
@@ -109,9 +93,6 @@ func (l *layer) covers(v View, typeURL, name string) (covered, only bool, err er
 
 // answer is Provided.Lookup.
 func (l *layer) answer(v View, typeURL, name string) (a Answer, err error) {
-	if l == nil {
-		return Answer{Next: true}, nil
-	}
 	err = l.part.Call(func() error {
 		a = l.Lookup(l.view(v), typeURL, name)
 		return checkKey(a.Share)
@@ -218,15 +199,14 @@ func (l *layer) salvage(name resource.Name, a Answer, err error) (m proto.Messag
 }
 
 // layers are the layers of all providers at one moment, in their order: the first provider that has
-// an answer for a name counts. It is immutable. An entry is nil until its provider has provided
-// something.
+// an answer for a name counts. It is immutable.
 type layers []*layer
 
 // names returns the names that a wildcard subscription covers. A name may be in it twice.
 func (ls layers) names(v View, typeURL string) (out []string, err error) {
 	for _, l := range ls {
-		only, err := l.names(v, typeURL, func(name string) { out = append(out, name) })
-		if err != nil || only {
+		names, only, err := l.names(v, typeURL)
+		if out = append(out, names...); err != nil || only {
 			return out, err
 		}
 	}
@@ -248,5 +228,5 @@ func (ls layers) answer(v View, typeURL, name string) (*layer, Answer, error) {
 // that wildcard subscriptions may also cover names that the latter does not cover. The first layer,
 // of resources of the program, has covered names only.
 func (ls layers) mayBeCovered(before int) bool {
-	return before > 1 && slices.ContainsFunc(ls[1:before], func(l *layer) bool { return l != nil })
+	return before > 1 && slices.ContainsFunc(ls[1:before], func(l *layer) bool { return l.number > 0 })
 }

@@ -174,7 +174,7 @@ func (s *Server) provide(push *PushContext, ch *change) (ok bool) {
 // provideOne asks one provider. ok is false if it fails, so that its resources stay.
 func (s *Server) provideOne(i int, push *PushContext, ch *change) (ok bool) {
 	p := &s.providers[i]
-	var before *layer
+	before := noLayer(p)
 	if s.cache.layers != nil {
 		before = s.cache.layers[i]
 	}
@@ -190,10 +190,10 @@ func (s *Server) provideOne(i int, push *PushContext, ch *change) (ok bool) {
 		ch.layers[i] = before
 		return false
 	}
-	if before == nil || ch.unsure {
+	if before.number == 0 || ch.unsure {
 		changes.Everything, changes.Namespaces = acceptAll, nil
 	}
-	ch.changes[i], ch.layers[i] = changes, newLayer(before, p, next, changes)
+	ch.changes[i], ch.layers[i] = changes, before.replaced(next, changes)
 	return true
 }
 

@@ -47,7 +47,9 @@ func (c *cache) publish(ch *change) {
 	var waiting []*selection
 	c.locked(func() { waiting = c.publishLocked(ch) })
 	runtime.KeepAlive(made) // layers have weak references to their resources
-	c.prepare(waiting)
+	for _, s := range waiting {
+		c.prepare(s)
+	}
 }
 
 func (c *cache) publishLocked(ch *change) (waiting []*selection) {

@@ -67,7 +67,6 @@ type quarantine struct {
 	// hopeless means that leaving objects out does not help, withoutAny that the client has rejected the state without
 	// all of them.
 	hopeless, withoutAny bool
-	nack                 nack // the last one
 }
 
 // omitted is a contribution that is left out, with the NACK.
@@ -77,11 +76,11 @@ type omitted struct {
 }
 
 // isolate begins a quarantine of a rejected resource, if several objects make it.
-func (l *rejections) isolate(r *rejection, res *resource.State, said nack) {
+func (l *rejections) isolate(r *rejection, res *resource.State) {
 	if _, without := l.conn.cache.resolver(l.conn.view).without(l.URL, res.Name); without == nil {
 		return
 	}
-	r.search = &quarantine{left: make(map[Contribution]omitted), nack: said}
+	r.search = &quarantine{left: make(map[Contribution]omitted)}
 	r.search.last.hash = res.Hash
 	l.own.searches++
 	l.own.target = nil
@@ -154,8 +153,8 @@ func (l *rejections) progressed(r *rejection, done, hopeless bool) {
 		clear(q.left)
 	case done:
 		for _, c := range q.search.Bad {
-			q.left[c] = omitted{Omission(q.search.Depth), q.nack}
-			f := r.leftOut(c.Object, q.nack)
+			q.left[c] = omitted{Omission(q.search.Depth), r.nack}
+			f := r.leftOut(c.Object, r.nack)
 			l.conn.cache.failures.Add(l.identify(&f))
 		}
 		q.good, q.search = q.search.Good, nil

@@ -31,10 +31,9 @@ type rejections struct {
 // rejection is one resource that a client rejects, or that it has accepted without some objects.
 type rejection struct {
 	name string
-	// nack is the last NACK, except for NACKs of trials. It is about a state of that hash, or 0 if the
-	// state is not known, which was rejected that many times since then; 0 times if the client has
-	// accepted the resource.
-	nack
+	nack // the last one
+	// hash is that of the rejected state, or 0 if the state is not known, except for states of trials. It was rejected
+	// that many times since then; 0 times if the client has accepted the resource.
 	hash  uint64
 	times int
 	since time.Time
@@ -161,12 +160,12 @@ func (l *rejections) recordAll(list []*resource.State, o *acks.Response, text st
 			l.byName[res.Name] = r
 		}
 		if l.searched(res.Name) != nil {
-			r.search.nack = said
+			r.nack = said
 			l.judged(r, res, false)
 			continue
 		}
 		if r.search == nil && r.name != "" {
-			l.isolate(r, res, said)
+			l.isolate(r, res)
 		}
 		if r.times == 0 || r.hash != res.Hash {
 			r.nack, r.hash, r.times, r.since, r.varied = nack{}, res.Hash, 0, now, false
@@ -205,7 +204,7 @@ func (l *rejections) faults() (out []Fault) {
 
 // faults returns a fault for each object that is left out, and one if the client rejects the resource.
 func (r *rejection) faults() (out []Fault) {
-	said, status := r.nack, FaultRejected
+	status := FaultRejected
 	if q := r.search; q != nil {
 		for object, n := range q.accepted {
 			out = append(out, r.leftOut(object, n))
@@ -216,13 +215,10 @@ func (r *rejection) faults() (out []Fault) {
 		case !q.hopeless:
 			status = FaultSearching
 		}
-		if q.search != nil {
-			said = q.nack
-		}
 	}
 	if r.times > 0 || status == FaultSearching && r.search.search != nil {
 		out = append(out, Fault{
-			Name: r.name, Status: status, Version: said.version, Text: said.text, Since: r.since, Times: r.times, cause: ErrRejected,
+			Name: r.name, Status: status, Version: r.version, Text: r.text, Since: r.since, Times: r.times, cause: ErrRejected,
 		})
 	}
 	return out

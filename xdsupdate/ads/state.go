@@ -134,9 +134,7 @@ type subscription struct {
 	selection *selection // nil before the first request was handled, and at the end
 	// legacy means that the first request had no names, which makes the subscription a wildcard until there are
 	// some.
-	legacy bool
-	// ahead is a difference that was found without the lock, for the next answer, or nil.
-	ahead      *ahead
+	legacy     bool
 	rejections *rejections // nil if there are none
 }
 

@@ -38,11 +38,8 @@ func (s *subscription) Difference() *difference.Difference {
 		return nil
 	}
 	key, known := s.differenceKey(), &s.selection.differences
-	switch {
-	case s.rejections.isolates():
+	if s.rejections.isolates() {
 		known = &s.rejections.own.differences
-	case s.ahead != nil && s.ahead.key == key:
-		return s.ahead.found
 	}
 	found := known.Get(key)
 	if found == nil {
@@ -307,42 +304,31 @@ func (c *cache) rename(s *selection, n names) {
 	s.publish(s.snapshot.With(gone))
 }
 
-// prepare builds the first snapshots of selections and sends them to their subscribers. It is
-// called without the lock: the work for a selection is done by the goroutine that needs it first,
-// and no other one waits for it.
-func (c *cache) prepare(list []*selection) {
-	made := make([]func(), len(list))
-	for i, s := range list {
-		var from resolver
-		var topics []*topic
-		c.locked(func() {
-			from, topics = c.resolver(s.view), s.topics
-			s.dirty, s.preparing = nil, from.layers // later changes become dirty names
-		})
-		first, failing := s.prepare(from, topics)
-		made[i] = func() { c.prepared(s, first, failing) }
-	}
+// prepare builds the first snapshot of a selection and sends it to its subscribers. If it cannot be built, the next
+// push prepares it. It is called without the lock: the work for a selection is done by the goroutine that needs it
+// first, and no other one waits for it.
+func (c *cache) prepare(s *selection) {
+	var from resolver
+	var topics []*topic
+	c.locked(func() {
+		from, topics = c.resolver(s.view), s.topics
+		s.dirty, s.preparing = nil, from.layers // later changes become dirty names
+	})
+	first, failing := s.prepare(from, topics)
 	var subscribers []*subscription
 	c.locked(func() {
-		for i, s := range list {
-			made[i]()
-			subscribers = append(subscribers, s.subscribers...)
+		s.preparing = nil
+		switch {
+		case first != nil:
+			s.publish(first)
+			s.failing = failing
+		case len(s.subscribers) > 0:
+			c.unprepared = append(c.unprepared, s)
 		}
+		subscribers = slices.Clone(s.subscribers)
 		c.progressed()
 	})
 	for _, sub := range subscribers {
 		c.catchUp(sub, func() {})
-	}
-}
-
-// prepared makes the first snapshot of a selection visible. It is nil if it could not be built.
-func (c *cache) prepared(s *selection, first *resource.Snapshot, failing failing) {
-	s.preparing = nil
-	switch {
-	case first != nil:
-		s.publish(first)
-		s.failing = failing
-	case len(s.subscribers) > 0:
-		c.unprepared = append(c.unprepared, s)
 	}
 }
