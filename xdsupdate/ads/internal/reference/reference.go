@@ -20,8 +20,6 @@ import (
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	tcp "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/tcp_proxy/v3"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -91,7 +89,7 @@ func Find(typeURL string, value []byte) *Set {
 func typeName(typeURL string) string { return typeURL[strings.LastIndexByte(typeURL, '/')+1:] }
 
 // naming describes the fields of a message that have names, by their numbers.
-type naming map[protowire.Number]*namingField
+type naming map[protowire.Number]namingField
 
 // namingField is a field that is a name, or that has messages with names.
 type namingField struct {
@@ -114,86 +112,38 @@ const (
 	chainOfFilters
 )
 
-// namingTypes are the messages that may have names, by the names of their types.
-//
 //nolint:gochecknoglobals // never changed
-var namingTypes = compileNaming(
-	namingPaths{&routev3.RouteConfiguration{}, map[string]nameKind{
-		"virtual_hosts":                                              servedBelow,
-		"virtual_hosts.domains":                                      domainNamed,
-		"virtual_hosts.routes.route":                                 served,
-		"virtual_hosts.routes.redirect":                              served,
-		"virtual_hosts.routes.route.cluster":                         clusterNamed,
-		"virtual_hosts.routes.route.weighted_clusters.clusters.name": clusterNamed,
-		"virtual_hosts.routes.route.request_mirror_policies.cluster": clusterNamed,
-		"virtual_hosts.request_mirror_policies.cluster":              clusterNamed,
-		"request_mirror_policies.cluster":                            clusterNamed,
-	}},
-	namingPaths{&listenerv3.Listener{}, map[string]nameKind{
-		"filter_chains":                             chainOfFilters,
-		"default_filter_chain":                      chainOfFilters,
-		"filter_chains.filters.typed_config":        noName,
-		"default_filter_chain.filters.typed_config": noName,
-	}},
-	namingPaths{&tcp.TcpProxy{}, map[string]nameKind{
-		"cluster":                         clusterNamed,
-		"weighted_clusters.clusters.name": clusterNamed,
-	}},
-	namingPaths{&hcm.HttpConnectionManager{}, map[string]nameKind{
-		"rds.route_config_name":                                                   routesNamed,
-		"route_config.virtual_hosts.routes.route.cluster":                         clusterNamed,
-		"route_config.virtual_hosts.routes.route.weighted_clusters.clusters.name": clusterNamed,
-		"route_config.virtual_hosts.routes.route.request_mirror_policies.cluster": clusterNamed,
-		"http_filters.typed_config":                                               noName,
-	}},
-	namingPaths{&httpauthz.ExtAuthz{}, map[string]nameKind{
-		"grpc_service.envoy_grpc.cluster_name": clusterNamed,
-		"http_service.server_uri.cluster":      clusterNamed,
-	}},
-	namingPaths{&tcpauthz.ExtAuthz{}, map[string]nameKind{
-		"grpc_service.envoy_grpc.cluster_name": clusterNamed,
-	}},
+var (
+	cluster  = namingField{is: clusterNamed}
+	clusters = namingField{in: naming{1: {in: naming{1: cluster}}}} // weighted_clusters: clusters.name
+	mirrors  = namingField{in: naming{1: cluster}}                  // request_mirror_policies: cluster
+	action   = naming{1: cluster, 3: clusters, 30: mirrors}         // of a RouteAction
+	authz    = namingField{in: naming{1: {in: naming{1: cluster}}}} // grpc_service: envoy_grpc.cluster_name
+	filter   = namingField{in: naming{4: {packed: true}}}           // filters and http_filters: typed_config
+	filters  = namingField{is: chainOfFilters, in: naming{3: filter}}
+
+	// namingTypes are the messages that may have names, by the names of their types.
+	namingTypes = map[string]naming{
+		nameOf(&routev3.RouteConfiguration{}): {
+			2: {is: servedBelow, in: naming{ // virtual_hosts
+				2:  {is: domainNamed},                                          // domains
+				3:  {in: naming{2: {is: served, in: action}, 3: {is: served}}}, // routes: route, redirect
+				22: mirrors,
+			}},
+			13: mirrors,
+		},
+		nameOf(&listenerv3.Listener{}): {3: filters, 25: filters}, // filter_chains, default_filter_chain
+		nameOf(&tcp.TcpProxy{}):        {2: cluster, 10: clusters},
+		nameOf(&hcm.HttpConnectionManager{}): {
+			3: {in: naming{2: {is: routesNamed}}},                              // rds.route_config_name
+			4: {in: naming{2: {in: naming{3: {in: naming{2: {in: action}}}}}}}, // route_config.virtual_hosts.routes.route
+			5: filter,
+		},
+		// http_service.server_uri.cluster is the other one.
+		nameOf(&httpauthz.ExtAuthz{}): {1: authz, 3: {in: naming{1: {in: naming{2: cluster}}}}},
+		nameOf(&tcpauthz.ExtAuthz{}):  {2: authz},
+	}
 )
-
-// namingPaths are the relevant fields of a message; noName marks an Any.
-type namingPaths struct {
-	of    proto.Message
-	paths map[string]nameKind
-}
-
-func compileNaming(list ...namingPaths) map[string]naming {
-	out := make(map[string]naming)
-	for _, p := range list {
-		message := p.of.ProtoReflect().Descriptor()
-		root := make(naming)
-		for path, kind := range p.paths {
-			root.add(message, strings.Split(path, "."), kind)
-		}
-		out[string(message.FullName())] = root
-	}
-	return out
-}
-
-// add adds a path. It panics if there is no such field.
-func (n naming) add(message protoreflect.MessageDescriptor, path []string, kind nameKind) {
-	field := message.Fields().ByName(protoreflect.Name(path[0]))
-	f := n[field.Number()]
-	if f == nil {
-		f = &namingField{}
-		n[field.Number()] = f
-	}
-	switch {
-	case len(path) == 1 && kind == noName:
-		f.packed = true
-	case len(path) == 1:
-		f.is = kind
-	default:
-		if f.in == nil {
-			f.in = make(naming)
-		}
-		f.in.add(field.Message(), path[1:], kind)
-	}
-}
 
 // finder finds names in encoded messages.
 type finder struct {
@@ -208,13 +158,13 @@ type finder struct {
 // scan visits an encoded message.
 func (f *finder) scan(in naming, message []byte) {
 	EachField(message, func(number protowire.Number, _, value []byte) {
-		if field := in[number]; field != nil && value != nil {
+		if field, named := in[number]; named && value != nil {
 			f.found(field, value)
 		}
 	})
 }
 
-func (f *finder) found(field *namingField, value []byte) {
+func (f *finder) found(field namingField, value []byte) {
 	switch field.is {
 	case servedBelow:
 		before := len(f.domains)
