@@ -122,7 +122,13 @@ var errOtherState = errors.New("answered with the state of another resource")
 
 // newResource returns the resource that an answer describes.
 func (l *layer) newResource(name resource.Name, a Answer) *resource.State {
-	return &resource.State{TypeURL: name.TypeURL, Name: name.Name, StandIn: a.StandIn, Build: func() (proto.Message, error) {
+	out := &resource.State{TypeURL: name.TypeURL, Name: name.Name}
+	if a.StandIn != nil {
+		out.StandIn = func() (proto.Message, error) {
+			return l.build(name.TypeURL, func() (proto.Message, error) { return a.StandIn(), nil })
+		}
+	}
+	out.Build = func() (proto.Message, error) {
 		m, err := l.build(name.TypeURL, a.Build)
 		if m == nil && err != nil && a.Without != nil {
 			if rest, left := l.salvage(name, a, err); rest != nil {
@@ -130,7 +136,8 @@ func (l *layer) newResource(name resource.Name, a Answer) *resource.State {
 			}
 		}
 		return m, err
-	}}
+	}
+	return out
 }
 
 // build calls a build function of the provider, and returns its message if it is valid and of the

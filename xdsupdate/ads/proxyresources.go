@@ -124,17 +124,15 @@ func (s StateOfResource) Message() (proto.Message, error) {
 // proxy's list has only resources that the proxy itself was sent, or is to be sent.
 func (s *Server) Resources(selected func(Stream) bool) iter.Seq[ProxyResources] {
 	return func(yield func(ProxyResources) bool) {
-		for _, st := range s.streams.all() {
-			if selected != nil && !selected(*st.about.Load()) {
+		conns := s.cache.selected(nil)
+		slices.SortFunc(conns, func(a, b *connection) int { return cmp.Compare(a.stream.about.Load().ID, b.stream.about.Load().ID) })
+		for _, conn := range conns {
+			if selected != nil && !selected(*conn.stream.about.Load()) {
 				continue
 			}
 			var had []subscribed
-			var node *core.Node
-			s.cache.locked(func() { node, had = st.conn.subscribed() })
-			if node == nil {
-				continue // it has no identity yet, or has left
-			}
-			out := ProxyResources{Stream: *st.about.Load(), Node: node}
+			s.cache.locked(func() { had = conn.subscribed() })
+			out := ProxyResources{Stream: *conn.stream.about.Load(), Node: conn.node}
 			for _, h := range had {
 				out.Resources = append(out.Resources, h.resources()...)
 			}
@@ -143,18 +141,6 @@ func (s *Server) Resources(selected func(Stream) bool) iter.Seq[ProxyResources] 
 			}
 		}
 	}
-}
-
-// all returns the live streams, in the order of their opening.
-func (l *liveStreams) all() []*stream {
-	l.mu.Lock()
-	out := make([]*stream, 0, len(l.live))
-	for s := range l.live {
-		out = append(out, s)
-	}
-	l.mu.Unlock()
-	slices.SortFunc(out, func(a, b *stream) int { return cmp.Compare(a.about.Load().ID, b.about.Load().ID) })
-	return out
 }
 
 // subscribed is the state of a subscription at one moment.
@@ -168,12 +154,8 @@ type subscribed struct {
 	faults     []Fault
 }
 
-// subscribed returns the state of the subscriptions of a connection; node is nil if it has no
-// identity. It is called with the cache's mutex held.
-func (c *connection) subscribed() (node *core.Node, out []subscribed) {
-	if c.closed || c.view == (view{}) {
-		return nil, nil
-	}
+// subscribed returns the state of the subscriptions of a connection. It is called with the cache's mutex held.
+func (c *connection) subscribed() (out []subscribed) {
 	for s := range c.all() {
 		h := subscribed{sent: s.Has, unanswered: slices.Clone(s.Acks.Unanswered), unaccepted: maps.Clone(s.Unaccepted), faults: s.faults()}
 		h.TypeURL = s.URL
@@ -185,7 +167,7 @@ func (c *connection) subscribed() (node *core.Node, out []subscribed) {
 		}
 		out = append(out, h)
 	}
-	return c.node, out
+	return out
 }
 
 // resources returns the state of each resource, by name.

@@ -78,14 +78,9 @@ func (h safeHandler) Handle(ctx context.Context, r slog.Record) (err error) {
 	return err
 }
 
-// connected reports that a stream has got an identity, unless it has ended.
+// connected reports that a stream has got an identity.
 func (s *Server) connected(st *stream) {
-	st.life.mu.Lock()
-	defer st.life.mu.Unlock()
-	if st.life.closed {
-		return
-	}
-	st.life.opened = true
+	st.opened.Store(true)
 	about := *st.about.Load()
 	s.logger.Debug("proxy connected", slog.String("node", about.Node), slog.Bool("delta", about.Delta), slog.Any("view", about.View))
 	s.observing(func(o Observer) { o.StreamOpened(about) })
@@ -93,11 +88,7 @@ func (s *Server) connected(st *stream) {
 
 // closed reports the end of a stream, if it was opened.
 func (s *Server) closed(st *stream) {
-	st.life.mu.Lock()
-	st.life.closed = true
-	opened := st.life.opened
-	st.life.mu.Unlock()
-	if !opened {
+	if !st.opened.Load() {
 		return
 	}
 	about := *st.about.Load()
@@ -117,10 +108,7 @@ func (s *Server) refused(st *stream, err error) {
 	if reason := status.Convert(err); s.refusals.Allow(reason.Message()+"\x00"+about.Node, reason.Code().String()) {
 		s.logger.Warn("stream refused", slog.String("node", about.Node), slog.Any("error", err))
 	}
-	st.life.mu.Lock()
-	opened := st.life.opened
-	st.life.mu.Unlock()
-	if !opened { // else it is closed
+	if !st.opened.Load() { // else it is closed
 		s.observing(func(o Observer) { o.StreamRefused(about, err) })
 	}
 }

@@ -50,13 +50,9 @@ type stream struct {
 	conn   *connection
 	// about is passed to observers.
 	about atomic.Pointer[Stream]
-	// life are the reported events of the stream. It is opened on one goroutine and closed on another, and an
-	// Observer that counts streams must see both in that order. So mu is held while an Observer is called: the
-	// report of the end waits for the report of the beginning, and nothing waits for other streams.
-	life struct {
-		mu             sync.Mutex
-		opened, closed bool
-	}
+	// opened means that an Observer was told of the stream. The goroutine that receives reports the beginning and the
+	// end, so that an Observer that counts streams sees both in that order.
+	opened atomic.Bool
 	bucket pace.Bucket
 	// allowance is the allowance of the stream's connection. responses counts the responses that
 	// the client has not answered, topics the names of its last subscription to a type: see
@@ -98,13 +94,17 @@ func (s *Server) serve(g grpc.ServerStream, delta bool) error {
 	case <-g.Context().Done(): // the goroutine that receives may be waiting for a turn
 		st.end(status.FromContextError(g.Context().Err()).Err())
 	}
-	st.endedBy(guard.Call(func() {
-		s.cache.locked(st.conn.close)
-		s.cache.detach()
-	}))
-	s.closed(st)
+	st.leave()
 	s.streams.remove(st)
 	return st.err
+}
+
+// leave ends the connection.
+func (s *stream) leave() {
+	s.endedBy(guard.Call(func() {
+		s.conn.cache.locked(s.conn.close)
+		s.conn.cache.detach()
+	}))
 }
 
 // end ends the stream; the first call counts.
@@ -123,6 +123,8 @@ func (s *stream) receive() {
 	s.sending <- struct{}{}
 	s.endTurn()
 	<-s.sending
+	s.leave()
+	s.server.closed(s)
 }
 
 func (s *stream) receiveAll() {

@@ -6,6 +6,7 @@
 package index
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -19,7 +20,7 @@ type Index[H comparable] struct {
 	names int
 }
 
-// Type is the index of one type. A nil Type is empty.
+// Type is the index of one type.
 type Type[H comparable] struct {
 	topics    map[string]*Topic[H]
 	wildcards []H
@@ -37,7 +38,9 @@ type Topic[H comparable] struct {
 }
 
 // Of returns the index of a type, for reading.
-func (x *Index[H]) Of(typeURL string) *Type[H] { return x.types[typeURL] }
+func (x *Index[H]) Of(typeURL string) *Type[H] {
+	return cmp.Or(x.types[typeURL], &Type[H]{})
+}
 
 // Len returns the number of names, of all types.
 func (x *Index[H]) Len() int { return x.names }
@@ -70,12 +73,7 @@ func (x *Index[H]) Count() (types, topics, wildcards int) {
 }
 
 // Find returns the topic of a name, or nil if it has no holder.
-func (t *Type[H]) Find(name string) *Topic[H] {
-	if t == nil {
-		return nil
-	}
-	return t.topics[name]
-}
+func (t *Type[H]) Find(name string) *Topic[H] { return t.topics[name] }
 
 // Having returns the holders of a name; the list must not be modified.
 func (t *Type[H]) Having(name string) []H {
@@ -86,12 +84,7 @@ func (t *Type[H]) Having(name string) []H {
 }
 
 // HavingAll returns the holders of all names; the list must not be modified.
-func (t *Type[H]) HavingAll() []H {
-	if t == nil {
-		return nil
-	}
-	return t.wildcards
-}
+func (t *Type[H]) HavingAll() []H { return t.wildcards }
 
 // AddToAll adds a holder of all names.
 func (t *Type[H]) AddToAll(h H) { t.wildcards = append(t.wildcards, h) }

@@ -35,7 +35,7 @@ type State struct {
 	Fallback *State
 	// StandIn builds a replacement for a resource that cannot be built and has no earlier state; it
 	// may be nil.
-	StandIn func() proto.Message
+	StandIn func() (proto.Message, error)
 	// Reported is the error of the earlier state, which is not reported again.
 	Reported string
 	// Marker distinguishes a resource from entries that stand for something else.
@@ -117,7 +117,8 @@ func (r *State) encode() {
 	} else {
 		r.Err = fmt.Errorf("%s %s: %w", r.TypeURL, r.Name, err)
 		if value == nil && r.StandIn != nil && !fallback.Exists() {
-			value = r.standIn()
+			r.Build = r.StandIn
+			value, _ = r.content()
 		}
 	}
 	r.Kept = err != nil && value == nil
@@ -191,21 +192,6 @@ func Marshal(m proto.Message) ([]byte, error) {
 		return nil, err
 	}
 	return value, nil
-}
-
-// standIn returns the encoded stand-in, or nil if there is none.
-func (r *State) standIn() []byte {
-	value, err := (&State{TypeURL: r.TypeURL, Build: func() (proto.Message, error) {
-		m := r.StandIn()
-		if m == nil {
-			return nil, nil
-		}
-		return m, checkType(r.TypeURL, m)
-	}}).content()
-	if err != nil {
-		return nil
-	}
-	return value
 }
 
 // Same reports whether a client that has s needs no update to r.
@@ -289,16 +275,6 @@ const typeURLPrefix = "type.googleapis.com/"
 // message is sent with a type URL of its own.
 func NamesMessage(typeURL string) bool { return strings.HasPrefix(typeURL, typeURLPrefix) }
 
-// checkType checks that a message has the type of its type URL: clients decode it as that type, and
-// would find other fields in the bytes of another type.
-func checkType(typeURL string, message proto.Message) error {
-	want, ok := strings.CutPrefix(typeURL, typeURLPrefix)
-	if is := message.ProtoReflect().Descriptor().FullName(); ok && string(is) != want {
-		return fmt.Errorf("%w: it is a %s, and the type URL is that of a %s", errOtherType, is, want)
-	}
-	return nil
-}
-
 var errOtherType = errors.New("the message is of another type")
 
 var (
@@ -327,11 +303,12 @@ func CheckName(name string, message proto.Message) error {
 	return nil
 }
 
-// Valid checks that a message of the program has the type of a type URL, and is valid by the rules
-// of its API.
+// Valid checks that a message of the program is valid by the rules of its API, and has the type of a type URL: clients
+// decode it as that type, and would find other fields in the bytes of another type.
 func Valid(typeURL string, m proto.Message) error {
-	if err := checkType(typeURL, m); err != nil {
-		return err
+	want, ok := strings.CutPrefix(typeURL, typeURLPrefix)
+	if is := m.ProtoReflect().Descriptor().FullName(); ok && string(is) != want {
+		return fmt.Errorf("%w: it is a %s, and the type URL is that of a %s", errOtherType, is, want)
 	}
 	return Validate(m)
 }
