@@ -84,7 +84,7 @@ func (s *subscription) takeApart() *difference.Content {
 		}
 		part := state.NewContent(list, traits)
 		if s.URL == envoy.ClusterType {
-			part.Fresh = reference.NewClusterNames(len(list), resource.Names(list)) // the client may not have them
+			part.Fresh = reference.NewClusterNames(list, resource.NameOf) // the client may not have them
 		}
 		all.Parts = append(all.Parts, difference.Part{Content: part, Sum: all.After.Sum})
 	}

@@ -69,7 +69,7 @@ func (c *connection) flush() {
 		plan.PushedAt = s.selection.since
 		c.Sent(plan.Step, now)
 	}
-	if len(c.Queue) > 0 || c.substitutes() {
+	if len(c.Queue) > 0 || c.substitution() != nil {
 		c.stream.wake()
 	}
 }
@@ -107,16 +107,12 @@ func (c *connection) sleep() {
 	c.alarm = alarm{}
 }
 
-// isWaitedFor reports whether other resources may wait for ACKs of responses of the type.
-func (s *subscription) isWaitedFor() bool {
-	return s.URL == envoy.ClusterType || reference.HasClusters(s.URL) || s.URL == envoy.LoadAssignmentType && !s.conn.Phased()
-}
-
-// late returns the types with overdue responses that were not reported.
+// late returns the types with overdue responses that were not reported, and that other resources may wait for.
 func (c *connection) late() (types []string) {
 	now := time.Now()
 	for s := range c.all() {
-		if !s.isWaitedFor() || len(s.Acks.Unanswered) == 0 {
+		waitedFor := s.URL == envoy.ClusterType || reference.HasClusters(s.URL) || s.URL == envoy.LoadAssignmentType && !c.Phased()
+		if !waitedFor || len(s.Acks.Unanswered) == 0 {
 			continue
 		}
 		if o := &s.Acks.Unanswered[0]; !o.Overdue && c.Overdue(o, now) {

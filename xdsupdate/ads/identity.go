@@ -99,31 +99,28 @@ func (s *stream) identify() error {
 
 // identityOf calls Options.Proxy and Provider.Group for a node, and returns the proxy and its view.
 func (s *Server) identityOf(ctx context.Context, node *core.Node) (proxy *registry.Proxy, key View, err error) {
-	internal := func(err error) error {
-		if err == nil {
-			return nil
-		}
-		s.cache.failures.Add(err)
-		return errInternal
-	}
 	var refusal error
-	if err := internal(failure.Part{In: failure.InProxy}.Call(func() error {
+	failed := failure.Part{In: failure.InProxy}.Call(func() error {
 		proxy, refusal = s.proxyOf(ctx, node)
 		return nil
-	})); err != nil {
-		return nil, key, err
+	})
+	if failed == nil && refusal == nil && proxy != nil {
+		failed = failure.Part{In: failure.InGroup}.Call(func() error {
+			key = PlainView(proxy, ClientOf(node))
+			key.group(s.grouping, node, proxy)
+			return errors.Join(checkKey(key.Policy), checkKey(key.policies))
+		})
 	}
 	switch {
+	case failed != nil:
+		s.cache.failures.Add(failed)
+		return nil, key, errInternal
 	case refusal != nil:
 		return nil, key, refusal
 	case proxy == nil:
 		return nil, key, errNoProxy
 	}
-	return proxy, key, internal(failure.Part{In: failure.InGroup}.Call(func() error {
-		key = PlainView(proxy, ClientOf(node))
-		key.group(s.grouping, node, proxy)
-		return errors.Join(checkKey(key.Policy), checkKey(key.policies))
-	}))
+	return proxy, key, nil
 }
 
 // become sets the proxy of the stream's connection, and its view unless again is set, which means

@@ -3,6 +3,9 @@
 package ads
 
 import (
+	"cmp"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -67,14 +70,9 @@ func (g *streamGroups) largest() (owner any) {
 	return owner
 }
 
-// first returns the first stream of an owner in an order, or nil if there is none.
-func (g *streamGroups) first(owner any, before func(a, b uint64) bool) (first *stream) {
-	for s := range g.of[owner] {
-		if first == nil || before(s.about.Load().ID, first.about.Load().ID) {
-			first = s
-		}
-	}
-	return first
+// sorted returns the streams of an owner, the oldest first.
+func (g *streamGroups) sorted(owner any) []*stream {
+	return slices.SortedFunc(maps.Keys(g.of[owner]), func(a, b *stream) int { return cmp.Compare(a.about.Load().ID, b.about.Load().ID) })
 }
 
 // add counts a stream and its receiver. If the server has stopped it returns an error. If too many
@@ -89,7 +87,7 @@ func (l *liveStreams) add(s *stream, limit, unidentified int) error {
 		unidentified = limit
 	}
 	if unidentified > 0 && l.unidentified.count >= unidentified {
-		oldest := l.unidentified.first(l.unidentified.largest(), func(a, b uint64) bool { return a < b })
+		oldest := l.unidentified.sorted(l.unidentified.largest())[0]
 		l.evictLocked(oldest, exceeds(LimitUnidentified, "more than %d streams of clients that have not said who they are", unidentified))
 	}
 	if l.live == nil {
@@ -124,8 +122,8 @@ func (l *liveStreams) identified(s *stream, owner any, limits Limits) error {
 		if len(l.clients.of[largest])-1 <= len(l.clients.of[owner]) {
 			return exceeds(LimitStreams, "more than %d streams", limit)
 		}
-		newest := l.clients.first(largest, func(a, b uint64) bool { return a > b })
-		l.evictLocked(newest, exceeds(LimitStreams, "more than %d streams, of which this client has the most", limit))
+		newest := len(l.clients.of[largest]) - 1
+		l.evictLocked(l.clients.sorted(largest)[newest], exceeds(LimitStreams, "more than %d streams, of which this client has the most", limit))
 	}
 	l.unidentified.remove(s.allowance, s)
 	l.live[s] = owner

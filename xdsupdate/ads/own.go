@@ -90,11 +90,7 @@ func (o *ownResources) provide(push *PushContext) (Provided, Changes) {
 // Names implements Provided.
 func (r resourcesByType) Names(_ View, typeURL string) (iter.Seq[string], bool) {
 	return func(yield func(string) bool) {
-		for name := range r[typeURL].All() {
-			if !yield(name) {
-				return
-			}
-		}
+		r[typeURL].All()(func(name string, _ *ResourceState) bool { return yield(name) })
 	}, false
 }
 

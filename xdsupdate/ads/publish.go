@@ -282,27 +282,13 @@ func everything() *xdsupdate.PushRequest {
 // push rebuilds and publishes the state that a request names. A later push makes up for a panic.
 func (s *Server) push(req *xdsupdate.PushRequest) {
 	begun := time.Now()
-	if p := guard.Call(func() { req = s.build(req, begun) }); p != nil {
+	if p := guard.Call(func() { req = s.rebuild(req, begun) }); p != nil {
 		s.cache.failures.Undone(failure.Part{In: failure.InPush}.Wrap(p))
 	}
 	s.reportFailures()
 	s.observing(func(o Observer) {
 		o.Pushed(PushEvent{Request: req, Waited: waited(req, begun), Took: time.Since(begun)})
 	})
-}
-
-// build rebuilds and publishes the state that a request names, and returns the request that was
-// pushed.
-func (s *Server) build(req *xdsupdate.PushRequest, begun time.Time) *xdsupdate.PushRequest {
-	s.building.Lock()
-	defer s.building.Unlock()
-	if !s.built {
-		start := req.Start
-		req = everything()
-		req.Start = start
-	}
-	s.rebuild(req, begun)
-	return req
 }
 
 func waited(req *xdsupdate.PushRequest, now time.Time) time.Duration {
@@ -312,11 +298,16 @@ func waited(req *xdsupdate.PushRequest, now time.Time) time.Duration {
 	return max(0, now.Sub(req.Start))
 }
 
-// The functions below are called with building held. Only they replace the layers, so they read the
-// layers without the cache's lock.
-
-// rebuild rebuilds and publishes the state that a request names.
-func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
+// rebuild rebuilds and publishes the state that a request names, and returns the request that was pushed. Only it and
+// the functions that it calls replace the layers, with building held, so they read the layers without the cache's lock.
+func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) *xdsupdate.PushRequest {
+	s.building.Lock()
+	defer s.building.Unlock()
+	if !s.built {
+		start := req.Start
+		req = everything()
+		req.Start = start
+	}
 	push := &PushContext{Request: req, moment: s.moment}
 	push.sorted = sync.OnceValue(func() []*registry.Service {
 		return slices.SortedStableFunc(push.table.Services(), registry.CompareServices)
@@ -326,11 +317,12 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) {
 		ch.since = req.Start
 	}
 	if !s.provide(push, ch) {
-		return // a response from an empty state would remove all resources of proxies
+		return req // a response from an empty state would remove all resources of proxies
 	}
 	s.cache.publish(ch)
 	s.services.Published(push.Request.Everything())
 	if slices.ContainsFunc(ch.changes, func(c Changes) bool { return c.Regroup }) {
 		s.ReviewProxies(nil)
 	}
+	return req
 }

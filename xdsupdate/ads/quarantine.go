@@ -61,8 +61,7 @@ type quarantine struct {
 		hash     uint64
 		accepted bool
 	}
-	// restless are the objects that have changed while they were left out, or during a search; nil
-	// if no object has.
+	// restless are the objects that have changed while they were left out, or during a search.
 	restless map[configstore.ConfigKey]*restless
 	// hopeless means that leaving objects out does not help, withoutAny that the client has rejected the state without
 	// all of them.
@@ -80,7 +79,7 @@ func (l *rejections) isolate(r *rejection, res *resource.State) {
 	if _, without := l.conn.cache.resolver(l.conn.view).without(l.URL, res.Name); without == nil {
 		return
 	}
-	r.search = &quarantine{left: make(map[Contribution]omitted)}
+	r.search = &quarantine{left: make(map[Contribution]omitted), restless: make(map[configstore.ConfigKey]*restless)}
 	r.search.last.hash = res.Hash
 	l.own.searches++
 	l.own.target = nil

@@ -70,9 +70,6 @@ func (q *quarantine) changed(object configstore.ConfigKey, now time.Time) *restl
 	if r == nil || now.Sub(r.last) > calm {
 		r = &restless{}
 	}
-	if q.restless == nil {
-		q.restless = make(map[configstore.ConfigKey]*restless)
-	}
 	r.times, r.last = r.times+1, now
 	q.restless[object] = r
 	return r

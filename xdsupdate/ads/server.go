@@ -94,10 +94,7 @@ func New(discovery registry.ServiceDiscovery, opts ...Options) *Server {
 	if s.proxyOf == nil {
 		s.proxyOf = s.knownProxy
 	}
-	if s.logger == nil {
-		s.logger = slog.New(slog.DiscardHandler)
-	}
-	s.logger = slog.New(safeHandler{s.logger.Handler()})
+	s.logger = slog.New(safeHandler{cmp.Or(s.logger, slog.New(slog.DiscardHandler)).Handler()})
 	s.pusher = xdsupdate.NewPusher(s.push, xdsupdate.PusherOptions{
 		Logger: s.logger, Debounce: o.Debounce, Capture: s.capture, ProxyUpdate: s.proxyUpdate,
 	})

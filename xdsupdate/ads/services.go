@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 )
 
@@ -60,11 +61,7 @@ func (l servicesLayer) Lookup(v View, typeURL, name string) Answer {
 // List implements Lister.
 func (l servicesLayer) List(v View, typeURL string) (iter.Seq2[string, Answer], bool) {
 	return func(yield func(string, Answer) bool) {
-		for name, r := range l.table.All(v.ofServices(), typeURL) {
-			if !yield(name, Answer{resource: r}) {
-				return
-			}
-		}
+		l.table.All(v.ofServices(), typeURL)(func(name string, r *resource.State) bool { return yield(name, Answer{resource: r}) })
 	}, true
 }
 

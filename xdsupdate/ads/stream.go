@@ -303,7 +303,7 @@ func (s *stream) drain() {
 	for {
 		s.conn.cache.mu.Lock()
 		if len(s.conn.Queue) == 0 {
-			more := s.conn.substitutes()
+			more := s.conn.substitution() != nil
 			s.conn.draining = more
 			s.conn.cache.mu.Unlock()
 			if more && s.substitute() {

@@ -136,7 +136,7 @@ func (s *subscription) tryChange(r *received, add, drop []*topic) (done bool) {
 	c.locked(func() { made, done = s.become(&before, &after, n) })
 	if made != nil {
 		c.attach(made, before.selection)
-		s.conn.stream.spend(len(made.topics))
+		s.conn.stream.server.allowances.Spend(s.conn.stream.allowance, len(made.topics)) // it was not visible in the request
 	}
 	s.conn.stream.topics = len(after.topics)
 	return done

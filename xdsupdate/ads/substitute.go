@@ -4,13 +4,11 @@ package ads
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/sequence"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/trial"
 )
 
@@ -53,12 +51,7 @@ func (s *stream) substitute() (ok bool) {
 	return true
 }
 
-// substitutes reports whether a resource is to be built for the client.
-func (c *connection) substitutes() bool {
-	return slices.ContainsFunc(c.Types, func(t *sequence.Type) bool { return t.Target.(*subscription).rejections.toMake() != nil })
-}
-
-// substitution returns the next one, or nil.
+// substitution returns the next one, or nil if no resource is to be built for the client.
 func (c *connection) substitution() *substitution {
 	if c.closed {
 		return nil

@@ -22,17 +22,17 @@ import (
 // improves that text.
 type View struct {
 	// Namespace is the namespace of the proxy: it limits the visible services.
-	Namespace string
+	Namespace string `json:"namespace"`
 	// Cluster is the cluster of the proxy: it limits the visible endpoints.
-	Cluster registry.ClusterID
+	Cluster registry.ClusterID `json:"cluster,omitempty"`
 	// Addresses are the addresses of services that the proxy can use.
-	Addresses Addresses
+	Addresses Addresses `json:"addresses"`
 	// Client is the kind of the proxy.
-	Client envoy.Client
+	Client envoy.Client `json:"client"`
 	// Policy is the result of Provider.Group for the proxy. Each provider gets views with its own
 	// result; other callers get the result of the first one of Options.Providers, and the results
 	// of others through SeenBy. Nil without a provider. Built-in resources do not depend on it.
-	Policy any
+	Policy any `json:"policy"`
 	// policies are the results of several providers, as a policy; nil with one provider.
 	policies any
 }
@@ -50,23 +50,19 @@ func (v View) String() string {
 	return out.String()
 }
 
-// viewJSON is the JSON of a View.
-type viewJSON struct {
-	Namespace string             `json:"namespace"`
-	Cluster   registry.ClusterID `json:"cluster,omitempty"`
-	Addresses Addresses          `json:"addresses"`
-	Client    string             `json:"client"`
-	Policy    string             `json:"policy,omitempty"`
-}
-
 // MarshalJSON implements json.Marshaler. Policy is a text, because it may be a value that has no JSON,
 // or whose error would fail the whole view.
 func (v View) MarshalJSON() ([]byte, error) {
-	out := viewJSON{Namespace: v.Namespace, Cluster: v.Cluster, Addresses: v.Addresses, Client: v.Client.String()}
+	type fields View // without this method
+	policy := ""
 	if v.Policy != nil {
-		out.Policy = excerpt.Cut(fmt.Sprint(v.Policy))
+		policy = excerpt.Cut(fmt.Sprint(v.Policy))
 	}
-	return json.Marshal(out)
+	return json.Marshal(struct {
+		fields
+		Client string `json:"client"`
+		Policy string `json:"policy,omitempty"`
+	}{fields(v), v.Client.String(), policy})
 }
 
 // Addresses are the addresses of services that a proxy can use. It is comparable. The zero value
@@ -143,7 +139,8 @@ func (v View) SeenBy(provider string) View {
 // Metadata wins over the ID. A node without any of this gives a proxy with only its ID and
 // locality.
 func ProxyOf(node *core.Node) *registry.Proxy {
-	p := &registry.Proxy{ID: node.GetId(), Locality: localityOf(node.GetLocality())}
+	at := node.GetLocality()
+	p := &registry.Proxy{ID: node.GetId(), Locality: strings.TrimRight(at.GetRegion()+"/"+at.GetZone()+"/"+at.GetSubZone(), "/")}
 	if parts := strings.Split(node.GetId(), "~"); len(parts) == 4 {
 		if parts[1] != "" {
 			p.IPAddresses = []string{parts[1]}
@@ -192,10 +189,6 @@ func parsePodPorts(text string) []registry.WorkloadPort {
 		out = append(out, registry.WorkloadPort{Name: p.Name, Number: p.ContainerPort, Protocol: p.Protocol})
 	}
 	return out
-}
-
-func localityOf(l *core.Locality) string {
-	return strings.TrimRight(l.GetRegion()+"/"+l.GetZone()+"/"+l.GetSubZone(), "/")
 }
 
 // knownProxy returns the proxy that a node describes. If the registries know the workload, their

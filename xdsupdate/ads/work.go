@@ -51,12 +51,6 @@ func (r *received) work(answers bool, topics int) int {
 	}
 }
 
-// spend counts work of a stream that was done without being visible in its request: later requests
-// wait longer.
-func (s *stream) spend(work int) {
-	s.server.allowances.Spend(s.allowance, work)
-}
-
 // newWorkTurns returns turns for work on half of the processors.
 func newWorkTurns() *pace.Turns { return pace.NewTurns(max(1, runtime.GOMAXPROCS(0)/2)) }
 

@@ -119,7 +119,7 @@ func TestSpend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &stream{server: &Server{}, allowance: pace.NewAllowance()}
 		for range 100 {
-			s.spend(pace.WorkAtOnce)
+			s.server.allowances.Spend(s.allowance, pace.WorkAtOnce)
 		}
 		allows := func(work int) bool { return s.server.allowances.Allows(s.allowance, work) }
 		if allows(1) {

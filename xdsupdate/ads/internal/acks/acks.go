@@ -104,9 +104,7 @@ func (a *Tracker) Full() bool {
 
 // Awaits reports whether a response with a resource is not answered.
 func (a *Tracker) Awaits(name string) bool {
-	return slices.ContainsFunc(a.Unanswered, func(o Response) bool {
-		return slices.ContainsFunc(o.Listed, func(r *resource.State) bool { return r.Name == name })
-	})
+	return slices.ContainsFunc(a.Unanswered, func(o Response) bool { return o.Find(name) != nil })
 }
 
 // Answer records the client's answer to the response with a nonce, and to earlier ones, and copies

@@ -116,7 +116,7 @@ func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 	}
 	if len(changed) > 0 {
 		out.Update = s.NewContent(changed, d)
-		out.Update.Fresh = reference.NewClusterNames(len(fresh), resource.Names(fresh))
+		out.Update.Fresh = reference.NewClusterNames(fresh, resource.NameOf)
 		if out.Update.After = out.Rest; more || len(removed)+len(emptied) > 0 {
 			out.Update.After = from.WithAll(changed)
 		}

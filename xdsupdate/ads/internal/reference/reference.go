@@ -224,11 +224,11 @@ type clusterName struct {
 // ClusterNames are names of clusters, sorted by hash.
 type ClusterNames []clusterName
 
-// NewClusterNames returns the names of n clusters, with their hashes.
-func NewClusterNames(n int, names iter.Seq[string]) ClusterNames {
-	out := make(ClusterNames, 0, n)
-	for name := range names {
-		out = append(out, clusterName{xxhash.Sum64String(name), name})
+// NewClusterNames returns the names of clusters, with their hashes.
+func NewClusterNames[T any](clusters []T, name func(T) string) ClusterNames {
+	out := make(ClusterNames, len(clusters))
+	for i, c := range clusters {
+		out[i] = clusterName{xxhash.Sum64String(name(c)), name(c)}
 	}
 	slices.SortFunc(out, func(a, b clusterName) int { return cmp.Compare(a.hash, b.hash) })
 	return out
@@ -244,26 +244,23 @@ func (c ClusterNames) Has(name string) bool {
 	return found
 }
 
-// Among returns the names that are in h, or only the first of them.
-func (c ClusterNames) Among(h Hashes, all bool) (out []string) {
-	if len(h) < len(c)/8 {
-		for _, hash := range h {
-			if i, found := c.find(hash); found {
-				if out = append(out, c[i].Name); !all {
-					return out
+// Among yields the names that are in h.
+func (c ClusterNames) Among(h Hashes) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		if len(h) < len(c)/8 {
+			for _, hash := range h {
+				if i, found := c.find(hash); found && !yield(c[i].Name) {
+					return
 				}
 			}
+			return
 		}
-		return out
-	}
-	for _, n := range c {
-		if h.Has(n.hash) {
-			if out = append(out, n.Name); !all {
-				return out
+		for _, n := range c {
+			if h.Has(n.hash) && !yield(n.Name) {
+				return
 			}
 		}
 	}
-	return out
 }
 
 // IsEDS reports whether an encoded cluster gets its endpoints from a load assignment.

@@ -199,6 +199,9 @@ func (r *State) Same(s *State) bool {
 	return r == s || r.Hash == s.Hash && r.Marker == s.Marker
 }
 
+// NameOf returns the name of a resource.
+func NameOf(r *State) string { return r.Name }
+
 // CompareNames compares resources by name.
 func CompareNames(a, b *State) int { return strings.Compare(a.Name, b.Name) }
 

@@ -3,7 +3,6 @@
 package resource
 
 import (
-	"iter"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -97,17 +96,6 @@ func (s *Snapshot) Without(names []string) *Snapshot {
 		edits[i].Name = name
 	}
 	return s.With(edits)
-}
-
-// Names yields the names of resources.
-func Names(list []*State) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, r := range list {
-			if !yield(r.Name) {
-				return
-			}
-		}
-	}
 }
 
 func identical(a, b *State) bool { return a == b }

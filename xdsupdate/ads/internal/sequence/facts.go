@@ -64,32 +64,17 @@ func (f *facts) unusable(i int) reference.ClusterNames {
 	if !f.isPast(resolved) {
 		f.by(resolved)
 	}
-	accepted := f.acceptedEndpoints()
+	eds := f.Assignments
 	var out reference.ClusterNames
 	for _, n := range o.Fresh {
 		switch r := o.Find(n.Name); {
-		case accepted(n.Name):
+		case eds != nil && eds.Has.Find(n.Name).IsPresent() && !eds.Acks.Awaits(n.Name):
 		case r != nil && !reference.IsEDS(r.Value) && f.isPast(resolved):
 		default:
 			out = append(out, n)
 		}
 	}
 	return out
-}
-
-// acceptedEndpoints returns a function that reports whether the client has accepted the endpoints of a cluster.
-func (p *planner) acceptedEndpoints() func(cluster string) bool {
-	t := p.Assignments
-	if t == nil {
-		return func(string) bool { return false }
-	}
-	awaited := make(map[string]bool)
-	for i := range t.Acks.Unanswered {
-		for _, r := range t.Acks.Unanswered[i].Listed {
-			awaited[r.Name] = true
-		}
-	}
-	return func(cluster string) bool { return !awaited[cluster] && t.Has.Find(cluster).IsPresent() }
 }
 
 // sendsUnanswered reports whether new clusters are sent though the answer to older ones is late, once in answerWait.

@@ -14,7 +14,7 @@ import (
 // Memory is the part of a client's state that a plan hands to the next one. It is a value: a plan replaces
 // its maps and slices and never changes them. The zero value is that of a new client.
 type Memory struct {
-	waits [others]wait
+	waits [others + 1]wait
 	// removal is the present removal of clusters and assignments, or nil.
 	removal *removal
 	// draining are the clusters, by the hashes of their names, that listeners have stopped sending
@@ -57,13 +57,8 @@ type held struct {
 	listeners *resource.Snapshot
 }
 
-// of returns the memory of a type, or nil.
-func (m *Memory) of(t *Type) *wait {
-	if t.slot == others {
-		return nil
-	}
-	return &m.waits[t.slot]
-}
+// of returns the memory of a type. No rule is about the others.
+func (m *Memory) of(t *Type) *wait { return &m.waits[t.slot] }
 
 // linger notes that callers of WaitApplied do not wait for the rest of a type.
 func (m *Memory) linger(t *Type) { m.of(t).from, m.of(t).to = t.Has, t.Snapshot() }
@@ -82,7 +77,7 @@ func (m *Memory) complete(t *Type) bool {
 		return true
 	}
 	w := m.of(t)
-	return w != nil && w.to != nil && w.from == t.Has && w.to == t.Snapshot()
+	return w.to != nil && w.from == t.Has && w.to == t.Snapshot()
 }
 
 // Applied reports whether the client was sent everything of a type, and has answered.

@@ -172,9 +172,12 @@ func isIn(names []string, name string) bool {
 func (f *facts) by(at time.Time) { f.until = earlier(f.until, at) }
 
 func (f *facts) leadsToComing(r *resource.State) bool {
-	return f.unknown || slices.ContainsFunc(f.coming, func(names reference.ClusterNames) bool {
-		return len(names.Among(r.References().Clusters, false)) > 0
-	})
+	for _, names := range f.coming {
+		for range names.Among(r.References().Clusters) {
+			return true
+		}
+	}
+	return f.unknown
 }
 
 func (f *facts) usesComing(r *resource.State) bool {
@@ -207,7 +210,7 @@ func (f *facts) isLeft(r *resource.State) bool {
 // needs adds the names of the clusters that keep a resource back.
 func (f *facts) needs(to []string, r *resource.State) []string {
 	for _, names := range f.coming {
-		to = append(to, names.Among(r.References().Clusters, true)...)
+		to = slices.AppendSeq(to, names.Among(r.References().Clusters))
 	}
 	return to
 }

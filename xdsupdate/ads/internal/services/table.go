@@ -183,22 +183,14 @@ func (t *Table) newHTTPRoutes(v View, number uint32, on *httpPort) *resource.Sta
 // All yields every name that a wildcard subscription to a type covers, with its resource.
 func (t *Table) All(v View, typeURL string) iter.Seq2[string, *resource.State] {
 	return func(yield func(string, *resource.State) bool) {
-		for name, p := range t.covered(v, typeURL) {
-			if !yield(name, p.resource(typeURL, name, v)) {
-				return
-			}
-		}
+		t.covered(v, typeURL)(func(name string, p *port) bool { return yield(name, p.resource(typeURL, name, v)) })
 	}
 }
 
 // Names yields every name that a wildcard subscription to a type covers.
 func (t *Table) Names(v View, typeURL string) iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for name := range t.covered(v, typeURL) {
-			if !yield(name) {
-				return
-			}
-		}
+		t.covered(v, typeURL)(func(name string, _ *port) bool { return yield(name) })
 	}
 }
 
@@ -268,13 +260,7 @@ func (t *Table) ServicesSeen(view View, hostname registry.Hostname) []*registry.
 	if seen == nil {
 		return nil
 	}
-	var out []*registry.Service
-	for _, s := range seen.services {
-		if s.VisibleIn(view.Namespace) {
-			out = append(out, s)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(seen.services), func(s *registry.Service) bool { return !s.VisibleIn(view.Namespace) })
 }
 
 // Endpoints returns the endpoints of a service, or nil if there are none.
