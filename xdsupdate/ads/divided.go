@@ -114,11 +114,6 @@ func (c *cache) detach() {
 	}
 }
 
-// isQuick reports whether the response needs no slow computation. It is called with the mutex held.
-func (s *subscription) isQuick() bool {
-	return s.selection == nil || len(s.selection.dirty) == 0 && !s.isLarge()
-}
-
 // isLarge reports whether computing the difference may take long, and no other stream has computed
 // it. It is called with the mutex held.
 func (s *subscription) isLarge() bool {

@@ -48,7 +48,7 @@ func TestPins(t *testing.T) {
 		t.Errorf("known topics are %q, want a", index.Names(found))
 	}
 	unpinAgain()
-	if types, _, _ := c.index.Count(); types != 0 {
+	if c.index.Types() != 0 {
 		t.Errorf("the index has %v in the end", c.index)
 	}
 	if found := c.known("type", []string{"a"}); found != nil || c.index.Len() != 0 {
@@ -81,7 +81,7 @@ func TestEndWhileAttaching(t *testing.T) {
 	c.attach(second, first)
 	unpin()
 	c.detach()
-	if types, _, _ := c.index.Count(); types != 0 || len(c.leaving) != 0 || c.index.Len() != 0 {
+	if c.index.Types() != 0 || len(c.leaving) != 0 || c.index.Len() != 0 {
 		t.Errorf("in the end the index has %v", c.index)
 	}
 }

@@ -175,15 +175,6 @@ func (c *cache) move(conn *connection, to view) (made []moved) {
 	return made
 }
 
-// checkNode rejects a stream that changes its node ID, because its view was chosen for the first
-// one.
-func (s *stream) checkNode(node *core.Node) error {
-	if node == nil || s.conn.node == nil || node.GetId() == s.conn.node.GetId() {
-		return nil
-	}
-	return status.Errorf(codes.InvalidArgument, "node id changed from %q to %q", s.conn.node.GetId(), node.GetId())
-}
-
 // ReviewProxies identifies the connected proxies again that selected accepts, and updates their
 // views; nil selects all. A program calls it when the results of Options.Proxy have
 // changed. It returns when the proxies have been identified; a proxy that a concurrent call is

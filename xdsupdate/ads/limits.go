@@ -114,7 +114,10 @@ func (s *stream) check(r *received) error {
 	case !s.bucket.Take(time.Now(), 1):
 		return exceeds(LimitRequestsPerSecond, "more than %g requests a second", limits.RequestsPerSecond)
 	}
-	return s.checkNode(r.Node)
+	if id := s.conn.node.GetId(); r.Node != nil && s.conn.node != nil && r.Node.GetId() != id { // its view was chosen for that ID
+		return status.Errorf(codes.InvalidArgument, "node id changed from %q to %q", id, r.Node.GetId())
+	}
+	return nil
 }
 
 // checkNames rejects a request that subscribes to too many names. It is called with the cache's

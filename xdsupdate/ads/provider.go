@@ -273,15 +273,14 @@ func (p *PushContext) Endpoints(hostname registry.Hostname, namespace string) *x
 // moment is the captured input of a push. It is immutable. All responses are derived from it while
 // the registries go on.
 type moment struct {
-	services  *registry.ServiceSet // nil if they were not read
-	endpoints *xdsupdate.EndpointSnapshot
-	own       resourcesByType
-	root      *xdsupdate.Root
+	services *registry.ServiceSet // nil if they were not read
+	own      resourcesByType
+	root     *xdsupdate.Root
 }
 
 // capture captures the input of a push; it is the Pusher's Capture.
 func (s *Server) capture(req *xdsupdate.PushRequest, root *xdsupdate.Root) (exact bool) {
-	m := &moment{root: root, endpoints: root.Endpoints(), own: s.own.capture()}
+	m := &moment{root: root, own: s.own.capture()}
 	full := req.Full || req.Everything() || !s.built
 	exact = true
 	if full || s.services.HasSnapshots() {

@@ -3,7 +3,6 @@
 package ads
 
 import (
-	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -173,8 +172,11 @@ func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) 
 	if !ch.unsure && !slices.ContainsFunc(ch.changes, func(of Changes) bool { return of.Everything != nil }) {
 		return
 	}
-	for _, namespace := range ch.namespaces(c.selections) {
-		for _, list := range c.selections[namespace] {
+	for namespace, in := range c.selections {
+		if !ch.unsure && !slices.ContainsFunc(ch.changes, func(of Changes) bool { return of.areIn(namespace) }) {
+			continue
+		}
+		for _, list := range in {
 			for _, s := range list {
 				if !c.mayHaveChanged(ch, s) {
 					continue
@@ -187,20 +189,10 @@ func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) 
 	}
 }
 
-// namespaces returns the namespaces, among all, of the views where everything may have changed.
-func (ch *change) namespaces(all map[string]map[selectionKey][]*selection) []string {
-	some := make(map[string]struct{})
-	everywhere := ch.unsure
-	for _, changes := range ch.changes {
-		if changes.Everything != nil {
-			everywhere = everywhere || changes.Namespaces == nil
-			maps.Copy(some, changes.Namespaces)
-		}
-	}
-	if everywhere {
-		return slices.Collect(maps.Keys(all))
-	}
-	return slices.Collect(maps.Keys(some))
+// areIn reports whether everything may have changed in views of a namespace.
+func (c Changes) areIn(namespace string) bool {
+	_, in := c.Namespaces[namespace]
+	return c.Everything != nil && (in || c.Namespaces == nil)
 }
 
 // mayHaveChanged reports whether everything that a selection has may have changed. Providers are
@@ -217,13 +209,7 @@ func (c *cache) mayHaveChanged(ch *change, s *selection) bool {
 func (c *cache) acceptEverything(ch *change, s *selection) bool {
 	of := s.view.Value()
 	for i, changes := range ch.changes {
-		if changes.Everything == nil {
-			continue
-		}
-		if _, in := changes.Namespaces[of.Namespace]; !in && changes.Namespaces != nil {
-			continue
-		}
-		if c.accepts(ch.layers[i], of, func(v View) bool {
+		if changes.areIn(of.Namespace) && c.accepts(ch.layers[i], of, func(v View) bool {
 			// The existence of a cluster decides about its load assignment.
 			return changes.Everything(v, s.typeURL) || s.typeURL == envoy.LoadAssignmentType && changes.Everything(v, envoy.ClusterType)
 		}) {

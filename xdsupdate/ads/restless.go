@@ -49,17 +49,11 @@ func (q *quarantine) become(parts []Contribution, now time.Time) (due time.Time)
 	return due
 }
 
-// byObject returns the contributions of the objects that make one each.
+// byObject returns the last contribution of each object.
 func byObject(parts []Contribution) map[configstore.ConfigKey]Contribution {
-	out, several := make(map[configstore.ConfigKey]Contribution, len(parts)), []configstore.ConfigKey(nil)
+	out := make(map[configstore.ConfigKey]Contribution, len(parts))
 	for _, c := range parts {
-		if _, known := out[c.Object]; known {
-			several = append(several, c.Object)
-		}
 		out[c.Object] = c
-	}
-	for _, object := range several {
-		delete(out, object)
 	}
 	return out
 }

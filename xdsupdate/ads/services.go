@@ -27,7 +27,7 @@ var _ Lister = servicesLayer{}
 
 // provide brings the hosts that a push is about up to date.
 func (p *servicesProvider) provide(push *PushContext) (Provided, Changes) {
-	made := p.Build(push.Request, push.moment.services, push.moment.endpoints)
+	made := p.Build(push.Request, push.moment.services, push.moment.root.Endpoints())
 	p.incomplete = made.Incomplete
 	for _, h := range made.Changed {
 		push.changed = append(push.changed, ChangedHost{Hostname: h.Hostname, EndpointsOnly: h.EndpointsOnly})

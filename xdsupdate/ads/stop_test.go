@@ -297,7 +297,7 @@ func TestEndWithARequestThatWaits(t *testing.T) {
 		b.known.Store(false)
 		b.ProxyUpdate("", "10.0.0.1")
 		synctest.Wait()
-		check(t, "remains", b.Remains(), "connections 0, addresses 0, selections 0, waiting 0, types 0, topics 0, wildcards 0, leaving 0")
+		check(t, "remains", b.Remains(), "connections 0, addresses 0, selections 0, waiting 0, types 0, topics 0, leaving 0")
 		close(b.stop)
 		b.running.Wait()
 	})

@@ -203,13 +203,14 @@ func (s *stream) handle(r *received) error {
 		}
 		h.sub.resubscribe(r)
 	}
-	if !h.early {
-		r.KeepNames()
+	if s.observe(r, h); h.early {
+		return nil
 	}
-	s.observe(r, h)
-	if !h.done {
-		s.conn.cache.catchUp(h.sub, func() { s.open(h.sub) })
-	}
+	r.KeepNames()
+	s.conn.cache.catchUp(h.sub, func() {
+		h.sub.Open = !h.sub.Acks.Full()
+		s.conn.draining = true // drain sends the responses that are queued from here on
+	})
 	return nil
 }
 
@@ -233,9 +234,8 @@ type handling struct {
 	// early means that the client still has to answer later responses, so that the other fields of
 	// the request do not count.
 	early bool
-	// changes means that the request may change the names of the subscription. done means that no
-	// work is left.
-	changes, done bool
+	// changes means that the request may change the names of the subscription.
+	changes bool
 }
 
 // begin records the answer in a request. It is called with the cache's mutex held.
@@ -255,7 +255,7 @@ func (s *stream) begin(r *received) (h handling, err error) {
 		// The other fields of a request do not count until a SotW client has seen the last response
 		// (xDS protocol, "ACK and NACK semantics summary").
 		if h.isAnswer {
-			h.sub, h.early, h.done = sub, true, true
+			h.sub, h.early = sub, true
 			s.conn.cache.progressed()
 		}
 		return h, nil
@@ -263,23 +263,10 @@ func (s *stream) begin(r *received) (h handling, err error) {
 	if err := s.checkNames(sub, r); err != nil {
 		return h, err
 	}
-	h.sub, h.changes = sub, sub.changes(r)
-	switch {
-	case h.changes:
+	if h.sub, h.changes = sub, sub.changes(r); h.changes {
 		sub.Open = false // the resources of its client must not change meanwhile
-	case sub.isQuick():
-		s.open(sub)
-		s.conn.flush()
-		s.conn.cache.progressed()
-		h.done = true
 	}
 	return h, nil
-}
-
-// open allows the next response of a type after a request for it. It is called with the cache's mutex held.
-func (s *stream) open(sub *subscription) {
-	sub.Open = !sub.Acks.Full()
-	s.conn.draining = true // drain sends the responses that are queued from here on
 }
 
 // wake makes sure that the queue is sent. It is called with the cache's mutex held, and does not

@@ -131,7 +131,8 @@ func (s *subscription) tryChange(r *received, add, drop []*topic) (done bool) {
 		return true
 	}
 	after := before.after(r, add, drop)
-	n := namesAfter(&before, &after)
+	n := names{after.selectionKey, after.topics, index.Without(after.topics, before.topics), index.Without(before.topics, after.topics)}
+	n.sum, n.count = before.sum+index.Sum(n.come)-index.Sum(n.left), len(n.topics)
 	var made *selection
 	c.locked(func() { made, done = s.become(&before, &after, n) })
 	if made != nil {
@@ -187,13 +188,6 @@ func (s *subscription) answersGone(come []*topic) {
 type names struct {
 	selectionKey
 	topics, come, left []*topic
-}
-
-// namesAfter returns the names of a subscription after a request.
-func namesAfter(before, after *holding) names {
-	n := names{after.selectionKey, after.topics, index.Without(after.topics, before.topics), index.Without(before.topics, after.topics)}
-	n.sum, n.count = before.sum+index.Sum(n.come)-index.Sum(n.left), len(n.topics)
-	return n
 }
 
 // subscribe subscribes to some names, and to everything if wildcard is set. It returns a selection

@@ -63,14 +63,8 @@ func (x *Index[H]) Change(typeURL string, change func(t *Type[H])) {
 	}
 }
 
-// Count returns the numbers of types, topics and wildcards.
-func (x *Index[H]) Count() (types, topics, wildcards int) {
-	for _, t := range x.types {
-		topics += len(t.topics)
-		wildcards += len(t.wildcards)
-	}
-	return len(x.types), topics, wildcards
-}
+// Types returns the number of types that have holders.
+func (x *Index[H]) Types() int { return len(x.types) }
 
 // Find returns the topic of a name, or nil if it has no holder.
 func (t *Type[H]) Find(name string) *Topic[H] { return t.topics[name] }

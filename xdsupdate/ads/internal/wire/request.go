@@ -144,25 +144,20 @@ func (r *Request) Decode(data []byte) error {
 	return r.takeNames(names)
 }
 
-const (
-	sotwNames                                   = 3
-	deltaSubscribe, deltaUnsubscribe, deltaHave = 3, 4, 5
-)
-
 // list returns the list of a field that may occur many times, or nil.
 func (r *Request) list(number protowire.Number) interface{ add(fields []byte) error } {
+	const names, unsubscribe, have = 3, 4, 5
 	switch {
-	case !r.Delta && number == sotwNames:
+	case number == names && !r.Delta:
 		return &r.Names
-	case r.Delta && number == deltaSubscribe:
+	case number == names:
 		return &r.Subscribe
-	case r.Delta && number == deltaUnsubscribe:
+	case number == unsubscribe && r.Delta:
 		return &r.Unsubscribe
-	case r.Delta && number == deltaHave:
+	case number == have && r.Delta:
 		return &r.InitialVersions
-	default:
-		return nil
 	}
+	return nil
 }
 
 // field decodes a field that both messages have, with different numbers.
