@@ -273,7 +273,7 @@ func (p *PushContext) Endpoints(hostname registry.Hostname, namespace string) *x
 // moment is the captured input of a push. It is immutable. All responses are derived from it while
 // the registries go on.
 type moment struct {
-	services *registry.ServiceSet // nil if they were not read
+	services services.Reader
 	own      resourcesByType
 	root     *xdsupdate.Root
 }

@@ -6,7 +6,6 @@
 package index
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 
@@ -39,7 +38,10 @@ type Topic[H comparable] struct {
 
 // Of returns the index of a type, for reading.
 func (x *Index[H]) Of(typeURL string) *Type[H] {
-	return cmp.Or(x.types[typeURL], &Type[H]{})
+	if t := x.types[typeURL]; t != nil {
+		return t
+	}
+	return &Type[H]{}
 }
 
 // Len returns the number of names, of all types.

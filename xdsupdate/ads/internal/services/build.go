@@ -30,13 +30,16 @@ func (b *Builder) advance(services *registry.ServiceSet, endpoints *xdsupdate.En
 }
 
 // Build rebuilds the hosts of a push from the services and endpoints of its moment. Hosts that were
-// built from the same services and endpoints stay. If the services are nil, only the endpoints of hosts are updated.
-func (b *Builder) Build(req *xdsupdate.PushRequest, services *registry.ServiceSet, endpoints *xdsupdate.EndpointSnapshot) *Built {
+// built from the same services and endpoints stay.
+func (b *Builder) Build(req *xdsupdate.PushRequest, services Reader, endpoints *xdsupdate.EndpointSnapshot) *Built {
 	b.Built = Built{}
-	b.advance(services, endpoints)
+	if req.Everything() && services.ok && services.set == nil {
+		services.set = registry.NewServiceSet(services.list...)
+	}
+	b.advance(services.set, endpoints)
 	full := req.Full || req.Everything()
-	b.Incomplete = full && services == nil
-	full = full && services != nil
+	b.Incomplete = full && !services.ok
+	full = full && services.ok
 	hosts := make(map[registry.Hostname]*host)
 	for _, name := range b.hostsOf(req) {
 		b.failures.Add(failure.Part{In: failure.InHost, Name: string(name)}.Call(func() error {
@@ -50,17 +53,17 @@ func (b *Builder) Build(req *xdsupdate.PushRequest, services *registry.ServiceSe
 
 // buildHost rebuilds a host, or only its endpoints, and puts it into hosts if it has changed.
 func (b *Builder) buildHost(
-	name registry.Hostname, services *registry.ServiceSet, endpoints endpointsOf, full bool, hosts map[registry.Hostname]*host,
+	name registry.Hostname, services Reader, endpoints endpointsOf, full bool, hosts map[registry.Hostname]*host,
 ) {
 	before := b.table.host(name)
 	var of []*registry.Service
 	if full {
-		of = servicesOf(services, name)
+		of = services.of(name)
 	} else if before != nil {
 		of = before.madeOf
 	}
 	after := newHost(before, of, endpoints)
-	if full || services != nil && after.isMadeOf(servicesOf(services, name), endpoints) {
+	if full || services.ok && after.isMadeOf(services.of(name), endpoints) {
 		b.current = append(b.current, name)
 	}
 	if before == after {

@@ -77,21 +77,20 @@ func NewBuilder(
 // HasSnapshots reports whether Read costs next to nothing.
 func (b *Builder) HasSnapshots() bool { return b.snapshotter != nil }
 
-// Read returns the services in a root, or else the present services of the discovery; nil if it fails. exact reports
+// Read returns the services in a root, or else the present services of the discovery. exact reports
 // whether all of them are from the root.
-func (b *Builder) Read(root *xdsupdate.Root) (out *registry.ServiceSet, exact bool) {
+func (b *Builder) Read(root *xdsupdate.Root) (out Reader, exact bool) {
 	b.failures.Undone(failure.Part{In: failure.InServices}.Call(func() error {
-		var read *registry.ServiceSet
 		if at, ok := b.snapshotter.(xdsupdate.RootReader); ok {
-			read, exact = at.ServicesAt(b.snapshotter, root)
+			out.set, exact = at.ServicesAt(b.snapshotter, root)
 		}
-		if b.snapshotter != nil && read == nil {
-			read = b.snapshotter.ServiceSnapshot()
+		if b.snapshotter != nil && out.set == nil {
+			out.set = b.snapshotter.ServiceSnapshot()
 		}
-		if read == nil && b.discovery != nil {
-			read = registry.NewServiceSet(withoutNil(b.discovery.Services())...)
+		if out.set == nil && b.discovery != nil {
+			out.list = withoutNil(b.discovery.Services())
 		}
-		out = cmp.Or(read, registry.NewServiceSet())
+		out.ok = true
 		return nil
 	}))
 	return out, exact
@@ -113,9 +112,25 @@ func (b *Builder) Published(everything bool) {
 	}
 }
 
-// servicesOf returns the services of a host in the order of CompareServices.
-func servicesOf(set *registry.ServiceSet, name registry.Hostname) []*registry.Service {
-	services := withoutNil(set.Host(name))
+// Reader finds the services of one moment by host name.
+type Reader struct {
+	set *registry.ServiceSet
+	// list has all services if there is no set, sorted by CompareServices: to make a set of them takes longer than to
+	// find the few that a push is about.
+	list []*registry.Service
+	// ok means that the services were read. If not, only the endpoints of hosts are updated.
+	ok bool
+}
+
+// of returns the services of a host in the order of CompareServices.
+func (s Reader) of(name registry.Hostname) []*registry.Service {
+	if s.set == nil {
+		compare := func(s *registry.Service, name registry.Hostname) int { return cmp.Compare(s.Hostname, name) }
+		from, _ := slices.BinarySearchFunc(s.list, name, compare)
+		to, _ := slices.BinarySearchFunc(s.list, name+"\x00", compare) // the next possible name
+		return s.list[from:to]
+	}
+	services := withoutNil(s.set.Host(name))
 	if len(services) > 1 {
 		services = slices.Clone(services)
 		slices.SortStableFunc(services, registry.CompareServices)
