@@ -55,20 +55,6 @@ func (c *cache) pin(typeURL string, names []string) (topics []*topic, unpin func
 	}
 }
 
-// known returns the topics of names, sorted, without names that no client subscribes to.
-func (c *cache) known(typeURL string, names []string) []*topic {
-	var out []*topic
-	c.divided(len(names), func(from, to int) {
-		t := c.index.Of(typeURL)
-		for _, name := range names[from:to] {
-			if p := t.Find(name); p != nil {
-				out = append(out, p)
-			}
-		}
-	})
-	return index.Sorted(out)
-}
-
 // attach adds a new selection to the index, where changes find it, and prepares it. Its topics are
 // pinned, or are topics of its predecessor, which is held until then. before is the predecessor, or
 // nil.

@@ -229,7 +229,6 @@ type PushContext struct {
 	Request *xdsupdate.PushRequest
 	moment  *moment
 	table   *services.Table
-	sorted  func() []*registry.Service
 	changed []ChangedHost
 }
 
@@ -253,10 +252,9 @@ func (p *PushContext) ServicesNamed(hostname registry.Hostname) []*registry.Serv
 	return p.table.ServicesNamed(hostname)
 }
 
-// Services yields all services, visible or not, sorted by CompareServices. The first call in a push
-// sorts them.
+// Services yields all services, visible or not, sorted by CompareServices. Each call sorts them.
 func (p *PushContext) Services() iter.Seq[*registry.Service] {
-	return slices.Values(p.sorted())
+	return slices.Values(slices.SortedStableFunc(p.table.Services(), registry.CompareServices))
 }
 
 // ServicesOf returns the services of a host name that proxies of a view see: the services of their

@@ -5,11 +5,9 @@ package ads
 import (
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
-	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/index"
@@ -295,9 +293,6 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) *xdsupdate
 		req.Start = start
 	}
 	push := &PushContext{Request: req, moment: s.moment}
-	push.sorted = sync.OnceValue(func() []*registry.Service {
-		return slices.SortedStableFunc(push.table.Services(), registry.CompareServices)
-	})
 	ch := &change{since: begun, about: req.ConfigsUpdated, unsure: s.unsure.Swap(false)}
 	if !req.Start.IsZero() {
 		ch.since = req.Start

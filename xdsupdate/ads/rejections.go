@@ -132,7 +132,7 @@ func (l *rejections) refuse(o *acks.Response, text string) (fresh []Fault) {
 		named = o.Listed
 	}
 	if len(named) == 0 {
-		named = []*resource.State{nil} // an unknown one
+		named = []*resource.State{{}} // an unknown one
 	}
 	fresh = l.recordAll(named, o, text)
 	if !l.Searching() { // else the client is sent other states of the push
@@ -145,15 +145,12 @@ func (l *rejections) refuse(o *acks.Response, text string) (fresh []Fault) {
 // bytes that are kept of further texts.
 const fullTexts, shortText = 64, 256
 
-// recordAll records that the client rejects resources; nil stands for an unknown one of the
+// recordAll records that the client rejects resources; one without a name stands for an unknown one of the
 // response.
 func (l *rejections) recordAll(list []*resource.State, o *acks.Response, text string) (fresh []Fault) {
 	now := time.Now()
 	for _, res := range list {
 		said := nack{o.Version, text, now}
-		if res == nil {
-			res = &resource.State{}
-		}
 		r := l.byName[res.Name]
 		if r == nil {
 			r = &rejection{name: res.Name}

@@ -110,7 +110,8 @@ func (s *subscription) resubscribe(r *received) {
 	defer c.detach()
 	add, unpin := c.pin(r.TypeURL, list)
 	defer unpin()
-	drop := c.known(r.TypeURL, r.Unsubscribe.Decoded())
+	drop, unpinDropped := c.pin(r.TypeURL, r.Unsubscribe.Decoded())
+	defer unpinDropped()
 	for !s.tryChange(r, add, drop) {
 		// The view or the client's resources have changed meanwhile: try again.
 	}
@@ -198,7 +199,9 @@ func (c *cache) subscribe(s *subscription, n names) *selection {
 	if old != nil && old.selectionKey == key && slices.Equal(old.topics, n.topics) {
 		return nil
 	}
-	if found := c.selection(key, n.topics); found != nil {
+	equal := c.selections[key.view.Value().Namespace][key]
+	if i := slices.IndexFunc(equal, func(s *selection) bool { return slices.Equal(s.topics, n.topics) }); i >= 0 {
+		found := equal[i] // unsubscribe may change the list
 		c.unsubscribe(s)
 		found.join(s)
 		return nil
@@ -219,15 +222,6 @@ func (c *cache) subscribe(s *subscription, n names) *selection {
 	c.unsubscribe(s)
 	made.join(s)
 	return made
-}
-
-func (c *cache) selection(key selectionKey, topics []*topic) *selection {
-	for _, s := range c.selections[key.view.Value().Namespace][key] {
-		if slices.Equal(s.topics, topics) {
-			return s
-		}
-	}
-	return nil
 }
 
 // unsubscribe removes a subscription from its selection, if it has one. The last one ends the selection, which
