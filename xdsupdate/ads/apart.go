@@ -142,7 +142,7 @@ func (l *rejections) tryAgain(now time.Time) {
 
 // again has a rejected resource sent again. An empty name means that the resource is not known.
 func (l *rejections) again(name string) {
-	switch full := !l.conn.Delta && l.selection != nil && l.selection.state().FullState(); {
+	switch full := !l.conn.Delta && l.selection != nil && l.state().FullState(); {
 	case name == "":
 		l.MustAnswer = l.MustAnswer || full
 	case full:

@@ -126,7 +126,7 @@ func (c *cache) lookAhead(sub *subscription) {
 		var state selectionState
 		c.locked(func() {
 			if s := sub.selection; s != nil && sub.isLarge() {
-				of, key, state = s, sub.differenceKey(), s.state()
+				of, key, state = s, sub.differenceKey(), sub.state()
 			}
 		})
 		if of == nil {

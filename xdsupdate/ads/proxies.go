@@ -95,14 +95,15 @@ func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) boo
 	if err := s.Flush(ctx); err != nil {
 		return err
 	}
-	all := s.cache.targets(selected)
-	var missing []target // as long as one of them is not applied, the others need no check
+	all, epoch := s.cache.targets(selected)
+	isApplied := func(s *subscription) bool { return s.conn.closed || s.Acks.Applied >= epoch || s.applied() }
+	var missing []*subscription // as long as one of them is not applied, the others need no check
 	for {
 		var progress <-chan struct{}
 		var err error
 		s.cache.locked(func() {
-			if missing = slices.DeleteFunc(missing, target.isApplied); len(missing) == 0 {
-				missing = slices.DeleteFunc(slices.Clone(all), target.isApplied)
+			if missing = slices.DeleteFunc(missing, isApplied); len(missing) == 0 {
+				missing = slices.DeleteFunc(slices.Clone(all), isApplied)
 			}
 			if len(missing) > 0 {
 				progress = s.cache.awaitProgress()
@@ -145,41 +146,25 @@ func (c *cache) selected(selected func(ProxyStatus) bool) (out []*connection) {
 	return kept
 }
 
-// target is an epoch that a subscription has to apply.
-type target struct {
-	of    *subscription
-	epoch uint64
-}
-
-// isApplied reports whether the target, or a later one, is applied. A closed connection has applied all
-// targets.
-func (t target) isApplied() bool {
-	s := t.of
-	return s.conn.closed || s.Acks.Applied >= t.epoch || s.applied()
-}
-
-// targets returns the targets of the subscriptions of selected proxies. It takes the lock.
-func (c *cache) targets(selected func(ProxyStatus) bool) (out []target) {
+// targets returns the subscriptions of selected proxies, and the epoch that they have to apply. It takes the lock.
+func (c *cache) targets(selected func(ProxyStatus) bool) (out []*subscription, epoch uint64) {
 	conns := c.selected(selected)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out = make([]target, 0, len(conns))
 	for _, conn := range conns {
-		for s := range conn.all() {
-			out = append(out, target{s, c.epoch})
-		}
+		out = slices.AppendSeq(out, conn.all())
 	}
-	return out
+	return out, c.epoch
 }
 
-// faultsOf returns the faults of targets, except for resources that are built without some part, sorted.
-func faultsOf(targets []target) error {
+// faultsOf returns the faults of subscriptions, except for resources that are built without some part, sorted.
+func faultsOf(list []*subscription) error {
 	var out []error
-	for _, t := range targets {
-		if t.of.conn.closed {
+	for _, s := range list {
+		if s.conn.closed {
 			continue
 		}
-		for _, f := range t.of.faults() {
+		for _, f := range s.faults() {
 			if f.Status != FaultBuiltWithout {
 				out = append(out, &f)
 			}

@@ -266,25 +266,22 @@ func everything() *xdsupdate.PushRequest {
 // push rebuilds and publishes the state that a request names. A later push makes up for a panic.
 func (s *Server) push(req *xdsupdate.PushRequest) {
 	begun := time.Now()
-	if p := guard.Call(func() { req = s.rebuild(req, begun) }); p != nil {
+	since := req.Start
+	if since.IsZero() {
+		since = begun
+	}
+	if p := guard.Call(func() { req = s.rebuild(req, since) }); p != nil {
 		s.cache.failures.Undone(failure.Part{In: failure.InPush}.Wrap(p))
 	}
 	s.reportFailures()
 	s.observing(func(o Observer) {
-		o.Pushed(PushEvent{Request: req, Waited: waited(req, begun), Took: time.Since(begun)})
+		o.Pushed(PushEvent{Request: req, Waited: max(0, begun.Sub(since)), Took: time.Since(begun)})
 	})
-}
-
-func waited(req *xdsupdate.PushRequest, now time.Time) time.Duration {
-	if req.Start.IsZero() {
-		return 0
-	}
-	return max(0, now.Sub(req.Start))
 }
 
 // rebuild rebuilds and publishes the state that a request names, and returns the request that was pushed. Only it and
 // the functions that it calls replace the layers, with building held, so they read the layers without the cache's lock.
-func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) *xdsupdate.PushRequest {
+func (s *Server) rebuild(req *xdsupdate.PushRequest, since time.Time) *xdsupdate.PushRequest {
 	s.building.Lock()
 	defer s.building.Unlock()
 	if !s.built {
@@ -293,10 +290,7 @@ func (s *Server) rebuild(req *xdsupdate.PushRequest, begun time.Time) *xdsupdate
 		req.Start = start
 	}
 	push := &PushContext{Request: req, moment: s.moment}
-	ch := &change{since: begun, about: req.ConfigsUpdated, unsure: s.unsure.Swap(false)}
-	if !req.Start.IsZero() {
-		ch.since = req.Start
-	}
+	ch := &change{since: since, about: req.ConfigsUpdated, unsure: s.unsure.Swap(false)}
 	if !s.provide(push, ch) {
 		return req // a response from an empty state would remove all resources of proxies
 	}

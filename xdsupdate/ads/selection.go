@@ -159,8 +159,3 @@ func (s *selection) join(sub *subscription) {
 		s.current++
 	}
 }
-
-// state returns the present state of the selection. It is called with the cache's mutex held.
-func (s *selection) state() selectionState {
-	return selectionState{Kind: difference.Kind{TypeURL: s.typeURL, Wildcard: s.wildcard}, Topics: s.topics, Snapshot: s.snapshot}
-}

@@ -90,7 +90,9 @@ func New(discovery registry.ServiceDiscovery, opts ...Options) *Server {
 		turns: pace.NewTurns(o.LargeResponses), large: newWorkTurns(), excess: newWorkTurns(),
 	}
 	s.cache = newCache()
-	checkDiscovery(discovery)
+	if v := reflect.ValueOf(discovery); v.Kind() == reflect.Pointer && v.IsNil() { // it would fail at its first call
+		panic(fmt.Sprintf("ads.New: the discovery is a nil %T: pass one that was made, or nil itself for a server without services", discovery))
+	}
 	if s.proxyOf == nil {
 		s.proxyOf = s.knownProxy
 	}
@@ -109,14 +111,6 @@ func New(discovery registry.ServiceDiscovery, opts ...Options) *Server {
 		p.Attach(s)
 	}
 	return s
-}
-
-// checkDiscovery panics for a nil pointer, which differs from the nil that New allows: it would
-// fail at its first call, in the code of its type.
-func checkDiscovery(discovery registry.ServiceDiscovery) {
-	if v := reflect.ValueOf(discovery); v.Kind() == reflect.Pointer && v.IsNil() {
-		panic(fmt.Sprintf("ads.New: the discovery is a nil %T: pass one that was made, or nil itself for a server without services", discovery))
-	}
 }
 
 // Register adds the aggregated discovery service, SotW and delta, to a gRPC server. Streams may

@@ -55,9 +55,8 @@ func (s *subscription) differenceKey() difference.Key {
 
 // state returns the state of the selection, with the snapshot that the client is to have.
 func (s *subscription) state() selectionState {
-	m := s.selection.state()
-	m.Snapshot = s.Snapshot()
-	return m
+	in := s.selection
+	return selectionState{Kind: difference.Kind{TypeURL: s.URL, Wildcard: in.wildcard}, Topics: in.topics, Snapshot: s.Snapshot()}
 }
 
 // Named implements sequence.Target.

@@ -78,12 +78,13 @@ func HasClusters(typeURL string) bool {
 
 // Find returns the references of an encoded resource.
 func Find(typeURL string, value []byte) *Set {
-	f := finder{}
+	var clusters []uint64
+	f := finder{named: func(name []byte) { clusters = append(clusters, xxhash.Sum64(name)) }}
 	f.scan(namingTypes[typeName(typeURL)], value)
 	for _, list := range f.chains {
 		slices.SortFunc(list, func(a, b chain) int { return cmp.Compare(a.content, b.content) })
 	}
-	return &Set{Clusters: NewHashes(f.clusters), Routes: f.routes, Domains: NewHashes(f.domains), chains: f.chains}
+	return &Set{Clusters: NewHashes(clusters), Routes: f.routes, Domains: NewHashes(f.domains), chains: f.chains}
 }
 
 func typeName(typeURL string) string { return typeURL[strings.LastIndexByte(typeURL, '/')+1:] }
@@ -147,12 +148,12 @@ var (
 
 // finder finds names in encoded messages.
 type finder struct {
-	clusters, domains []uint64
-	routes            []string
-	served            bool
-	named             func(cluster []byte) // nil, or is called for each of clusters
-	chains            map[string][]chain
-	demands           map[uint64]*demands // by the contents of filter chains
+	named   func(cluster []byte) // is called for each name of a cluster
+	domains []uint64
+	routes  []string
+	served  bool
+	chains  map[string][]chain
+	demands map[uint64]*demands // by the contents of filter chains
 }
 
 // scan visits an encoded message.
@@ -175,9 +176,8 @@ func (f *finder) found(field namingField, value []byte) {
 		return
 	case chainOfFilters:
 		before := len(f.routes)
-		if f.scan(field.in, value); f.named == nil {
-			f.chain(value, f.routes[before:])
-		}
+		f.scan(field.in, value)
+		f.chain(value, f.routes[before:])
 		return
 	case served:
 		f.served = true
@@ -190,10 +190,7 @@ func (f *finder) found(field namingField, value []byte) {
 		typed, message := unpacked(value)
 		f.scan(namingTypes[typed], message)
 	case field.is == clusterNamed:
-		f.clusters = append(f.clusters, xxhash.Sum64(value))
-		if f.named != nil {
-			f.named(value)
-		}
+		f.named(value)
 	case field.is == domainNamed:
 		f.domains = append(f.domains, xxhash.Sum64(value))
 	case field.is == routesNamed:

@@ -76,7 +76,7 @@ func (b *Builder) buildHost(
 	} else {
 		names = appendAffected(names, before, after)
 	}
-	changed := ChangedHost{name, refreshed || sameServices(before, after)}
+	changed := ChangedHost{name, refreshed || before != nil && after != nil && slices.EqualFunc(before.variants, after.variants, (*variant).sameServices)}
 	hosts[name], b.Affected, b.leftOut, b.Changed = after, names, omitted, append(b.Changed, changed)
 }
 

@@ -202,10 +202,7 @@ func (v *variant) vips(by View) []string {
 	return out
 }
 
-// sameServices reports whether two states of a host, which may be nil, have the
-// same services.
-func sameServices(a, b *host) bool {
-	return a != nil && b != nil && slices.EqualFunc(a.variants, b.variants, func(v, w *variant) bool {
-		return v.namespace == w.namespace && slices.EqualFunc(v.services, w.services, (*registry.Service).Equal)
-	})
+// sameServices reports whether two variants have the same services.
+func (v *variant) sameServices(w *variant) bool {
+	return v.namespace == w.namespace && slices.EqualFunc(v.services, w.services, (*registry.Service).Equal)
 }

@@ -105,20 +105,13 @@ func (s *Resources) Get(number uint64, name resource.Name, share any, fresh func
 		out.Fallback, out.Reported = former.LastGood(), former.Failure()
 	}
 	if e == nil {
-		e = s.add(name, share)
+		e = &entry{}
+		if s.entries[name] == nil {
+			s.entries[name] = make(map[any]*entry)
+		}
+		s.entries[name][share] = e
+		s.count++
 	}
 	e.resource, e.good, e.number, e.stale = weak.Make(out), weak.Make(out.Fallback), number, false
 	return out
-}
-
-func (s *Resources) add(name resource.Name, share any) *entry {
-	keys := s.entries[name]
-	if keys == nil {
-		keys = make(map[any]*entry)
-		s.entries[name] = keys
-	}
-	e := &entry{}
-	keys[share] = e
-	s.count++
-	return e
 }
