@@ -82,7 +82,7 @@ func (s *subscription) takeApart() *difference.Content {
 		if s.URL == difference.SecretType {
 			s.rejections.vary(list)
 		}
-		part := state.NewContent(list, traits)
+		part := state.NewContent(list, nil, traits)
 		if s.URL == envoy.ClusterType {
 			part.Fresh = reference.NewClusterNames(list, resource.NameOf) // the client may not have them
 		}

@@ -161,10 +161,9 @@ func (s *Server) provide(push *PushContext, ch *change) (ok bool) {
 	ch.layers, ch.changes = make(layers, len(s.providers)), make([]Changes, len(s.providers))
 	last := len(s.providers) - 1
 	// The services come first, because the others read their table from the push.
-	if !s.provideOne(last, push, ch) || s.services.incomplete && !s.built {
+	if !s.provideOne(last, push, ch) || s.services.incomplete && s.cache.layers == nil {
 		return false
 	}
-	s.built = true
 	for i := range last {
 		s.provideOne(i, push, ch)
 	}
@@ -279,7 +278,7 @@ type moment struct {
 // capture captures the input of a push; it is the Pusher's Capture.
 func (s *Server) capture(req *xdsupdate.PushRequest, root *xdsupdate.Root) (exact bool) {
 	m := &moment{root: root, own: s.own.capture()}
-	full := req.Full || req.Everything() || !s.built
+	full := req.Full || req.Everything() || s.cache.layers == nil
 	exact = true
 	if full || s.services.HasSnapshots() {
 		m.services, exact = s.services.Read(root)

@@ -284,7 +284,7 @@ func (s *Server) push(req *xdsupdate.PushRequest) {
 func (s *Server) rebuild(req *xdsupdate.PushRequest, since time.Time) *xdsupdate.PushRequest {
 	s.building.Lock()
 	defer s.building.Unlock()
-	if !s.built {
+	if s.cache.layers == nil {
 		start := req.Start
 		req = everything()
 		req.Start = start

@@ -76,7 +76,7 @@ type omitted struct {
 
 // isolate begins a quarantine of a rejected resource, if several objects make it.
 func (l *rejections) isolate(r *rejection, res *resource.State) {
-	if _, without := l.conn.cache.resolver(l.conn.view).without(l.URL, res.Name); without == nil {
+	if _, a, _ := l.conn.cache.layers.answer(l.conn.view.Value(), l.URL, res.Name); a.Without == nil {
 		return
 	}
 	r.search = &quarantine{left: make(map[Contribution]omitted), restless: make(map[configstore.ConfigKey]*restless)}

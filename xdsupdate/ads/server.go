@@ -53,7 +53,6 @@ type Server struct {
 	// building makes pushes one at a time. The discovery and the providers are called while it is
 	// held, so no method that the program calls may wait for it.
 	building sync.Mutex
-	built    bool    // the first push is done
 	moment   *moment // of the present push
 	// idle means that a client has connected before Run was called.
 	idle atomic.Bool

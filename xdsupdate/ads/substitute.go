@@ -71,13 +71,13 @@ func (c *connection) substitution() *substitution {
 // make builds the resource. made stays nil if that is not possible.
 func (j *substitution) make() {
 	typeURL, name := j.list.URL, j.name
-	of, without := j.from.without(typeURL, name)
-	if without == nil {
+	of, a, _ := j.from.layers.answer(j.from.view, typeURL, name)
+	if a.Without == nil {
 		return
 	}
 	r := &resource.State{TypeURL: typeURL, Name: name, Build: func() (proto.Message, error) {
 		m, err := of.build(typeURL, func() (built proto.Message, failed error) {
-			built, j.parts, failed = without(func(c Contribution) Omission { return j.out[c] })
+			built, j.parts, failed = a.Without(func(c Contribution) Omission { return j.out[c] })
 			return built, failed
 		})
 		if m != nil {
@@ -123,13 +123,4 @@ func (j *substitution) install() {
 			l.judged(j.rejection, q.made, q.last.accepted) // the client has answered this state
 		}
 	}
-}
-
-// without returns the function that makes a resource without some contributions, and its layer, or nil.
-func (s resolver) without(typeURL, name string) (*layer, func(out func(Contribution) Omission) (proto.Message, []Contribution, error)) {
-	l, a, err := s.layers.answer(s.view, typeURL, name)
-	if err != nil {
-		return nil, nil
-	}
-	return l, a.Without
 }

@@ -4,6 +4,7 @@ package difference
 
 import (
 	"math"
+	"slices"
 	"sync"
 
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
@@ -47,23 +48,18 @@ type Part struct {
 // Resource. It is encoded once, by the first stream that sends it.
 func (c *Content) Encode() []byte {
 	c.once.Do(func() {
-		size := 0
-		each := func(visit func(r *resource.State)) {
-			if !c.Full {
-				for _, r := range c.Listed {
-					visit(r)
-				}
-				return
-			}
-			for r := range c.After.List.All() {
-				if r.Marker == resource.Present {
-					visit(r)
-				}
-			}
+		list, size := c.Listed, 0
+		if c.Full {
+			list = slices.AppendSeq(make([]*resource.State, 0, c.Count()), c.After.List.All())
+			list = slices.DeleteFunc(list, func(r *resource.State) bool { return !r.IsPresent() })
 		}
-		each(func(r *resource.State) { size += wire.ResourceSize(r) })
+		for _, r := range list {
+			size += wire.ResourceSize(r)
+		}
 		c.encoded = make([]byte, 0, size)
-		each(func(r *resource.State) { c.encoded = wire.AppendResource(c.encoded, r, c.delta) })
+		for _, r := range list {
+			c.encoded = wire.AppendResource(c.encoded, r, c.delta)
+		}
 	})
 	return c.encoded
 }

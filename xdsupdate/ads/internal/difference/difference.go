@@ -115,16 +115,16 @@ func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 		removed = s.withMissing(removed, out.Rest, emptied)
 	}
 	if len(changed) > 0 {
-		out.Update = s.NewContent(changed, d)
+		out.Update = s.NewContent(changed, out.Rest, d)
 		out.Update.Fresh = reference.NewClusterNames(fresh, resource.NameOf)
-		if out.Update.After = out.Rest; more || len(removed)+len(emptied) > 0 {
+		if more || len(removed)+len(emptied) > 0 {
 			out.Update.After = from.WithAll(changed)
 		}
 		out.Update.Divide(from, d)
 	}
 	if len(removed)+len(emptied) > 0 {
-		out.Removal = s.NewContent(emptied, d)
-		out.Removal.Removed, out.Removal.After = removed, out.Rest
+		out.Removal = s.NewContent(emptied, out.Rest, d)
+		out.Removal.Removed = removed
 	}
 	return out
 }
@@ -219,9 +219,9 @@ func emptyAssignment(name string) *resource.State {
 	return r
 }
 
-// NewContent returns the content of a response with some resources.
-func (k Kind) NewContent(resources []*resource.State, d Traits) *Content {
-	return &Content{TypeURL: k.TypeURL, delta: d.Delta, Listed: resources, Full: !d.Delta && k.FullState()}
+// NewContent returns the content of a response with some resources, after which the client has a snapshot.
+func (k Kind) NewContent(resources []*resource.State, after *resource.Snapshot, d Traits) *Content {
+	return &Content{TypeURL: k.TypeURL, delta: d.Delta, Listed: resources, Full: !d.Delta && k.FullState(), After: after}
 }
 
 // Traits are the properties of clients that make responses differ between equal snapshots.

@@ -14,16 +14,10 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// chain is a filter chain of a listener that leads requests to a route configuration.
-type chain struct {
-	// content is a hash of all fields except the name and the match; demands are the requirements
-	// of the chain, shared by chains of equal content.
-	content uint64
-	*demands
-}
-
 // demands are the requirements of a filter chain for requests and connections, as hashes.
 type demands struct {
+	// content is a hash of all fields of the chain except the name and the match.
+	content uint64
 	// restrictions are the filters, and the rules of filters, that may reject requests; permissions
 	// are the rules without which a filter would reject more.
 	restrictions, permissions Hashes
@@ -49,15 +43,15 @@ func (s *Set) Tightened(next *Set) (routes []string) {
 
 // tightened reports whether removed chains may reject less than added ones. Both lists are sorted
 // by content.
-func tightened(old, now []chain) bool {
+func tightened(old, now []*demands) bool {
 	gone, come := lacking(old, now), lacking(now, old)
-	return len(gone) > 0 && len(come) == 0 || slices.ContainsFunc(gone, func(g chain) bool {
-		return slices.ContainsFunc(come, func(c chain) bool { return c.exceed(g.demands) })
+	return len(gone) > 0 && len(come) == 0 || slices.ContainsFunc(gone, func(g *demands) bool {
+		return slices.ContainsFunc(come, func(c *demands) bool { return c.exceed(g) })
 	})
 }
 
 // lacking returns the chains of a that are missing in b, each as often as a has more of them.
-func lacking(a, b []chain) (out []chain) {
+func lacking(a, b []*demands) (out []*demands) {
 	for _, c := range a {
 		for len(b) > 0 && b[0].content < c.content {
 			b = b[1:]
@@ -89,14 +83,15 @@ var (
 
 func nameOf(m proto.Message) string { return string(m.ProtoReflect().Descriptor().FullName()) }
 
-// demandsOf returns the demands of a filter chain, and a hash of its content.
-func (f *finder) demandsOf(encoded []byte) (content uint64, found *demands) {
+// demandsOf returns the demands of a filter chain.
+func (f *finder) demandsOf(encoded []byte) *demands {
 	isLabel := func(number protowire.Number) bool { return number == matchField || number == nameField }
-	content = split(encoded, func(number protowire.Number, _, _ []byte) bool { return isLabel(number) })
-	if found = f.demands[content]; found != nil {
-		return content, found
+	content := split(encoded, func(number protowire.Number, _, _ []byte) bool { return isLabel(number) })
+	found := f.demands[content]
+	if found != nil {
+		return found
 	}
-	found = &demands{}
+	found = &demands{content: content}
 	found.restrict(encoded, func(number protowire.Number, _, filter []byte) bool {
 		if number == filtersField {
 			found.filter(filter)
@@ -104,11 +99,8 @@ func (f *finder) demandsOf(encoded []byte) (content uint64, found *demands) {
 		return number == filtersField || isLabel(number)
 	})
 	found.restrictions, found.permissions = NewHashes(found.restrictions), NewHashes(found.permissions)
-	if f.demands == nil {
-		f.demands = make(map[uint64]*demands)
-	}
 	f.demands[content] = found
-	return content, found
+	return found
 }
 
 // split calls takes with each field of an encoded message, and returns a hash of the fields that it does not take.

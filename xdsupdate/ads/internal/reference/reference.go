@@ -65,7 +65,7 @@ type Set struct {
 	Domains Hashes
 	// chains are the filter chains of a listener that lead to each route configuration, sorted by content: see
 	// Tightened.
-	chains map[string][]chain
+	chains map[string][]*demands
 }
 
 // None is the empty set, of resources of other types and of resources that do not exist.
@@ -82,7 +82,7 @@ func Find(typeURL string, value []byte) *Set {
 	f := finder{named: func(name []byte) { clusters = append(clusters, xxhash.Sum64(name)) }}
 	f.scan(namingTypes[typeName(typeURL)], value)
 	for _, list := range f.chains {
-		slices.SortFunc(list, func(a, b chain) int { return cmp.Compare(a.content, b.content) })
+		slices.SortFunc(list, func(a, b *demands) int { return cmp.Compare(a.content, b.content) })
 	}
 	return &Set{Clusters: NewHashes(clusters), Routes: f.routes, Domains: NewHashes(f.domains), chains: f.chains}
 }
@@ -152,7 +152,7 @@ type finder struct {
 	domains []uint64
 	routes  []string
 	served  bool
-	chains  map[string][]chain
+	chains  map[string][]*demands
 	demands map[uint64]*demands // by the contents of filter chains
 }
 
@@ -204,11 +204,11 @@ func (f *finder) chain(encoded []byte, routes []string) {
 		return
 	}
 	if f.chains == nil {
-		f.chains = make(map[string][]chain)
+		f.chains, f.demands = make(map[string][]*demands), make(map[uint64]*demands)
 	}
-	content, demands := f.demandsOf(encoded)
+	found := f.demandsOf(encoded)
 	for _, name := range routes {
-		f.chains[name] = append(f.chains[name], chain{content, demands})
+		f.chains[name] = append(f.chains[name], found)
 	}
 }
 

@@ -174,13 +174,6 @@ func (t *Type) kind() difference.Kind {
 	return difference.Kind{TypeURL: t.URL, Wildcard: t.Scope() == Everything}
 }
 
-// content returns the content of a response that brings a client to after.
-func (c *Client) content(t *Type, list []*resource.State, after *resource.Snapshot) *difference.Content {
-	out := t.kind().NewContent(list, c.Traits(t))
-	out.After = after
-	return out
-}
-
 // Have replaces Has.
 func (t *Type) Have(s *resource.Snapshot) {
 	if before := t.Has; before != s {

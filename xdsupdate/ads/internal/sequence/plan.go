@@ -151,7 +151,7 @@ func (p *planner) update(t *Type) Step {
 
 // nothingNew answers a client that has everything.
 func (p *planner) nothingNew(t *Type) Step {
-	return Step{To: t, Content: p.content(t, nil, t.Has), After: t.Has, Last: true}
+	return Step{To: t, Content: t.kind().NewContent(nil, t.Has, p.Traits(t)), After: t.Has, Last: true}
 }
 
 // isEqual reports whether two snapshots have the same states.
@@ -280,7 +280,7 @@ func (f *facts) part(list []*resource.State, epoch uint64) Step {
 			edits[i].Resource = target.Find(r.Name) // an empty assignment
 		}
 	}
-	content := f.content(t, list, t.Has.With(edits))
+	content := t.kind().NewContent(list, t.Has.With(edits), traits)
 	content.Divide(t.Has, traits)
 	return Step{To: t, Content: content, After: content.After, Epoch: epoch, Warm: list}
 }

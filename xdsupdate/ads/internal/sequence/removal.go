@@ -137,7 +137,7 @@ func (p *planner) removeClusters() (s Step) {
 
 // removeDue sends the removals of clusters or assignments that no rule delays.
 func (p *planner) removeDue(t *Type, d *difference.Difference) Step {
-	due := p.content(t, nil, nil)
+	due := t.kind().NewContent(nil, nil, p.Traits(t))
 	var edits []resource.Edit
 	for _, name := range d.Removal.Removed {
 		if !p.keeps(t.slot, name) {

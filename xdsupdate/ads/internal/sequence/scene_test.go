@@ -129,7 +129,7 @@ func (s *scene) plan() []string {
 			return s.sent()
 		}
 		if result.Apart {
-			result.Content = s.content(result.To, nil, result.To.Has)
+			result.Content = result.To.kind().NewContent(nil, result.To.Has, s.Traits(result.To))
 			result.After = result.Content.After
 			result.To.Apart = result.To.Apart[1:]
 		}
