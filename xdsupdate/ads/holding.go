@@ -20,11 +20,10 @@ import (
 // and the resources that the client has. A request is applied to a copy of it, without the lock.
 type holding struct {
 	// selection is the selection of the subscription, or nil before there is one; its key and its topics are copied
-	// at first. prepared means that it has a snapshot.
+	// at first.
 	selection *selection
 	selectionKey
-	topics   []*topic
-	prepared bool
+	topics []*topic
 	// sent, returning, legacy, resumed and mustAnswer are fields of the subscription.
 	sent                                   *resource.Snapshot
 	returning, legacy, resumed, mustAnswer bool
@@ -40,7 +39,7 @@ func (s *subscription) holding() holding {
 		returning: s.Returning, legacy: s.legacy, resumed: s.Resumed, mustAnswer: s.MustAnswer, warming: s.conn.Warming,
 	}
 	if s.selection != nil {
-		h.selectionKey, h.topics, h.prepared = s.selection.selectionKey, s.selection.topics, s.selection.snapshot != nil
+		h.selectionKey, h.topics = s.selection.selectionKey, s.selection.topics
 	}
 	return h
 }
@@ -165,17 +164,6 @@ func (h *holding) resume(claimed *resource.Snapshot) {
 // keepOnly drops the client's resources that it is not subscribed to by name: the client does not
 // need them, and gets them again with a later subscription.
 func (h *holding) keepOnly(topics []*topic) {
-	if h.sent.List.Len() == 0 {
-		return
-	}
-	if h.selection != nil && !h.wildcard {
-		if gone := index.Without(h.topics, topics); len(gone) > 0 {
-			h.sent = h.sent.Without(index.Names(gone))
-		}
-		if h.prepared {
-			return
-		}
-	}
 	var gone []string
 	for r := range h.sent.List.All() {
 		for len(topics) > 0 && topics[0].Name < r.Name {

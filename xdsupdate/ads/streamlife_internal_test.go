@@ -82,11 +82,11 @@ func TestEndWhileWaiting(t *testing.T) {
 	for what, wait := range map[string]func(s *Server, st *stream){
 		"work": func(s *Server, st *stream) {
 			s.excess = pace.NewTurns(1)
-			<-s.excess.Ask()
+			s.excess.Wait(nil)
 			s.allowances.Spend(st.allowance, pace.WorkAtOnce)
 		},
 		"a large response": func(s *Server, _ *stream) {
-			<-s.turns.Ask()
+			s.turns.Wait(nil)
 			_ = s.SetResource("c", &clusterv3.Cluster{Name: "c", AltStatName: strings.Repeat("x", 2*wire.LargeResponse)})
 			_ = s.Flush(context.Background())
 		},

@@ -66,25 +66,18 @@ func (t *Turns) Take(ended <-chan struct{}) (end func()) {
 
 // Wait waits for a turn, or for the stream to end; then it reports false. The caller calls End.
 func (t *Turns) Wait(ended <-chan struct{}) bool {
-	mine := t.Ask()
+	mine := make(chan struct{})
+	t.mu.Lock()
+	t.waiting = append(t.waiting, mine)
+	t.next()
+	t.mu.Unlock()
 	select {
 	case <-mine:
 		return true
 	case <-ended:
-		t.Cancel(mine)
+		t.cancel(mine)
 		return false
 	}
-}
-
-// Ask requests a turn, which has come when the channel is closed. The caller then calls End, or
-// Cancel if it stops waiting.
-func (t *Turns) Ask() chan struct{} {
-	mine := make(chan struct{})
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.waiting = append(t.waiting, mine)
-	t.next()
-	return mine
 }
 
 // next gives turns to the waiting streams. The caller holds mu.
@@ -96,8 +89,8 @@ func (t *Turns) next() {
 	}
 }
 
-// Cancel ends the wait for a turn, or the turn if it has come meanwhile.
-func (t *Turns) Cancel(mine chan struct{}) {
+// cancel ends the wait for a turn, or the turn if it has come meanwhile.
+func (t *Turns) cancel(mine chan struct{}) {
 	t.mu.Lock()
 	i := slices.Index(t.waiting, mine)
 	if i >= 0 {

@@ -106,7 +106,10 @@ func TestTurnsOfDistantClients(t *testing.T) {
 func TestTurnGivenToAnEndedStream(t *testing.T) {
 	synctest.Test(t, func(*testing.T) {
 		turns := NewTurns(1)
-		turns.Cancel(turns.Ask())
+		mine := make(chan struct{})
+		turns.waiting = append(turns.waiting, mine)
+		turns.next()
+		turns.cancel(mine)
 		turns.Take(nil)()
 	})
 }

@@ -136,14 +136,12 @@ func (m *Memory) noteListeners(c *Client, content *difference.Content, now time.
 // needed returns the route configurations that a listener still references: a client that is sent listeners
 // faster than their routes never subscribes to those in between.
 func needed(awaited []string, listeners *resource.Snapshot) []string {
-	if len(awaited) == 0 {
-		return nil
-	}
-	named := make(map[string]bool)
-	for r := range listeners.List.All() {
-		for _, name := range r.References().Routes {
-			named[name] = true
+	return slices.DeleteFunc(awaited, func(name string) bool {
+		for r := range listeners.List.All() {
+			if slices.Contains(r.References().Routes, name) {
+				return false
+			}
 		}
-	}
-	return slices.DeleteFunc(awaited, func(name string) bool { return !named[name] })
+		return true
+	})
 }

@@ -290,13 +290,12 @@ func (f *facts) part(list []*resource.State, epoch uint64) Step {
 func (f *facts) addHeld(list []*resource.State, needs []string, waits bool) (out []*resource.State, epoch uint64) {
 	w := f.m.of(f.of)
 	if h := w.held; h != nil {
-		switch f.canUse(h.needs) {
+		switch usable, gone := f.canUse(h.needs); {
 		case gone:
 			w.held = nil
 		case usable:
 			w.held, w.since = nil, time.Time{}
 			list, epoch = f.release(h, list)
-		default:
 		}
 	}
 	if w.held == nil && waits && !f.unknown && len(needs) > 0 {
@@ -308,25 +307,17 @@ func (f *facts) addHeld(list []*resource.State, needs []string, waits bool) (out
 	return list, epoch
 }
 
-// usability says whether a client can use clusters.
-type usability uint8
-
-const (
-	usable usability = iota
-	coming
-	gone // meanwhile, with its endpoints
-)
-
-func (f *facts) canUse(needs []string) usability {
+// canUse reports whether a client can use clusters, or one of them has gone meanwhile, with its endpoints.
+func (f *facts) canUse(needs []string) (usable, gone bool) {
 	for _, name := range needs {
 		if f.isComing(name) {
-			return coming
+			return false, false
 		}
 		if now := f.Clusters.Snapshot(); !f.Clusters.Has.Find(name).IsPresent() || now != nil && !now.Find(name).IsPresent() {
-			return gone
+			return false, true
 		}
 	}
-	return usable
+	return true, false
 }
 
 // release adds the resources of a held state to a list that has newer ones.
