@@ -3,7 +3,6 @@
 package ads
 
 import (
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -98,13 +97,6 @@ func (s *subscription) takeApart() *difference.Content {
 // use.
 
 const firstRetry, lastRetry = time.Second, 64 * time.Second
-
-// backOff returns how long the server waits before it sends a resource again that was rejected so
-// many times.
-func backOff(times int) time.Duration {
-	delay := min(firstRetry<<min(times-1, 16), lastRetry)
-	return delay + rand.N(delay/4) //nolint:gosec // no secret
-}
 
 // tryAgain sends the rejected resources that are due. The others follow soon after they are due, because attempts
 // for many resources are made together.

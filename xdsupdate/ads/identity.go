@@ -186,12 +186,7 @@ func (s *Server) ReviewProxies(selected func(ProxyStatus) bool) {
 	}
 }
 
-// ProxyUpdate implements xdsupdate.XDSUpdater: it identifies the nodes with that address again, and
-// updates their views.
-func (s *Server) ProxyUpdate(cluster registry.ClusterID, ip string) {
-	s.pusher.ProxyUpdate(cluster, ip)
-}
-
+// proxyUpdate is called after a ProxyUpdate.
 func (s *Server) proxyUpdate(cluster registry.ClusterID, ip string) {
 	s.reviews.Inc()
 	var list []*connection

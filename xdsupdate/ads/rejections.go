@@ -4,6 +4,7 @@ package ads
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -172,7 +173,8 @@ func (l *rejections) recordAll(list []*resource.State, o *acks.Response, text st
 		}
 		r.nack = said
 		r.times++
-		r.next = now.Add(backOff(r.times))
+		delay := min(firstRetry<<min(r.times-1, 16), lastRetry)
+		r.next = now.Add(delay + rand.N(delay/4)) //nolint:gosec // no secret
 		if l.retryAt.IsZero() || r.next.Before(l.retryAt) {
 			l.retryAt = r.next
 		}

@@ -25,8 +25,19 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 )
 
-// Server is an XDSUpdater that serves the reported state over ADS. See the package comment.
+// updater is what registries report changes to.
+type updater interface {
+	xdsupdate.XDSUpdater
+	xdsupdate.EndpointDeltaUpdater
+	xdsupdate.BatchUpdater
+}
+
+// Server is an XDSUpdater that serves the reported state over ADS. See the package comment. It has all methods of
+// xdsupdate.XDSUpdater, xdsupdate.EndpointDeltaUpdater and xdsupdate.BatchUpdater; those of its Pusher. ConfigUpdate
+// with a request without keys compares all hosts with the discovery; with keys, only the hosts that keys of services
+// name. ProxyUpdate identifies the nodes with that address again, and updates their views.
 type Server struct {
+	updater                   // pusher
 	providers []namedProvider // own resources, Options.Providers, services
 	own       ownResources
 	services  *servicesProvider
@@ -62,12 +73,6 @@ type Server struct {
 	unsure atomic.Bool
 }
 
-var (
-	_ xdsupdate.XDSUpdater           = (*Server)(nil)
-	_ xdsupdate.EndpointDeltaUpdater = (*Server)(nil)
-	_ xdsupdate.BatchUpdater         = (*Server)(nil)
-)
-
 // attacher is a discovery that consists of registries, and hands updaters to them.
 type attacher interface {
 	AttachUpdater(updater xdsupdate.XDSUpdater)
@@ -99,6 +104,7 @@ func New(discovery registry.ServiceDiscovery, opts ...Options) *Server {
 	s.pusher = xdsupdate.NewPusher(s.push, xdsupdate.PusherOptions{
 		Logger: s.logger, Debounce: o.Debounce, Capture: s.capture, ProxyUpdate: s.proxyUpdate,
 	})
+	s.updater = s.pusher
 	s.services = &servicesProvider{
 		Builder: services.NewBuilder(discovery, s.cache.failures, s.pusher.Index(), s.logger), discovery: discovery,
 	}
@@ -163,41 +169,9 @@ func (s *Server) Flush(ctx context.Context) error { return s.pusher.Flush(ctx) }
 // EndpointIndex returns the index of the reported endpoints. It must only be read.
 func (s *Server) EndpointIndex() *xdsupdate.EndpointIndex { return s.pusher.Index() }
 
-// EDSUpdate implements xdsupdate.XDSUpdater.
-func (s *Server) EDSUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	s.pusher.EDSUpdate(shard, hostname, namespace, endpoints)
-}
-
-// EDSDeltaUpdate implements xdsupdate.EndpointDeltaUpdater.
-func (s *Server) EDSDeltaUpdate(
-	shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange,
-) {
-	s.pusher.EDSDeltaUpdate(shard, hostname, namespace, changes)
-}
-
-// EDSCacheUpdate implements xdsupdate.XDSUpdater.
-func (s *Server) EDSCacheUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	s.pusher.EDSCacheUpdate(shard, hostname, namespace, endpoints)
-}
-
-// SvcUpdate implements xdsupdate.XDSUpdater.
-func (s *Server) SvcUpdate(shard xdsupdate.ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	s.pusher.SvcUpdate(shard, hostname, namespace, event)
-}
-
-// ConfigUpdate implements xdsupdate.XDSUpdater. A request without keys compares all hosts with the
-// discovery; a request with keys compares only the hosts that keys of services name.
-func (s *Server) ConfigUpdate(req *xdsupdate.PushRequest) { s.pusher.ConfigUpdate(req) }
-
-// UpdateBatch implements xdsupdate.BatchUpdater.
-func (s *Server) UpdateBatch(publish func(xdsupdate.XDSUpdater)) { s.pusher.UpdateBatch(publish) }
-
 // Unwrap returns the Pusher of the server, for xdsupdate.As: updates of writers and of registries
 // go to it.
 func (s *Server) Unwrap() xdsupdate.XDSUpdater { return s.pusher }
-
-// RemoveShard implements xdsupdate.XDSUpdater.
-func (s *Server) RemoveShard(shard xdsupdate.ShardKey) { s.pusher.RemoveShard(shard) }
 
 // Options for New. The zero value works.
 type Options struct {

@@ -69,7 +69,7 @@ type State[H comparable] struct {
 //	                 |               | or no entry, and the client keeps the state
 //	unknown          | none          | its removal; with SotW an empty assignment
 //	no resource      | none          | no entry; if it is returning the removal, or
-//	                 |               | an empty assignment; see tellsAbsent
+//	                 |               | an empty assignment; see untold
 func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 	var changed, fresh, emptied []*resource.State
 	clusters := s.TypeURL == envoy.ClusterType && s.Wildcard
@@ -105,7 +105,7 @@ func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 			}
 		}
 	})
-	if s.tellsAbsent(d) && !more {
+	if s.TypeURL == SecretType && !d.Delta && !d.GRPC && !s.Wildcard && !more {
 		if untold := s.untold(from); len(untold) > 0 { // after all others
 			edits, changed = append(edits, untold...), append(changed, unreadable(untold[0].Name))
 		}

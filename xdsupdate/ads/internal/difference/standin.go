@@ -66,12 +66,6 @@ const guessedPort = 80
 // SecretType is the type URL of secrets.
 const SecretType = "type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.Secret" //nolint:gosec // a type URL
 
-// tellsAbsent reports whether clients with some traits get an unreadable resource in place of a
-// missing one.
-func (s State[H]) tellsAbsent(d Traits) bool {
-	return s.TypeURL == SecretType && !d.Delta && !d.GRPC && !s.Wildcard
-}
-
 // untold returns markers for the missing names that a client does not know to be missing.
 func (s State[H]) untold(from *resource.Snapshot) (out []resource.Edit) {
 	for _, name := range Missing(s.Snapshot, s.Topics) {

@@ -156,20 +156,14 @@ func (r *State) content() (value []byte, err error) {
 	if m == nil || !m.ProtoReflect().IsValid() {
 		return nil, err
 	}
-	value, invalid := r.marshal(m)
+	value, invalid := Marshal(m)
+	if invalid == nil && !NamesMessage(r.TypeURL) {
+		value, invalid = Marshal(&anypb.Any{TypeUrl: TypeURLOf(m), Value: value})
+	}
 	if invalid != nil {
 		return nil, errors.Join(invalid, err)
 	}
 	return value, err
-}
-
-// marshal returns the value of the resource for a message.
-func (r *State) marshal(m proto.Message) ([]byte, error) {
-	value, err := Marshal(m)
-	if err != nil || NamesMessage(r.TypeURL) {
-		return value, err
-	}
-	return Marshal(&anypb.Any{TypeUrl: TypeURLOf(m), Value: value})
 }
 
 // Message decodes the value, which is not nil.

@@ -129,16 +129,6 @@ func (t *Type) named(name string, asks bool) (r *resource.State, coming bool) {
 	return r, t.Acks.Awaits(name) || t.Offers(name) && !r.IsPresent()
 }
 
-// reportLate plans again when unanswered responses become overdue, although resources have stopped
-// waiting for them.
-func (p *planner) reportLate() {
-	for _, t := range p.Types {
-		if len(t.Acks.Unanswered) > 0 && !t.Acks.Unanswered[0].Overdue {
-			p.lookAt(t.Acks.Unanswered[0].SentAt.Add(p.Timeout))
-		}
-	}
-}
-
 // left returns the clusters that calls of a gRPC client may still go to, and that its new routes do
 // not lead to.
 func (f *facts) left() reference.Hashes {

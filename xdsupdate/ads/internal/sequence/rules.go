@@ -110,7 +110,11 @@ func (p *planner) factsOf(t *Type, update *difference.Content) *facts {
 	case t != p.Routes:
 		f.leaving = f.left()
 	case f.waitedLongEnough():
-		f.reportLate()
+		for _, t := range p.Types { // unanswered responses become overdue, although nothing waits for them any more
+			if len(t.Acks.Unanswered) > 0 && !t.Acks.Unanswered[0].Overdue {
+				p.lookAt(t.Acks.Unanswered[0].SentAt.Add(p.Timeout))
+			}
+		}
 		return nil
 	default:
 		f.announced = make(map[string]announcedState)

@@ -248,7 +248,13 @@ func (r *Request) knownNames(data []byte) (size int, ok bool) {
 // takeNames keeps the names of a SotW request, unless they are known.
 func (r *Request) takeNames(regions [][]byte) error {
 	if len(regions) != 1 || r.hash.bytes != len(regions[0]) {
-		r.hash = hashOf(regions)
+		digest := xxhash.New()
+		r.hash = nameHash{}
+		for _, region := range regions {
+			_, _ = digest.Write(region)
+			r.hash.bytes += len(region)
+		}
+		r.hash.hash = digest.Sum64()
 	}
 	if before, ok := r.known[r.TypeURL]; ok && before == r.hash {
 		r.Same = true
@@ -260,17 +266,6 @@ func (r *Request) takeNames(regions [][]byte) error {
 		}
 	}
 	return nil
-}
-
-func hashOf(regions [][]byte) nameHash {
-	var out nameHash
-	digest := xxhash.New()
-	for _, region := range regions {
-		_, _ = digest.Write(region)
-		out.bytes += len(region)
-	}
-	out.hash = digest.Sum64()
-	return out
 }
 
 // KeepNames records that the client has the names of a SotW request.
