@@ -53,7 +53,7 @@ func (l *layer) names(v View, typeURL string) (out []string, only bool, err erro
 }
 
 // each calls visit with the names that a wildcard subscription covers, and with the answer for each
-// name if it is known. What was visited does not count if it returns an error.
+// name if it is known. The visits do not count if it returns an error.
 func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, known bool)) (only bool, err error) {
 	lister, lists := l.Provided.(Lister)
 	if !lists {

@@ -25,7 +25,7 @@ type rejections struct {
 	byName map[string]*rejection
 	// retryAt is the time of the next attempt; zero for none.
 	retryAt time.Time
-	// own is what the client is to have instead of the snapshot of its selection.
+	// own is the target of the client in place of the snapshot of its selection.
 	own ownTarget
 }
 

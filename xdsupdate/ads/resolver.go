@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"unique"
 
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
@@ -36,8 +37,8 @@ func (s resolver) named(typeURL, name string) *resource.State {
 	return r
 }
 
-// lookup returns the resource of a name in some of the layers, which may be nil. ok is false if none of their providers
-// has an answer.
+// lookup returns the resource of a name in some of the layers, which may be nil. ok is false if their providers
+// have no answer.
 func (s resolver) lookup(in layers, typeURL, name string) (r *resource.State, ok bool) {
 	l, a, err := in.answer(s.view, typeURL, name)
 	switch {
@@ -96,12 +97,9 @@ func (s resolver) all(typeURL string, visit func(name string, r *resource.State)
 var errIncomparable = errors.New("not comparable")
 
 // checkKey returns an error for a value that cannot be the key of a map.
-func checkKey(v any) (err error) {
-	defer func() {
-		if recover() != nil {
-			err = fmt.Errorf("%T is %w", v, errIncomparable)
-		}
-	}()
-	_ = map[any]struct{}(nil)[v] // it panics then, whatever the map has
+func checkKey(v any) error {
+	if p := guard.Call(func() { _ = map[any]struct{}(nil)[v] }); p != nil {
+		return fmt.Errorf("%T is %w", v, errIncomparable)
+	}
 	return nil
 }

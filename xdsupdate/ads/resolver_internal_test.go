@@ -5,6 +5,8 @@ package ads
 import (
 	"math"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
 // TestCheckKey: keys that are not comparable are found, wherever the value is that is not, and
@@ -19,6 +21,7 @@ func TestCheckKey(t *testing.T) {
 			t.Errorf("%v: %v", v, err)
 		}
 	}
+	testmain.ExpectPanic(t, "hash of unhashable type")
 	for _, v := range []any{[]int{}, key{any: []int{}}, key{math.NaN(), []int{}}, key{1, key{any: [1]any{func() {}}}}} {
 		if checkKey(v) == nil {
 			t.Errorf("%v is taken for comparable", v)

@@ -25,7 +25,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/services"
 )
 
-// updater is what registries report changes to.
+// updater receives the changes of registries.
 type updater interface {
 	xdsupdate.XDSUpdater
 	xdsupdate.EndpointDeltaUpdater
@@ -33,7 +33,7 @@ type updater interface {
 }
 
 // Server is an XDSUpdater that serves the reported state over ADS. See the package comment. It has all methods of
-// xdsupdate.XDSUpdater, xdsupdate.EndpointDeltaUpdater and xdsupdate.BatchUpdater; those of its Pusher. ConfigUpdate
+// xdsupdate.XDSUpdater, xdsupdate.EndpointDeltaUpdater and xdsupdate.BatchUpdater, as its Pusher does. ConfigUpdate
 // with a request without keys compares all hosts with the discovery; with keys, only the hosts that keys of services
 // name. ProxyUpdate identifies the nodes with that address again, and updates their views.
 type Server struct {

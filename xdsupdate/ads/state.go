@@ -34,7 +34,7 @@ type state struct {
 	// conns are the connections of identified clients; addresses finds those of a proxy.
 	conns     map[*connection]struct{}
 	addresses map[address][]*connection
-	// selections are all selections, by the namespaces of their views; index finds those that have a name.
+	// selections are all selections, by the namespaces of their views; index finds the selections with a name.
 	selections map[string]map[selectionKey][]*selection
 	index      index.Index[*selection]
 	// leaving are the selections that are about to leave the index.
@@ -72,7 +72,7 @@ type selection struct {
 	failing failing
 }
 
-// edition is a snapshot, and what is derived from it: a new snapshot replaces all of it.
+// edition is a snapshot with its derived state: a new snapshot replaces all of it.
 type edition struct {
 	// snapshot is nil until the selection was prepared.
 	snapshot *resource.Snapshot

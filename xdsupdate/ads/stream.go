@@ -50,7 +50,7 @@ type stream struct {
 	conn   *connection
 	// about is passed to observers.
 	about atomic.Pointer[Stream]
-	// opened means that an Observer was told of the stream. The goroutine that receives reports the beginning and the
+	// opened means that an Observer knows the stream. The goroutine that receives reports the beginning and the
 	// end, so that an Observer that counts streams sees both in that order.
 	opened atomic.Bool
 	bucket pace.Bucket

@@ -15,7 +15,7 @@ import (
 // beyond the allowance takes turns of its own: it is done for few clients at a time, in the order
 // of arrival, and after each turn its processor is left to others for some time. The server does
 // not read from a client that waits, so that its data fills its window of HTTP/2 and costs nothing.
-// Changes and the responses to them wait for none of this, nor do ACKs and NACKs.
+// Changes and the responses to them do not wait for this, nor do ACKs and NACKs.
 
 // Work is counted in units of about a microsecond of a processor.
 const (
