@@ -21,8 +21,8 @@ import (
 // has it, beside idle clients of other services. No other module has the whole way.
 func endToEnd(w io.Writer, sizes []int, changes int) {
 	fmt.Fprintf(w, "\n## End to end: an endpoint changes in a registry, until all clients of its service have it\n\n"+
-		"pilotkit alone, because no other module has registries. Each client has one load assignment; idle clients have those of other services. "+
-		"%d changes, one after the other.\n\n| services | clients | idle | p50 | p99 |\n|---|---|---|---|---|\n", changes)
+		"pilotkit alone, because no other module has registries. Each client has one load assignment; idle clients have load\n"+
+		"assignments of other services. %d changes, one after the other.\n\n| services | clients | idle | p50 | p99 |\n|---|---|---|---|---|\n", changes)
 	for _, n := range sizes {
 		for _, of := range []struct{ clients, idle int }{{1, 0}, {10, 0}, {100, 0}, {1_000, 0}, {1, 5_000}} {
 			times := moves(n, of.clients, of.idle, changes)

@@ -22,9 +22,9 @@ import (
 func eventRows() []row {
 	return []row{{
 		name: "Events: from an update until a follower has the object", sizes: []int{1_000, 10_000, 100_000},
-		about: "pilotkit and the informer call a handler with the old and the new state, on a goroutine of their own. The informer takes the " +
-			"change from a watch in memory, and its handler adds a key to a workqueue, as controllers do. The others close a channel; " +
-			"the follower then reads the object.",
+		about: "pilotkit and the informer call a handler with the old and the new state, on a goroutine of their own. The informer\n" +
+			"receives the change from a watch in memory, and its handler adds a key to a workqueue, as controllers do. The others\n" +
+			"close a channel, and the follower reads the object.",
 		of: func(n int) []subject {
 			return []subject{
 				{"pilotkit", func(b *testing.B) { benchHandler(b, n) }},

@@ -163,15 +163,15 @@ func round(d time.Duration) time.Duration {
 // writeHead writes the machine, the versions and the command.
 func writeHead(w io.Writer, args string) {
 	fmt.Fprintf(w, "# The same work with other Go modules\n\n`go -C bench run . %s`\n\n", args)
-	fmt.Fprintf(w, "%s %s/%s, %d processors. Versions:", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
+	fmt.Fprintf(w, "%s %s/%s, %d processors, with these versions:\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU())
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
 			switch d.Path {
 			case "github.com/hashicorp/go-memdb", "github.com/cilium/statedb", "k8s.io/client-go", "github.com/envoyproxy/go-control-plane", "google.golang.org/grpc":
-				fmt.Fprintf(w, " %s %s", d.Path, d.Version)
+				fmt.Fprintf(w, "- `%s` %s\n", d.Path, d.Version)
 			}
 		}
 	}
-	fmt.Fprint(w, ".\n\nEach row is the time and the allocations of one operation, in the median of the rounds; the subjects take turns. "+
-		"\"2 ×\" is a subject that takes twice as long as pilotkit. Growth is the last size to the first.\n")
+	fmt.Fprint(w, "\nEach row has the time and the allocations of one operation, in the median of the rounds; the subjects take turns. A\n"+
+		"subject with \"2 ×\" takes twice as long as pilotkit. Growth is the ratio of the last size to the first.\n")
 }

@@ -43,7 +43,8 @@ func serveRows() []row {
 	change := func(clients int) row {
 		return row{
 			name: fmt.Sprintf("Serving: one of n resources changes, until %d clients of all have it", clients), sizes: []int{1_000, 10_000},
-			about: "Load assignments of the program's own, incremental protocol, clients in the same process. SnapshotCache is given a whole new snapshot, as it needs.",
+			about: "Load assignments of the program's own, incremental protocol, clients in the same process. SnapshotCache is given a new\n" +
+				"snapshot of everything, because it has no smaller change.",
 			of: func(n int) (out []subject) {
 				for _, s := range servers() {
 					out = append(out, subject{s.name, func(b *testing.B) { benchChange(b, s, n, clients) }})

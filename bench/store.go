@@ -241,15 +241,15 @@ func storeRows() []row {
 	}
 	version := 0
 	return []row{
-		each("read one object", "By namespace and name, on one goroutine. The Indexer is a map with a lock, in which a reader waits for a writer; pilotkit's readers take no lock and see all changes of a batch together.", sizes, func(s *store, _, i int) bool { return s.get(i) }),
-		each("update one object", "The time includes making the object. pilotkit validates it, compares it with its former state, and keeps snapshots and watches apart from the change; the Indexer does none of it, the others only the last.",
+		each("read one object", "By namespace and name, on one goroutine. The Indexer is a map with a lock, where readers wait for writers. Readers of\npilotkit take no lock, and see all changes of a batch together.", sizes, func(s *store, _, i int) bool { return s.get(i) }),
+		each("update one object", "The time includes making the object. pilotkit validates it, compares it with its former state, and keeps snapshots;\nthe Indexer does none of these, go-memdb and statedb only keep snapshots.",
 			sizes, func(s *store, _, i int) bool {
 				version++
 				s.update(i, version)
 				return true
 			}),
 		each("list a namespace of ten objects", "", sizes, func(s *store, _, i int) bool { return s.listNamespace(i) == perNamespace }),
-		each("list everything after a change", "pilotkit and the Indexer return a slice, in which pilotkit's is sorted; the others iterate.",
+		each("list everything after a change", "pilotkit returns a sorted slice, the Indexer a slice; the others iterate.",
 			sizes[:2], func(s *store, n, i int) bool {
 				version++
 				s.update(i, version)

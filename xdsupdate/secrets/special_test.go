@@ -98,10 +98,8 @@ func TestProxiesBesideWhatHangs(t *testing.T) {
 	await := func(count int) {
 		t.Helper()
 		for _, c := range []*xdstest.Client{one, two} {
-			for len(held(t, c)) != count {
-				if _, err := c.Next(p.context()); err != nil {
-					t.Fatalf("a proxy has %d secrets, want %d: %v", len(held(t, c)), count, err)
-				}
+			if err := c.Await(p.context(), func(s xdstest.State) bool { return len(s.Names(secrets.Type)) == count }); err != nil {
+				t.Fatalf("a proxy has %d secrets, want %d: %v", len(held(t, c)), count, err)
 			}
 		}
 	}

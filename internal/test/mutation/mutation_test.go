@@ -54,7 +54,7 @@ func TestCatalogue(t *testing.T) {
 
 // productLines returns the number of lines of code in the packages of the product, by folder.
 // Packages for tests (siblings of this folder, and the suites for other implementations) and
-// examples are not part of the product.
+// examples and benchmarks beside other modules are not part of the product.
 func productLines(t *testing.T) map[string]int {
 	t.Helper()
 	lines := make(map[string]int)
@@ -64,7 +64,7 @@ func productLines(t *testing.T) map[string]int {
 		}
 		folder, name := filepath.Dir(path), d.Name()
 		if d.IsDir() {
-			if name == "testdata" || name == "test" || name == "examples" || strings.HasSuffix(name, "test") ||
+			if name == "testdata" || name == "test" || name == "examples" || name == "bench" || strings.HasSuffix(name, "test") ||
 				path != root && strings.HasPrefix(name, ".") {
 				return filepath.SkipDir
 			}

@@ -26,7 +26,7 @@ func TestRaceList(t *testing.T) {
 		case err != nil:
 			return err
 		case entry.IsDir():
-			skipped := []string{"testdata", "node_modules", "examples", "test"} // tests and examples: only with -full
+			skipped := []string{"testdata", "node_modules", "examples", "test", "bench"} // tests, examples and benchmarks: only with -full
 			if slices.Contains(skipped, name) || path != root && strings.HasPrefix(name, ".") && name != ".." {
 				return filepath.SkipDir
 			}
