@@ -99,6 +99,7 @@ for path in $order; do
     go -C "$folder" mod edit -require="$needed@$version" -dropreplace="$needed"
     grep -E "^$needed $version(/go.mod)? " "$dir/sums" >>"$folder/go.sum"
   done
+  for other in $paths; do go -C "$folder" mod edit -dropreplace="$other"; done # required by those
   ! grep -q '^replace' "$folder/go.mod" || die "$folder/go.mod replaces what is not of this repository: nobody could install from it"
   LC_ALL=C sort --stable --field-separator=' ' --key=1,1 --output="$folder/go.sum" "$folder/go.sum"
   commit --amend
