@@ -154,10 +154,9 @@ func (d *demands) rules(typed string, encoded []byte) {
 	action := rbacv3.RBAC_ALLOW
 	var policies []uint64
 	d.restrict(encoded, func(number protowire.Number, field, _ []byte) bool {
-		switch number {
-		case actionField:
+		if number == actionField {
 			action = rbacv3.RBAC_Action(varint(field)) //nolint:gosec // encoded by this server
-		case policiesField:
+		} else if number == policiesField {
 			policies = append(policies, xxhash.Sum64String(typed)^xxhash.Sum64(field))
 		}
 		return number == policiesField

@@ -102,7 +102,7 @@ type namingField struct {
 type nameKind int
 
 const (
-	noName nameKind = iota
+	_ nameKind = iota // no name
 	// servedBelow: the domains count if the message has a served field.
 	servedBelow
 	served
