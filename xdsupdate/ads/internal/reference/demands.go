@@ -154,9 +154,10 @@ func (d *demands) rules(typed string, encoded []byte) {
 	action := rbacv3.RBAC_ALLOW
 	var policies []uint64
 	d.restrict(encoded, func(number protowire.Number, field, _ []byte) bool {
-		if number == actionField {
+		switch {
+		case number == actionField:
 			action = rbacv3.RBAC_Action(varint(field)) //nolint:gosec // encoded by this server
-		} else if number == policiesField {
+		case number == policiesField:
 			policies = append(policies, xxhash.Sum64String(typed)^xxhash.Sum64(field))
 		}
 		return number == policiesField
