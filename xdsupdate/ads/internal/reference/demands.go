@@ -154,10 +154,10 @@ func (d *demands) rules(typed string, encoded []byte) {
 	action := rbacv3.RBAC_ALLOW
 	var policies []uint64
 	d.restrict(encoded, func(number protowire.Number, field, _ []byte) bool {
-		switch {
-		case number == actionField:
+		switch number { //nolint:exhaustive // the other fields reject no request
+		case actionField:
 			action = rbacv3.RBAC_Action(varint(field)) //nolint:gosec // encoded by this server
-		case number == policiesField:
+		case policiesField:
 			policies = append(policies, xxhash.Sum64String(typed)^xxhash.Sum64(field))
 		}
 		return number == policiesField
