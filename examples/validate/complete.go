@@ -53,12 +53,12 @@ func (c *checker) push(ctx context.Context) (*traffic.Policies, *gatewayapi.Snap
 	registries.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 		return serviceentry.New(configs, updater)
 	})
-	classes, changes, err := c.assumed()
+	changes, err := c.referenced()
 	if err != nil {
 		return nil, nil, err
 	}
 	gateways.Apply(changes...)
-	if _, err := store.Apply(append(classes, c.accepted...)...); err != nil {
+	if _, err := store.Apply(append(c.missingClasses(), c.accepted...)...); err != nil {
 		return nil, nil, fmt.Errorf("store what is valid: %w", err)
 	}
 	stop := make(chan struct{})

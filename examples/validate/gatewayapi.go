@@ -3,13 +3,16 @@
 package main
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/pem"
 	"fmt"
+	"maps"
 	"math/big"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/types/known/structpb"
@@ -25,45 +28,47 @@ import (
 // gatewayAPI is the group of the Gateway API.
 const gatewayAPI = gatewayv1.GroupName
 
-// assumed returns the objects to which objects of the Gateway API refer: the Services and Namespaces
-// of the input, and objects that are usually kept elsewhere, which are assumed to exist. These are
-// classes of this controller, unless the input has the class, and certificates.
-func (c *checker) assumed() (classes []configstore.Mutation, changes []gatewayapi.Change, err error) {
-	certificate, key, err := selfSigned()
-	if err != nil {
-		return nil, nil, err
+// missingClasses returns the classes of Gateways that the input does not have. They are assumed to
+// belong to this controller, because classes are usually kept elsewhere.
+func (c *checker) missingClasses() []configstore.Mutation {
+	out := make(map[configstore.ConfigKey]configstore.Mutation)
+	for _, m := range c.accepted {
+		spec, _ := m.Config.Spec.(*structpb.Struct)
+		class := configstore.Config{
+			Meta: configstore.Meta{
+				GroupVersionKind: gatewayapi.KindGatewayClass.GroupVersionKind(), Name: spec.GetFields()["gatewayClassName"].GetStringValue(),
+			},
+			Spec: &structpb.Struct{Fields: map[string]*structpb.Value{"controllerName": structpb.NewStringValue(gatewayapi.ControllerName)}},
+		}
+		if _, defined := c.defined[class.Key()]; !defined && class.Name != "" {
+			out[class.Key()] = configstore.Mutation{Op: configstore.OpCreate, Config: class}
+		}
 	}
+	return slices.Collect(maps.Values(out))
+}
+
+// referenced returns the other objects to which objects of the Gateway API refer: the Services and
+// Namespaces of the input, and certificates, which are assumed to exist.
+func (c *checker) referenced() (out []gatewayapi.Change, err error) {
 	for _, o := range c.kubernetes.namespaces {
-		changes = append(changes, gatewayapi.Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Metadata.Name, Labels: o.Metadata.Labels}}))
+		out = append(out, gatewayapi.Set(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.Metadata.Name, Labels: o.Metadata.Labels}}))
 	}
 	for _, o := range c.kubernetes.services {
-		changes = append(changes, gatewayapi.Set(o.asService()))
+		out = append(out, gatewayapi.Set(o.asService()))
 	}
+	certificate, key, err := selfSigned()
 	for _, m := range c.accepted {
-		spec, ok := m.Config.Spec.(*structpb.Struct)
-		if !ok {
-			continue
-		}
-		if class := spec.GetFields()["gatewayClassName"].GetStringValue(); class != "" {
-			config := configstore.Config{
-				Meta: configstore.Meta{GroupVersionKind: gatewayapi.KindGatewayClass.GroupVersionKind(), Name: class},
-				Spec: &structpb.Struct{Fields: map[string]*structpb.Value{"controllerName": structpb.NewStringValue(gatewayapi.ControllerName)}},
-			}
-			if _, defined := c.defined[config.Key()]; !defined {
-				classes = append(classes, configstore.Mutation{Op: configstore.OpCreate, Config: config})
-			}
-		}
+		spec, _ := m.Config.Spec.(*structpb.Struct)
 		for ref := range references(structpb.NewStructValue(spec)) {
-			at := metav1.ObjectMeta{Namespace: ref.GetFields()["namespace"].GetStringValue(), Name: ref.GetFields()["name"].GetStringValue()}
-			if at.Namespace == "" {
-				at.Namespace = m.Config.Namespace
+			at := metav1.ObjectMeta{
+				Namespace: cmp.Or(ref.GetFields()["namespace"].GetStringValue(), m.Config.Namespace), Name: ref.GetFields()["name"].GetStringValue(),
 			}
-			changes = append(changes,
+			out = append(out,
 				gatewayapi.Set(&corev1.Secret{ObjectMeta: at, Data: map[string][]byte{"tls.crt": certificate, "tls.key": key, "ca.crt": certificate}}),
 				gatewayapi.Set(&corev1.ConfigMap{ObjectMeta: at, Data: map[string]string{"ca.crt": string(certificate)}}))
 		}
 	}
-	return classes, changes, nil
+	return out, err
 }
 
 // references yields the references to certificates and authorities in a spec.

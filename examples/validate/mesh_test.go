@@ -44,6 +44,15 @@ func TestGatewayAPI(t *testing.T) {
 	}
 }
 
+// TestGatewaysOfOneClass: several Gateways share a class that is elsewhere, and a certificate.
+func TestGatewaysOfOneClass(t *testing.T) {
+	const more = "apiVersion: gateway.networking.k8s.io/v1\nkind: Gateway\nmetadata: {name: more, namespace: ingress}\nspec:\n" +
+		"  gatewayClassName: public\n  listeners: [{name: https, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: example-com}]}}]\n"
+	if code, out, errs := execute(t, more, "-test", "testdata/gatewayapi.tests.yaml", "testdata/gatewayapi", "-"); code != exitFine {
+		t.Errorf("exit code %d, %q\n%s", code, errs, out)
+	}
+}
+
 // TestOtherController: a Gateway of a class that belongs to another controller serves nothing.
 func TestOtherController(t *testing.T) {
 	const class = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: public}\nspec: {controllerName: example.com/other}\n"
