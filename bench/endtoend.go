@@ -17,8 +17,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// endToEnd writes how long the change of an endpoint in a registry takes until each of some clients
-// has it, beside idle clients of other services. No other module has the whole way.
+// endToEnd writes the times from the change of an endpoint in a registry until some clients have it,
+// beside idle clients of other services. No other module has a registry to compare with.
 func endToEnd(w io.Writer, sizes []int, changes int) {
 	fmt.Fprintf(w, "\n## End to end: an endpoint changes in a registry, until all clients of its service have it\n\n"+
 		"pilotkit alone, because no other module has registries. Each client has one load assignment; idle clients have load\n"+

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Command bench does the same work with pilotkit and with what can be had as Go modules, and writes
-// one table.
+// Command bench does the same work with pilotkit and with other Go modules, and writes one table for
+// each kind of work.
 //
 //	go -C bench run . -out RESULTS.md     all rows, about five minutes
 //	go -C bench run . -only Store         rows whose name matches, on the standard output
@@ -29,7 +29,8 @@ import (
 type row struct {
 	name  string
 	sizes []int
-	// about says what the subjects do differently, or why one is behind. It may be empty.
+	// about describes differences between the subjects, such as the reason why one is behind. It may
+	// be empty.
 	about string
 	// of returns the subjects for a size; the first one is pilotkit.
 	of func(n int) []subject

@@ -42,8 +42,7 @@ func (g *gateway) run(listener net.Listener, stop <-chan struct{}) error {
 	return nil
 }
 
-// handshake returns the TLS settings for the server name of a client: those of the Gateway server
-// that the name belongs to.
+// handshake returns the TLS settings of the Gateway server for the server name of a client.
 func (g *gateway) handshake(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	router := g.watch.Router()
 	if router == nil {

@@ -161,7 +161,7 @@ func (o kubernetesObject) endpoints(svc *registry.Service, workloads []registry.
 	if svc.Resolution == registry.Alias {
 		return nil
 	}
-	address := netip.MustParseAddr("192.0.2.0") // of documentation: nobody is sent it
+	address := netip.MustParseAddr("192.0.2.0") // an address for documentation, which no client receives
 	for _, labels := range workloads {
 		address = address.Next()
 		for _, p := range svc.Ports {

@@ -31,6 +31,7 @@ type Transport struct {
 type poolKey struct {
 	cluster, authority string
 	tls, http2         bool
+	timeout            time.Duration // of a connect
 }
 
 type pool struct {
@@ -49,7 +50,8 @@ var ErrNoEndpoint = errors.New("no healthy endpoint")
 // It chooses an endpoint by Endpoints.Choose, and sets scheme and host of the URL; the Host of a
 // request is the authority. If it cannot connect, it tries again as often as the rule's retries
 // allow, unless the request has a body. The errors are errors of net/http and TLS.Config, and
-// ErrNoEndpoint.
+// ErrNoEndpoint, which clusters with OriginalDestination have, too. Unix domain sockets are not
+// supported: a connect to one fails.
 func (t *Transport) To(rule *Rule, endpoints *Endpoints) http.RoundTripper {
 	return attempts{t, endpoints, 1 + rule.Retries.Number()}
 }
@@ -91,7 +93,7 @@ func (a attempts) RoundTrip(r *http.Request) (response *http.Response, err error
 // pool returns the connections to endpoints with TLS settings. Connections with earlier
 // settings get no more requests.
 func (t *Transport) pool(cluster *Endpoints, by *TLS, authority string) *http.Transport {
-	key := poolKey{cluster: cluster.Cluster, tls: by != nil, http2: cluster.HTTP2}
+	key := poolKey{cluster: cluster.Cluster, tls: by != nil, http2: cluster.HTTP2, timeout: cluster.ConnectTimeout}
 	if key.tls && by.AuthorityIsName {
 		key.authority = authority
 	}

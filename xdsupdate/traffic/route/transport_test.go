@@ -18,6 +18,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -269,6 +270,11 @@ func TestTransportKeepsConnectionsApart(t *testing.T) {
 	delete(secrets, "roots")
 	if _, err := send(t, by, to(identity), "cart"); err != nil {
 		t.Error("an equal state opens a new connection:", err)
+	}
+	patient := to(identity)
+	patient.ConnectTimeout = time.Minute
+	if _, err := send(t, by, patient, "cart"); err == nil {
+		t.Error("a changed timeout has no effect")
 	}
 
 	secrets.trust("roots", own)
