@@ -3,6 +3,7 @@
 package ads
 
 import (
+	"maps"
 	"runtime"
 	"slices"
 	"time"
@@ -167,14 +168,17 @@ func (c *cache) having(n resource.Name, wildcards bool, in func(view) bool, visi
 // everythingOf visits the selections where everything may have changed, with all names that they
 // have or may have.
 func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) {
-	if !ch.unsure && !slices.ContainsFunc(ch.changes, func(of Changes) bool { return of.Everything != nil }) {
-		return
-	}
-	for namespace, in := range c.selections {
-		if !ch.unsure && !slices.ContainsFunc(ch.changes, func(of Changes) bool { return of.areIn(namespace) }) {
-			continue
+	namespaces, some := maps.Keys(c.selections), make(map[string]struct{})
+	if !ch.unsure && !slices.ContainsFunc(ch.changes, func(of Changes) bool { return of.Everything != nil && of.Namespaces == nil }) {
+		for _, of := range ch.changes {
+			if of.Everything != nil {
+				maps.Copy(some, of.Namespaces)
+			}
 		}
-		for _, list := range in {
+		namespaces = maps.Keys(some)
+	}
+	for namespace := range namespaces {
+		for _, list := range c.selections[namespace] {
 			for _, s := range list {
 				if !c.mayHaveChanged(ch, s) {
 					continue
