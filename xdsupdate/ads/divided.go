@@ -114,41 +114,33 @@ func (s *subscription) isLarge() bool {
 	return size >= s.conn.cache.largeSize && s.selection.differences.Get(s.differenceKey()) == nil
 }
 
-// lookAheads bounds the attempts to find a difference to a snapshot that is replaced meanwhile.
-const lookAheads = 3
-
-// lookAhead finds the difference for the client of a subscription, unless it is found quickly, or known. It takes the
-// lock, and compares snapshots without it.
-func (c *cache) lookAhead(sub *subscription) {
-	for range lookAheads {
-		var of *selection
-		var key difference.Key
-		var state selectionState
-		c.locked(func() {
-			if s := sub.selection; s != nil && sub.isLarge() {
-				of, key, state = s, sub.differenceKey(), sub.state()
-			}
-		})
-		if of == nil {
-			return
-		}
-		found := state.Difference(key.From, key.Traits)
-		c.locked(func() {
-			if of.snapshot == state.Snapshot && slices.Equal(of.topics, state.Topics) {
-				of.differences.Add(key, found)
-			}
-		})
-	}
-}
-
 // catchUp brings the selection of a subscription up to date and queues responses. Most of the work is done without the
-// lock, which it takes. first is called with the lock held, before the responses are planned.
+// lock, which it takes. first is called with the lock held, before the responses are planned. If the selection has a newer
+// snapshot by then, the response is for the one before, and newer changes follow with the next response.
 func (c *cache) catchUp(sub *subscription, first func()) {
 	c.refresh(sub)
-	c.lookAhead(sub)
+	var of *selection // of the snapshots that are compared
+	var key difference.Key
+	var state selectionState
+	c.locked(func() {
+		if s := sub.selection; s != nil && sub.isLarge() {
+			of, key, state = s, sub.differenceKey(), sub.state()
+		}
+	})
+	var ahead difference.Known
+	if of != nil {
+		ahead.Add(key, state.Difference(key.From, key.Traits))
+	}
 	c.locked(func() {
 		first()
+		if of != nil && of == sub.selection && slices.Equal(of.topics, state.Topics) {
+			sub.ahead = &ahead
+			if of.snapshot == state.Snapshot {
+				of.differences.Add(key, ahead.Get(key))
+			}
+		}
 		sub.conn.flush()
+		sub.ahead = nil
 		c.progressed()
 	})
 }

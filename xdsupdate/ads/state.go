@@ -134,7 +134,9 @@ type subscription struct {
 	selection *selection // nil before the first request was handled, and at the end
 	// legacy means that the first request had no names, which makes the subscription a wildcard until there are
 	// some.
-	legacy     bool
+	legacy bool
+	// ahead has a difference that was found without the lock, for the next response. It is nil otherwise.
+	ahead      *difference.Known
 	rejections *rejections // nil if there are none
 }
 

@@ -37,11 +37,14 @@ func (s *subscription) Difference() *difference.Difference {
 	if target == nil || s.Has == target && !s.Returning {
 		return nil
 	}
-	key, known := s.differenceKey(), &s.selection.differences
+	key, known, ahead := s.differenceKey(), &s.selection.differences, s.ahead
 	if s.rejections.isolates() {
-		known = &s.rejections.own.differences
+		known, ahead = &s.rejections.own.differences, nil
 	}
 	found := known.Get(key)
+	if found == nil && ahead != nil {
+		found = ahead.Get(key)
+	}
 	if found == nil {
 		found = s.state().Difference(key.From, key.Traits)
 		known.Add(key, found)
