@@ -45,9 +45,12 @@ func (c *connection) all() iter.Seq[*subscription] {
 }
 
 // flush carries out plans until no step is left. A client gets its first response when the first
-// state is published; until then its selections are not prepared. The subscriptions of a closed
-// connection have no selection.
+// state is published; until then its selections are not prepared. A connection may be closed while a request is handled;
+// then it has no more steps and no alarm.
 func (c *connection) flush() {
+	if c.closed {
+		return
+	}
 	now := sequence.Moment{Time: time.Now(), Epoch: c.cache.epoch}
 	for s := range c.all() {
 		s.rejections.retryDue(now.Time)

@@ -191,12 +191,6 @@ func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) 
 	}
 }
 
-// areIn reports whether everything may have changed in views of a namespace.
-func (c Changes) areIn(namespace string) bool {
-	_, in := c.Namespaces[namespace]
-	return c.Everything != nil && (in || c.Namespaces == nil)
-}
-
 // mayHaveChanged reports whether everything that a selection has may have changed. Providers are
 // asked once in a push.
 func (c *cache) mayHaveChanged(ch *change, s *selection) bool {
@@ -211,7 +205,10 @@ func (c *cache) mayHaveChanged(ch *change, s *selection) bool {
 func (c *cache) acceptEverything(ch *change, s *selection) bool {
 	of := s.view.Value()
 	for i, changes := range ch.changes {
-		if changes.areIn(of.Namespace) && c.accepts(ch.layers[i], of, func(v View) bool {
+		if _, in := changes.Namespaces[of.Namespace]; changes.Everything == nil || !in && changes.Namespaces != nil {
+			continue
+		}
+		if c.accepts(ch.layers[i], of, func(v View) bool {
 			// The existence of a cluster decides about its load assignment.
 			return changes.Everything(v, s.typeURL) || s.typeURL == envoy.LoadAssignmentType && changes.Everything(v, envoy.ClusterType)
 		}) {

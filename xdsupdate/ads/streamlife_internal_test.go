@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -47,6 +48,29 @@ func TestEndBeforeOpening(t *testing.T) {
 		if !slices.Equal(seen.seen, test.want) {
 			t.Errorf("%s: %q, want %q", name, seen.seen, test.want)
 		}
+	}
+}
+
+// TestFlushAfterTheEnd: a connection that ends while a request is handled, and is flushed after that, sets no alarm. Nothing
+// would stop the alarm, and the server would wait for it when it stops.
+func TestFlushAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	s := New(nil, Options{})
+	c := &connection{cache: s.cache, stream: &stream{server: s}}
+	sub, err := c.subscription(envoy.RouteType, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sub.rejections = &rejections{subscription: sub, retryAt: time.Now().Add(time.Hour)}
+	s.cache.locked(c.flush)
+	if c.alarm.timer == nil {
+		t.Fatal("a rejected resource is not tried again")
+	}
+	s.cache.locked(c.close)
+	s.cache.locked(c.flush)
+	if c.alarm.timer != nil {
+		t.Error("a closed connection has an alarm")
+		c.sleep()
 	}
 }
 
