@@ -44,9 +44,9 @@ func (c *connection) all() iter.Seq[*subscription] {
 	}
 }
 
-// flush carries out plans until no step is left. A client gets its first response when the first
-// state is published; until then its selections are not prepared. A connection may be closed while a request is handled;
-// then it has no more steps and no alarm.
+// flush carries out plans until no step is left. A client gets its first response when the first state is published;
+// until then its selections are not prepared. A connection may be closed while a request is handled; then it has no
+// more steps and no alarm.
 func (c *connection) flush() {
 	if c.closed {
 		return

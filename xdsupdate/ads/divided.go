@@ -115,8 +115,8 @@ func (s *subscription) isLarge() bool {
 }
 
 // catchUp brings the selection of a subscription up to date and queues responses. Most of the work is done without the
-// lock, which it takes. first is called with the lock held, before the responses are planned. If the selection has a newer
-// snapshot by then, the response is for the one before, and newer changes follow with the next response.
+// lock, which it takes. first is called with the lock held, before the responses are planned. If the selection has a
+// newer snapshot by then, the response is for the one before, and newer changes follow with the next response.
 func (c *cache) catchUp(sub *subscription, first func()) {
 	c.refresh(sub)
 	var of *selection // of the snapshots that are compared

@@ -51,8 +51,8 @@ func TestEndBeforeOpening(t *testing.T) {
 	}
 }
 
-// TestFlushAfterTheEnd: a connection that ends while a request is handled, and is flushed after that, sets no alarm. Nothing
-// would stop the alarm, and the server would wait for it when it stops.
+// TestFlushAfterTheEnd: a connection that ends while a request is handled, and is flushed after that, sets no alarm.
+// Nothing would stop the alarm, and the server would wait for it when it stops.
 func TestFlushAfterTheEnd(t *testing.T) {
 	t.Parallel()
 	s := New(nil, Options{})
