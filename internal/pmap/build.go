@@ -14,11 +14,12 @@ func (m Map[K, V]) build(entries []*Entry[K, V]) Map[K, V] {
 	if len(entries) == 0 {
 		return m
 	}
-	b, in := builder[K, V]{}, make([]hashed[K, V], len(entries))
+	b := builder{same: same[K, V]}
+	in := make([]hashed, len(entries))
 	for i, e := range entries {
-		in[i] = hashed[K, V]{m.hash.of(e.Key), e}
+		in[i] = hashed{m.hash.of(e.Key), pair(e)}
 	}
-	root := b.node(in, make([]hashed[K, V], len(in)), 0)
+	root := b.node(in, make([]hashed, len(in)), 0)
 	if !b.duplicates {
 		return Map[K, V]{root: root, len: len(entries), hash: m.hash}
 	}
@@ -29,12 +30,16 @@ func (m Map[K, V]) build(entries []*Entry[K, V]) Map[K, V] {
 	return l.Snapshot()
 }
 
-type hashed[K comparable, V any] struct {
+// same reports whether two entries have the same key.
+func same[K comparable, V any](a, b pair) bool { return (*Entry[K, V])(a).Key == (*Entry[K, V])(b).Key }
+
+type hashed struct {
 	hash  uint64
-	entry *Entry[K, V]
+	entry pair
 }
 
-type builder[K comparable, V any] struct {
+type builder struct {
+	same func(a, b pair) bool
 	// duplicates: some entries have the same key.
 	duplicates bool
 }
@@ -42,7 +47,7 @@ type builder[K comparable, V any] struct {
 // node returns the node of at least one entry at a depth of shift bits. It sorts the entries by
 // their slots into room, a slice of the same length, and its children do the same within their
 // parts.
-func (b *builder[K, V]) node(in, room []hashed[K, V], shift int) *node[K, V] {
+func (b *builder) node(in, room []hashed, shift int) *node {
 	if shift >= bucketShift {
 		return b.bucket(in)
 	}
@@ -68,7 +73,7 @@ func (b *builder[K, V]) node(in, room []hashed[K, V], shift int) *node[K, V] {
 		room[*end] = h
 		*end++
 	}
-	n := newNode[K, V](nil, entryMap, childMap, used)
+	n := newNode(nil, entryMap, childMap, used)
 	at, start := 0, 0
 	for _, end := range ends {
 		switch end - start {
@@ -85,11 +90,11 @@ func (b *builder[K, V]) node(in, room []hashed[K, V], shift int) *node[K, V] {
 }
 
 // bucket returns the node of entries whose hashes are the same.
-func (b *builder[K, V]) bucket(in []hashed[K, V]) *node[K, V] {
-	n := newNode[K, V](nil, 0, 0, len(in))
+func (b *builder) bucket(in []hashed) *node {
+	n := newNode(nil, 0, 0, len(in))
 	for i, h := range in {
 		for _, other := range in[:i] {
-			b.duplicates = b.duplicates || h.entry.Key == other.entry.Key
+			b.duplicates = b.duplicates || b.same(h.entry, other.entry)
 		}
 		n.setEntry(i, h.entry)
 	}

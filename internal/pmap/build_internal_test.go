@@ -54,7 +54,7 @@ func TestFromEntries(t *testing.T) {
 	}
 }
 
-func checkSameShape(t *testing.T, a, b *node[int, int]) {
+func checkSameShape(t *testing.T, a, b *node) {
 	t.Helper()
 	switch {
 	case a == nil && b == nil:

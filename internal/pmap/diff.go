@@ -15,86 +15,89 @@ func (m Map[K, V]) Changes(old Map[K, V], yield func(before, after *Entry[K, V])
 	case m.root == nil:
 		old.Entries(func(e *Entry[K, V]) bool { return yield(e, nil) })
 	default:
-		difference(old.root, m.root, yield)
+		c := comparison{same: same[K, V], yield: func(before, after pair) bool {
+			return yield((*Entry[K, V])(before), (*Entry[K, V])(after))
+		}}
+		c.nodes(old.root, m.root)
 	}
 }
 
-// difference is Changes for two nodes at one place of two trees.
-func difference[K comparable, V any](a, b *node[K, V], yield func(before, after *Entry[K, V]) bool) bool {
+// comparison finds the differences of two trees.
+type comparison struct {
+	same  func(a, b pair) bool // reports whether two entries have the same key
+	yield func(before, after pair) bool
+}
+
+// nodes compares two nodes at one place of the trees.
+func (c *comparison) nodes(a, b *node) bool {
 	switch {
 	case a == b:
 		return true
 	case a.isBucket():
-		return mixed(a, b, yield)
+		return c.mixed(a, b)
 	case a.entryMap == b.entryMap && a.childMap == b.childMap:
-		return differenceOfShape(a, b, yield)
+		return c.slots(a, b)
 	}
 	for used := a.entryMap | a.childMap | b.entryMap | b.childMap; used != 0; used &= used - 1 {
-		if !differenceAt(a, b, used&-used, yield) {
+		if !c.at(a, b, used&-used) {
 			return false
 		}
 	}
 	return true
 }
 
-// differenceOfShape is difference for nodes with entries and children in the same places, such as
-// those before and after a replacement: it skips their shared parts.
-func differenceOfShape[K comparable, V any](a, b *node[K, V], yield func(before, after *Entry[K, V]) bool) bool {
+// slots compares nodes with entries and children in the same places, such as those before and
+// after a replacement: it skips their shared parts.
+func (c *comparison) slots(a, b *node) bool {
 	for i, used := 0, a.entryMap|a.childMap; used != 0; i, used = i+1, used&(used-1) {
-		if a.slots[i].Load() != b.slots[i].Load() && !differenceAt(a, b, used&-used, yield) {
+		if a.slots[i].Load() != b.slots[i].Load() && !c.at(a, b, used&-used) {
 			return false
 		}
 	}
 	return true
 }
 
-// differenceAt is difference for the slots of one bit.
-func differenceAt[K comparable, V any](a, b *node[K, V], bit uint64, yield func(before, after *Entry[K, V]) bool) bool {
+// at compares the slots of one bit.
+func (c *comparison) at(a, b *node, bit uint64) bool {
 	if a.childMap&b.childMap&bit != 0 {
-		return difference(a.child(a.index(bit)), b.child(b.index(bit)), yield)
+		return c.nodes(a.child(a.index(bit)), b.child(b.index(bit)))
 	}
 	if a.entryMap&b.entryMap&bit != 0 {
 		e, f := a.entry(a.index(bit)), b.entry(b.index(bit))
 		switch {
 		case e == f:
 			return true
-		case e.Key == f.Key:
-			return yield(e, f)
+		case c.same(e, f):
+			return c.yield(e, f)
 		}
 	}
-	return mixed(a.only(bit), b.only(bit), yield)
+	return c.mixed(a.only(bit), b.only(bit))
 }
 
-// mixed is difference for nodes of different shapes. It looks through one node
-// for each entry of the other: in a bucket there are few, and of two other nodes
-// one has at most a single entry.
-func mixed[K comparable, V any](a, b *node[K, V], yield func(before, after *Entry[K, V]) bool) bool {
-	return a.each(func(e *Entry[K, V]) bool {
-		f := b.scan(e.Key)
-		return e == f || yield(e, f)
-	}) && b.each(func(f *Entry[K, V]) bool { return a.scan(f.Key) != nil || yield(nil, f) })
+// mixed compares nodes of different shapes. It looks through one node for each entry of the other:
+// in a bucket there are few, and of two other nodes one has at most a single entry.
+func (c *comparison) mixed(a, b *node) bool {
+	return a.each(func(e pair) bool {
+		f := c.find(b, e)
+		return e == f || c.yield(e, f)
+	}) && b.each(func(f pair) bool { return c.find(a, f) != nil || c.yield(nil, f) })
 }
 
-// scan returns the entry of a key, or nil, without its hash.
-func (n *node[K, V]) scan(k K) (found *Entry[K, V]) {
-	n.each(func(e *Entry[K, V]) bool {
-		if e.Key == k {
-			found = e
-		}
-		return found == nil
-	})
+// find returns the entry of a node with the key of e, or nil.
+func (c *comparison) find(n *node, e pair) pair {
+	_, found := n.scan(func(other pair) bool { return c.same(e, other) })
 	return found
 }
 
 // only returns a node with what n has in the slot of one bit, which may be
 // nothing.
-func (n *node[K, V]) only(bit uint64) *node[K, V] {
+func (n *node) only(bit uint64) *node {
 	switch {
 	case n.childMap&bit != 0:
 		return n.child(n.index(bit))
 	case n.entryMap&bit != 0:
-		return &node[K, V]{entryMap: bit, slots: n.slots[n.index(bit) : n.index(bit)+1]}
+		return &node{entryMap: bit, slots: n.slots[n.index(bit) : n.index(bit)+1]}
 	default:
-		return &node[K, V]{}
+		return &node{}
 	}
 }

@@ -4,82 +4,99 @@ package pmap
 
 // edit is one change of a tree. Its methods return the node that takes the place
 // of the one they were given: the same if that could be changed in place.
-type edit[K comparable, V any] struct {
-	hash  hasher[K]
+type edit struct {
 	owner *owner
 	// grown is by how many entries the tree has grown.
 	grown int
 }
 
-// put returns n with an entry, whose key has the hash h, at a depth of shift bits.
-func (e *edit[K, V]) put(n *node[K, V], entry *Entry[K, V], h uint64, shift int) *node[K, V] {
+// key is the key of the changed entry. It is not a part of edit, whose owner becomes a part of the
+// tree, so that its functions are not allocated.
+type key struct {
+	hash uint64
+	is   func(pair) bool   // reports whether an entry has the key
+	of   func(pair) uint64 // returns the hash of the key of another entry
+}
+
+func keyOf[K comparable, V any](k K, h uint64, hash hasher[K]) key {
+	return key{
+		hash: h,
+		is:   func(e pair) bool { return (*Entry[K, V])(e).Key == k },
+		of:   func(e pair) uint64 { return hash.of((*Entry[K, V])(e).Key) },
+	}
+}
+
+// put returns n, at a depth of shift bits, with an entry.
+func (e *edit) put(k *key, n *node, made pair, shift int) *node {
 	switch {
 	case n == nil:
 		e.grown++
-		return e.one(entry, h, shift)
+		out := newNode(e.owner, bitOf(k.hash, shift), 0, 1)
+		out.setEntry(0, made)
+		return out
 	case shift >= bucketShift:
-		return e.putInBucket(n, entry)
+		return e.putInBucket(k, n, made)
 	}
-	bit := bitOf(h, shift)
+	bit := bitOf(k.hash, shift)
 	i := n.index(bit)
 	switch {
 	case n.childMap&bit != 0:
 		child := n.child(i)
-		if c := e.put(child, entry, h, shift+levelBits); c != child {
+		if c := e.put(k, child, made, shift+levelBits); c != child {
 			return e.withChild(n, i, c)
 		}
 		return n
 	case n.entryMap&bit != 0:
 		old := n.entry(i)
-		if old.Key == entry.Key {
-			return e.withEntry(n, i, entry)
+		if k.is(old) {
+			return e.withEntry(n, i, made)
 		}
 		e.grown++
-		child := e.two(old, e.hash.of(old.Key), entry, h, shift+levelBits)
+		child := e.two(old, k.of(old), made, k.hash, shift+levelBits)
 		out := e.copyOf(n, n.entryMap&^bit, n.childMap|bit)
 		out.setChild(i, child)
 		return out
 	default:
 		e.grown++
-		out := newNode[K, V](e.owner, n.entryMap|bit, n.childMap, len(n.slots)+1)
+		out := newNode(e.owner, n.entryMap|bit, n.childMap, len(n.slots)+1)
 		copy(out.slots, n.slots[:i])
 		copy(out.slots[i+1:], n.slots[i:])
-		out.setEntry(i, entry)
+		out.setEntry(i, made)
 		return out
 	}
 }
 
-func (e *edit[K, V]) putInBucket(n *node[K, V], entry *Entry[K, V]) *node[K, V] {
-	if i, old := n.inBucket(entry.Key); old != nil {
-		return e.withEntry(n, i, entry)
+func (e *edit) putInBucket(k *key, n *node, made pair) *node {
+	if i, old := n.scan(k.is); old != nil {
+		return e.withEntry(n, i, made)
 	}
 	e.grown++
-	out := newNode[K, V](e.owner, 0, 0, len(n.slots)+1)
+	out := newNode(e.owner, 0, 0, len(n.slots)+1)
 	copy(out.slots, n.slots)
-	out.setEntry(len(n.slots), entry)
+	out.setEntry(len(n.slots), made)
 	return out
 }
 
-// remove returns n without the entry of a key, or nil if nothing remains.
-func (e *edit[K, V]) remove(n *node[K, V], k K, h uint64, shift int) *node[K, V] {
+// remove returns n, at a depth of shift bits, without the entry of the key, or nil if nothing remains.
+func (e *edit) remove(k *key, n *node, shift int) *node {
 	if shift >= bucketShift {
-		i, old := n.inBucket(k)
+		i, old := n.scan(k.is)
 		if old == nil {
 			return n
 		}
 		return e.without(n, i, 0)
 	}
-	bit := bitOf(h, shift)
+	bit := bitOf(k.hash, shift)
 	i := n.index(bit)
 	switch {
 	case n.entryMap&bit != 0:
-		if n.entry(i).Key != k {
+		if !k.is(n.entry(i)) {
 			return n
 		}
 		return e.without(n, i, bit)
 	case n.childMap&bit != 0:
 		child := n.child(i)
-		c := e.remove(child, k, h, shift+levelBits)
+		c := e.remove(k, child, shift+levelBits)
 		if c == child {
 			return n
 		}
@@ -95,58 +112,51 @@ func (e *edit[K, V]) remove(n *node[K, V], k K, h uint64, shift int) *node[K, V]
 	return n
 }
 
-// one returns a node with one entry.
-func (e *edit[K, V]) one(entry *Entry[K, V], h uint64, shift int) *node[K, V] {
-	n := newNode[K, V](e.owner, bitOf(h, shift), 0, 1)
-	n.setEntry(0, entry)
-	return n
-}
-
 // two returns a node with two entries, or the nodes that lead to one.
-func (e *edit[K, V]) two(a *Entry[K, V], ha uint64, b *Entry[K, V], hb uint64, shift int) *node[K, V] {
+func (e *edit) two(a pair, ha uint64, b pair, hb uint64, shift int) *node {
 	bitA, bitB := bitOf(ha, shift), bitOf(hb, shift)
 	if bitA == bitB && shift < bucketShift {
-		n := newNode[K, V](e.owner, 0, bitA, 1)
+		n := newNode(e.owner, 0, bitA, 1)
 		n.setChild(0, e.two(a, ha, b, hb, shift+levelBits))
 		return n
 	}
 	if bitA > bitB {
 		a, b = b, a
 	}
-	n := newNode[K, V](e.owner, bitA|bitB, 0, 2)
+	n := newNode(e.owner, bitA|bitB, 0, 2)
 	n.setEntry(0, a)
 	n.setEntry(1, b)
 	return n
 }
 
 // withEntry replaces the entry at position i by one of the same key.
-func (e *edit[K, V]) withEntry(n *node[K, V], i int, entry *Entry[K, V]) *node[K, V] {
+func (e *edit) withEntry(n *node, i int, made pair) *node {
 	n = e.owned(n)
-	n.setEntry(i, entry)
+	n.setEntry(i, made)
 	return n
 }
 
 // withChild replaces the child at position i.
-func (e *edit[K, V]) withChild(n *node[K, V], i int, child *node[K, V]) *node[K, V] {
+func (e *edit) withChild(n *node, i int, child *node) *node {
 	n = e.owned(n)
 	n.setChild(i, child)
 	return n
 }
 
 // without removes the entry at position i.
-func (e *edit[K, V]) without(n *node[K, V], i int, bit uint64) *node[K, V] {
+func (e *edit) without(n *node, i int, bit uint64) *node {
 	e.grown--
 	if len(n.slots) == 1 {
 		return nil
 	}
-	out := newNode[K, V](e.owner, n.entryMap&^bit, n.childMap, len(n.slots)-1)
+	out := newNode(e.owner, n.entryMap&^bit, n.childMap, len(n.slots)-1)
 	copy(out.slots, n.slots[:i])
 	copy(out.slots[i:], n.slots[i+1:])
 	return out
 }
 
 // owned returns n if its slots may be changed, else a copy.
-func (e *edit[K, V]) owned(n *node[K, V]) *node[K, V] {
+func (e *edit) owned(n *node) *node {
 	if e.owner != nil && n.owner == e.owner {
 		return n
 	}
@@ -155,8 +165,8 @@ func (e *edit[K, V]) owned(n *node[K, V]) *node[K, V] {
 
 // copyOf returns a new node with the slots of n. Only the one writer calls it, so
 // that they do not change meanwhile.
-func (e *edit[K, V]) copyOf(n *node[K, V], entryMap, childMap uint64) *node[K, V] {
-	out := newNode[K, V](e.owner, entryMap, childMap, len(n.slots))
+func (e *edit) copyOf(n *node, entryMap, childMap uint64) *node {
+	out := newNode(e.owner, entryMap, childMap, len(n.slots))
 	copy(out.slots, n.slots)
 	return out
 }

@@ -9,7 +9,7 @@ import "go.uber.org/atomic"
 // copied.
 type Live[K comparable, V any] struct {
 	hash  hasher[K]
-	root  atomic.Pointer[node[K, V]]
+	root  atomic.Pointer[node]
 	len   atomic.Int64
 	owner *owner
 }
@@ -41,7 +41,7 @@ func (l *Live[K, V]) Entry(k K) *Entry[K, V] {
 	if root == nil {
 		return nil
 	}
-	return root.find(l.hash.of(k), k)
+	return find[K, V](root, l.hash.of(k), k)
 }
 
 // Entries calls yield with every entry until it returns false, in an order of no
@@ -49,7 +49,7 @@ func (l *Live[K, V]) Entry(k K) *Entry[K, V] {
 // several that change at the same time, some may be seen before and some after.
 func (l *Live[K, V]) Entries(yield func(*Entry[K, V]) bool) {
 	if root := l.root.Load(); root != nil {
-		root.each(yield)
+		root.each(func(e pair) bool { return yield((*Entry[K, V])(e)) })
 	}
 }
 
@@ -60,13 +60,13 @@ func (l *Live[K, V]) Len() int { return int(l.len.Load()) }
 func (l *Live[K, V]) Set(k K, v V) { l.Put(&Entry[K, V]{Key: k, Value: v}) }
 
 // Put is Set with an entry made by the caller.
-func (l *Live[K, V]) Put(entry *Entry[K, V]) {
+func (l *Live[K, V]) Put(made *Entry[K, V]) {
 	if l.owner == nil {
 		l.owner = new(owner)
 	}
-	e := edit[K, V]{hash: l.hash, owner: l.owner}
+	e, at := edit{owner: l.owner}, keyOf[K, V](made.Key, l.hash.of(made.Key), l.hash)
 	old := l.root.Load()
-	l.replace(old, e.put(old, entry, l.hash.of(entry.Key), 0), e.grown)
+	l.replace(old, e.put(&at, old, pair(made), 0), e.grown)
 }
 
 // Delete removes a key, if it is there.
@@ -75,8 +75,8 @@ func (l *Live[K, V]) Delete(k K) {
 	if old == nil {
 		return
 	}
-	e := edit[K, V]{hash: l.hash, owner: l.owner}
-	l.replace(old, e.remove(old, k, l.hash.of(k), 0), e.grown)
+	e, at := edit{owner: l.owner}, keyOf[K, V](k, l.hash.of(k), l.hash)
+	l.replace(old, e.remove(&at, old, 0), e.grown)
 }
 
 // Snapshot returns the present contents. It costs O(1); the changes that follow
@@ -89,7 +89,7 @@ func (l *Live[K, V]) Snapshot() Map[K, V] {
 	return Map[K, V]{root: root, len: l.Len(), hash: l.hash}
 }
 
-func (l *Live[K, V]) replace(old, root *node[K, V], grown int) {
+func (l *Live[K, V]) replace(old, root *node, grown int) {
 	if root != old {
 		l.root.Store(root)
 	}

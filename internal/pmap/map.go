@@ -10,7 +10,7 @@ import (
 // Map is an immutable map: Set and Delete return another one, which shares most
 // of its memory with the first. The zero value is empty. Copying a Map is O(1).
 type Map[K comparable, V any] struct {
-	root *node[K, V]
+	root *node
 	len  int
 	hash hasher[K]
 }
@@ -29,7 +29,7 @@ func (m Map[K, V]) Entry(k K) *Entry[K, V] {
 	if m.root == nil {
 		return nil
 	}
-	return m.root.find(m.hash.of(k), k)
+	return find[K, V](m.root, m.hash.of(k), k)
 }
 
 // Len returns the number of entries.
@@ -46,14 +46,14 @@ func (m Map[K, V]) All() iter.Seq2[K, V] {
 // meaning. The entries are shared and read-only.
 func (m Map[K, V]) Entries(yield func(*Entry[K, V]) bool) {
 	if m.root != nil {
-		m.root.each(yield)
+		m.root.each(func(e pair) bool { return yield((*Entry[K, V])(e)) })
 	}
 }
 
 // Set returns m with a value for a key.
 func (m Map[K, V]) Set(k K, v V) Map[K, V] {
-	e := edit[K, V]{hash: m.hash}
-	m.root = e.put(m.root, &Entry[K, V]{Key: k, Value: v}, m.hash.of(k), 0)
+	e, at := edit{}, keyOf[K, V](k, m.hash.of(k), m.hash)
+	m.root = e.put(&at, m.root, pair(&Entry[K, V]{Key: k, Value: v}), 0)
 	m.len += e.grown
 	return m
 }
@@ -63,8 +63,8 @@ func (m Map[K, V]) Delete(k K) Map[K, V] {
 	if m.root == nil {
 		return m
 	}
-	e := edit[K, V]{hash: m.hash}
-	m.root = e.remove(m.root, k, m.hash.of(k), 0)
+	e, at := edit{}, keyOf[K, V](k, m.hash.of(k), m.hash)
+	m.root = e.remove(&at, m.root, 0)
 	m.len += e.grown
 	return m
 }

@@ -87,7 +87,7 @@ func (x *model) check(t *testing.T) {
 
 // checkShape checks the invariants that keep trees small: no child that could be an entry, and the
 // right number of slots.
-func checkShape(t *testing.T, n *node[int, int], shift int) {
+func checkShape(t *testing.T, n *node, shift int) {
 	t.Helper()
 	if n == nil {
 		return

@@ -32,11 +32,15 @@ type owner struct{ _ byte }
 // both lets a node and its slots be one allocation.
 type slot = atomic.UnsafePointer
 
+// pair is an *Entry[K, V]. The tree does not know the types of keys and values, because each
+// package that can reach a generic type compiles all of its methods again, for each pair of types.
+type pair = unsafe.Pointer
+
 // node has up to 64 slots in use. Everything but the contents of the slots is
 // fixed. The slots of a node without an owner, or whose owner has taken a snapshot
 // since, are fixed too; the owner may replace an entry by one of the same key, and
 // a child.
-type node[K comparable, V any] struct {
+type node struct {
 	owner *owner
 	// entryMap and childMap have a bit for each slot that holds an entry, or a
 	// child. They have no bit in common. In a bucket both are empty.
@@ -46,12 +50,12 @@ type node[K comparable, V any] struct {
 }
 
 // find returns the entry of a key whose hash is h, or nil.
-func (n *node[K, V]) find(h uint64, k K) *Entry[K, V] {
+func find[K comparable, V any](n *node, h uint64, k K) *Entry[K, V] {
 	for shift := 0; shift < bucketShift; shift += levelBits {
 		bit := uint64(1) << (h & levelMask)
 		h >>= levelBits
 		if n.entryMap&bit != 0 {
-			if e := n.entry(n.index(bit)); e.Key == k {
+			if e := (*Entry[K, V])(n.entry(n.index(bit))); e.Key == k {
 				return e
 			}
 			return nil
@@ -61,22 +65,16 @@ func (n *node[K, V]) find(h uint64, k K) *Entry[K, V] {
 		}
 		n = n.child(n.index(bit))
 	}
-	_, e := n.inBucket(k)
-	return e
-}
-
-// inBucket returns the position and the entry of a key in a bucket.
-func (n *node[K, V]) inBucket(k K) (int, *Entry[K, V]) {
 	for i := range n.slots {
-		if e := n.entry(i); e.Key == k {
-			return i, e
+		if e := (*Entry[K, V])(n.entry(i)); e.Key == k {
+			return e
 		}
 	}
-	return -1, nil
+	return nil
 }
 
 // each calls yield with every entry until it returns false.
-func (n *node[K, V]) each(yield func(*Entry[K, V]) bool) bool {
+func (n *node) each(yield func(pair) bool) bool {
 	if n.isBucket() {
 		for i := range n.slots {
 			if !yield(n.entry(i)) {
@@ -99,78 +97,91 @@ func (n *node[K, V]) each(yield func(*Entry[K, V]) bool) bool {
 	return true
 }
 
+// scan returns an entry, without its hash, and its position if n is a bucket; or nil.
+func (n *node) scan(is func(pair) bool) (position int, found pair) {
+	n.each(func(e pair) bool {
+		if is(e) {
+			found = e
+			return false
+		}
+		position++
+		return true
+	})
+	return position, found
+}
+
 // single returns the only entry of a node without children, or nil.
-func (n *node[K, V]) single() *Entry[K, V] {
+func (n *node) single() pair {
 	if len(n.slots) == 1 && n.childMap == 0 {
 		return n.entry(0)
 	}
 	return nil
 }
 
-func (n *node[K, V]) isBucket() bool { return n.entryMap|n.childMap == 0 }
+func (n *node) isBucket() bool { return n.entryMap|n.childMap == 0 }
 
 // index is the position of a bit's slot.
-func (n *node[K, V]) index(bit uint64) int {
+func (n *node) index(bit uint64) int {
 	return bits.OnesCount64((n.entryMap | n.childMap) & (bit - 1))
 }
 
-func (n *node[K, V]) entry(i int) *Entry[K, V] { return (*Entry[K, V])(n.slots[i].Load()) }
+func (n *node) entry(i int) pair { return n.slots[i].Load() }
 
-func (n *node[K, V]) child(i int) *node[K, V] { return (*node[K, V])(n.slots[i].Load()) }
+func (n *node) child(i int) *node { return (*node)(n.slots[i].Load()) }
 
-func (n *node[K, V]) setEntry(i int, e *Entry[K, V]) { n.slots[i].Store(unsafe.Pointer(e)) }
+func (n *node) setEntry(i int, e pair) { n.slots[i].Store(e) }
 
-func (n *node[K, V]) setChild(i int, c *node[K, V]) { n.slots[i].Store(unsafe.Pointer(c)) }
+func (n *node) setChild(i int, c *node) { n.slots[i].Store(unsafe.Pointer(c)) }
 
 // newNode returns a node with size empty slots, in one allocation; the sizes fill
 // the allocator's size classes.
-func newNode[K comparable, V any](o *owner, entryMap, childMap uint64, size int) *node[K, V] {
-	var n *node[K, V]
+func newNode(o *owner, entryMap, childMap uint64, size int) *node {
+	var n *node
 	switch {
 	case size <= 2:
 		x := new(struct {
-			node[K, V]
+			node
 			slots [2]slot
 		})
 		n, x.node.slots = &x.node, x.slots[:size]
 	case size <= 4:
 		x := new(struct {
-			node[K, V]
+			node
 			slots [4]slot
 		})
 		n, x.node.slots = &x.node, x.slots[:size]
 	case size <= 8:
 		x := new(struct {
-			node[K, V]
+			node
 			slots [8]slot
 		})
 		n, x.node.slots = &x.node, x.slots[:size]
 	case size <= 16:
 		x := new(struct {
-			node[K, V]
+			node
 			slots [16]slot
 		})
 		n, x.node.slots = &x.node, x.slots[:size]
 	case size <= 26:
 		x := new(struct {
-			node[K, V]
+			node
 			slots [26]slot
 		})
 		n, x.node.slots = &x.node, x.slots[:size]
 	case size <= 42:
 		x := new(struct {
-			node[K, V]
+			node
 			slots [42]slot
 		})
 		n, x.node.slots = &x.node, x.slots[:size]
 	case size <= 64:
 		x := new(struct {
-			node[K, V]
+			node
 			slots [64]slot
 		})
 		n, x.node.slots = &x.node, x.slots[:size]
 	default: // a bucket
-		n = &node[K, V]{slots: make([]slot, size)}
+		n = &node{slots: make([]slot, size)}
 	}
 	n.owner, n.entryMap, n.childMap = o, entryMap, childMap
 	return n
