@@ -166,7 +166,7 @@ func (s *ServiceSet) ChangedSince(old *ServiceSet) iter.Seq[Hostname] {
 		if s == old {
 			return
 		}
-		s.orEmpty().hosts.Changes(old.orEmpty().hosts, func(before, after *pmap.Entry[Hostname, []*Service]) bool {
+		pmap.Changes(old.orEmpty().hosts, s.orEmpty().hosts, func(before, after *pmap.Entry[Hostname, []*Service]) bool {
 			switch {
 			case before == nil:
 				return yield(after.Key)

@@ -134,7 +134,7 @@ func (p *Pusher) configsLocked(c *call) *PushRequest {
 // nil in the result.
 func (r *Root) ConfigsSince(old *Root, of *Configs) map[configstore.ConfigKey]*configstore.Config {
 	out := map[configstore.ConfigKey]*configstore.Config{}
-	r.allConfigs().Changes(old.allConfigs(), func(before, after *pmap.Entry[configKey, *configstore.Config]) bool {
+	pmap.Changes(old.allConfigs(), r.allConfigs(), func(before, after *pmap.Entry[configKey, *configstore.Config]) bool {
 		switch {
 		case after == nil && before.Key.of == of:
 			out[before.Key.key] = nil

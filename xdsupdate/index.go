@@ -135,7 +135,7 @@ func (x *EndpointSnapshot) All() iter.Seq[*ServiceEndpoints] {
 // depends only on the number of writes since then.
 func (x *EndpointSnapshot) ChangedSince(old *EndpointSnapshot) iter.Seq[registry.Hostname] {
 	return func(yield func(registry.Hostname) bool) {
-		x.all().Changes(old.all(), func(before, after *pmap.Entry[serviceName, *ServiceEndpoints]) bool {
+		pmap.Changes(old.all(), x.all(), func(before, after *pmap.Entry[serviceName, *ServiceEndpoints]) bool {
 			if after == nil {
 				after = before
 			}

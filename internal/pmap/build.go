@@ -6,24 +6,23 @@ package pmap
 // key wins. FromEntries costs a fraction of as many calls of Set, because it makes each node once,
 // in its final size.
 func FromEntries[K comparable, V any](entries []*Entry[K, V]) Map[K, V] {
-	return Map[K, V]{}.build(entries)
+	return build(hasher[K]{}, entries)
 }
 
-// build returns m, which is empty but for its hasher, with entries.
-func (m Map[K, V]) build(entries []*Entry[K, V]) Map[K, V] {
+func build[K comparable, V any](hash hasher[K], entries []*Entry[K, V]) Map[K, V] {
 	if len(entries) == 0 {
-		return m
+		return Map[K, V]{hash: hash}
 	}
 	b := builder{same: same[K, V]}
 	in := make([]hashed, len(entries))
 	for i, e := range entries {
-		in[i] = hashed{m.hash.of(e.Key), pair(e)}
+		in[i] = hashed{hash.of(e.Key), pair(e)}
 	}
 	root := b.node(in, make([]hashed, len(in)), 0)
 	if !b.duplicates {
-		return Map[K, V]{root: root, len: len(entries), hash: m.hash}
+		return Map[K, V]{root: root, len: len(entries), hash: hash}
 	}
-	l := Live[K, V]{hash: m.hash}
+	l := Live[K, V]{hash: hash}
 	for _, e := range entries {
 		l.Put(e)
 	}

@@ -28,13 +28,13 @@ func TestFromEntries(t *testing.T) {
 					entries = append(entries, e)
 					want, model[e.Key] = want.Set(e.Key, e.Value), e.Value
 				}
-				got := start.build(entries)
+				got := build(start.hash, entries)
 				if all := maps.Collect(got.All()); got.Len() != len(model) || !maps.Equal(all, model) {
 					t.Fatalf("%d entries: %v, want %v", got.Len(), all, model)
 				}
 				checkShape(t, got.root, 0)
 				checkSameShape(t, got.root, want.root)
-				got.Changes(want, func(a, b *Entry[int, int]) bool {
+				Changes(want, got, func(a, b *Entry[int, int]) bool {
 					if a == nil || b == nil || *a != *b {
 						t.Errorf("Changes yields %v, %v", a, b)
 					}

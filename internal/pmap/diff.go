@@ -2,23 +2,23 @@
 
 package pmap
 
-// Changes calls yield for every key whose entries in old and in m are not identical, in unspecified
+// Changes calls yield for every key whose entries in old and in now are not identical, in unspecified
 // order, until yield returns false. A nil entry means that the key is absent. Entries that were set
 // again with an equal value differ.
 //
 // If one map was derived from the other, their shared parts are skipped, and the cost is O(log64 n)
 // for each change. Otherwise it is O(n).
-func (m Map[K, V]) Changes(old Map[K, V], yield func(before, after *Entry[K, V]) bool) {
+func Changes[K comparable, V any](old, now Map[K, V], yield func(before, after *Entry[K, V]) bool) {
 	switch {
 	case old.root == nil:
-		m.Entries(func(e *Entry[K, V]) bool { return yield(nil, e) })
-	case m.root == nil:
+		now.Entries(func(e *Entry[K, V]) bool { return yield(nil, e) })
+	case now.root == nil:
 		old.Entries(func(e *Entry[K, V]) bool { return yield(e, nil) })
 	default:
 		c := comparison{same: same[K, V], yield: func(before, after pair) bool {
 			return yield((*Entry[K, V])(before), (*Entry[K, V])(after))
 		}}
-		c.nodes(old.root, m.root)
+		c.nodes(old.root, now.root)
 	}
 }
 

@@ -29,7 +29,7 @@ func TestChangesModel(t *testing.T) {
 func checkChanges(t *testing.T, old, m Map[int, int]) {
 	t.Helper()
 	before, after := map[int]*Entry[int, int]{}, map[int]*Entry[int, int]{}
-	m.Changes(old, func(e, f *Entry[int, int]) bool {
+	Changes(old, m, func(e, f *Entry[int, int]) bool {
 		switch {
 		case e == f:
 			t.Fatal("an entry that is in both maps was yielded")
@@ -89,7 +89,7 @@ func TestChangesStops(t *testing.T) {
 		"of another shape": {full, more}, "unrelated": {other.Snapshot(), full},
 	} {
 		n := 0
-		pair[1].Changes(pair[0], func(_, _ *Entry[int, int]) bool {
+		Changes(pair[0], pair[1], func(_, _ *Entry[int, int]) bool {
 			n++
 			return false
 		})
@@ -110,7 +110,7 @@ func TestChangesSkipsWhatIsShared(t *testing.T) {
 	n := 0
 	allocs := testing.AllocsPerRun(1, func() {
 		n = 0
-		next.Changes(m, func(_, _ *Entry[int, int]) bool {
+		Changes(m, next, func(_, _ *Entry[int, int]) bool {
 			n++
 			return true
 		})
@@ -155,7 +155,7 @@ func BenchmarkChangesOfOne(b *testing.B) {
 		b.Run(map[bool]string{true: "n=50000", false: "n=1000"}[n > 1000], func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				next.Changes(m, func(_, _ *Entry[int, int]) bool { return true })
+				Changes(m, next, func(_, _ *Entry[int, int]) bool { return true })
 			}
 		})
 	}

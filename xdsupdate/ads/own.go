@@ -109,7 +109,7 @@ func (r resourcesByType) Lookup(_ View, typeURL, name string) Answer {
 // changedSince returns the names whose resources differ from an older state.
 func (r resourcesByType) changedSince(old resourcesByType) (out []ChangedName) {
 	for typeURL, now := range r {
-		now.Changes(old[typeURL], func(before, after *pmap.Entry[string, *ResourceState]) bool {
+		pmap.Changes(old[typeURL], now, func(before, after *pmap.Entry[string, *ResourceState]) bool {
 			if after == nil {
 				after = before
 			}

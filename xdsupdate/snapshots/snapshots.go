@@ -147,7 +147,7 @@ type state struct{ nodes pmap.Map[string, set] }
 
 // changedSince returns the resources that differ, each in the views of its node.
 func (s *state) changedSince(before *state) (out []ads.ChangedName) {
-	s.nodes.Changes(before.nodes, func(old, now *pmap.Entry[string, set]) bool {
+	pmap.Changes(before.nodes, s.nodes, func(old, now *pmap.Entry[string, set]) bool {
 		var was, is set
 		var node string
 		if old != nil {
