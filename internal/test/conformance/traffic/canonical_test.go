@@ -355,10 +355,23 @@ func compact(v any) string {
 }
 
 // clone returns a deep copy.
-func clone(r tree) tree {
-	var out tree
-	if err := json.Unmarshal([]byte(compact(r)), &out); err != nil {
-		panic(err)
+func clone(r tree) tree { return copied(r).(tree) }
+
+func copied(v any) any {
+	switch v := v.(type) {
+	case tree:
+		out := make(tree, len(v))
+		for field, inner := range v {
+			out[field] = copied(inner)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, inner := range v {
+			out[i] = copied(inner)
+		}
+		return out
+	default:
+		return v
 	}
-	return out
 }

@@ -43,26 +43,25 @@ type comparison struct {
 // section any is right.
 func compareProxy(o *facts, p proxySpec, recorded recordedProxy, got map[section]resources) []string {
 	var out []string
+	first := newComparison(o, p, recorded, got)
+	first.applyRules()
 	for _, s := range sections {
-		variants, ok := recorded[s]
-		if !ok {
+		if len(recorded[s]) == 0 {
 			continue
 		}
-		var first []string
-		for i, variant := range variants {
+		differences := compareSection(s, first.want[s], first.got[s])
+		for _, variant := range recorded[s][1:] {
+			if len(differences) == 0 {
+				break
+			}
 			c := newComparison(o, p, recorded, got)
 			c.want[s] = cloneAll(variant)
 			c.applyRules()
-			d := compareSection(s, c.want[s], c.got[s])
-			if len(d) == 0 {
-				first = nil
-				break
-			}
-			if i == 0 {
-				first = d
+			if len(compareSection(s, c.want[s], c.got[s])) == 0 {
+				differences = nil
 			}
 		}
-		out = append(out, first...)
+		out = append(out, differences...)
 	}
 	return out
 }
