@@ -13,9 +13,12 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
 const module = "github.com/pilotkit/pilotkit"
@@ -264,6 +267,41 @@ func TestNothingHeavy(t *testing.T) {
 	}
 }
 
+// TestModulesAgree requires one version of each dependency in all modules, those of programs that
+// only tests build among them. With several, most packages are compiled once for each set of versions.
+func TestModulesAgree(t *testing.T) {
+	t.Parallel()
+	requirement := regexp.MustCompile(`(?m)^(?:require |\t)([^ ]+) (v[^ \n]+)`)
+	type required struct{ version, file string }
+	first := map[string]required{}
+	if err := filepath.WalkDir(".", func(file string, entry os.DirEntry, err error) error {
+		switch name := path.Base(file); {
+		case err != nil:
+			return err
+		case entry.IsDir() && (name == "node_modules" || file != "." && strings.HasPrefix(name, ".")):
+			return filepath.SkipDir
+		case name != "go.mod":
+			return nil
+		}
+		data, err := os.ReadFile(file)
+		for _, found := range requirement.FindAllStringSubmatch(string(data), -1) {
+			dependency, version := found[1], found[2]
+			other, known := first[dependency]
+			if !known {
+				first[dependency] = required{version, file}
+			} else if other.version != version && !strings.HasPrefix(dependency, module) {
+				t.Errorf("%s requires %s %s, and %s requires %s", file, dependency, version, other.file, other.version)
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(first) < 100 {
+		t.Errorf("only %d dependencies were found", len(first))
+	}
+}
+
 // TestBudget bounds what a program drags in that imports the whole library:
 // packages, modules, and the size of its binary without symbols. The figures of
 // a program that imports Istio's config store stand beside the budget.
@@ -289,6 +327,10 @@ func TestBudget(t *testing.T) {
 			modules[p.Module.Path] = true
 		}
 	}
+	t.Logf("%d packages, %d modules; with Istio's: %d packages, %d modules", len(deps), len(modules), budget.Istio.Packages, budget.Istio.Modules)
+	atMost(t, len(deps), budget.Pilotkit.Packages, "packages")
+	atMost(t, len(modules), budget.Pilotkit.Modules, "modules")
+	tier.OnlyFull(t, "the size of a binary")
 	binary := filepath.Join(t.TempDir(), "everything")
 	run(t, "build", "-ldflags=-s -w", "-o", binary, "./internal/test/everything")
 	stat, err := os.Stat(binary)
@@ -296,19 +338,14 @@ func TestBudget(t *testing.T) {
 		t.Fatal(err)
 	}
 	megabytes := int((stat.Size() + 1<<20 - 1) >> 20)
-	t.Logf("%d packages, %d modules, %d MB; with Istio's: %d packages, %d modules, %d MB",
-		len(deps), len(modules), megabytes, budget.Istio.Packages, budget.Istio.Modules, budget.Istio.BinaryMB)
-	for _, figure := range []struct {
-		name      string
-		got, most int
-	}{
-		{"packages", len(deps), budget.Pilotkit.Packages},
-		{"modules", len(modules), budget.Pilotkit.Modules},
-		{"MB of binary", megabytes, budget.Pilotkit.BinaryMB},
-	} {
-		if figure.got > figure.most {
-			t.Errorf("%d %s, more than the %d of testdata/budget.json", figure.got, figure.name, figure.most)
-		}
+	t.Logf("%d MB; with Istio's: %d MB", megabytes, budget.Istio.BinaryMB)
+	atMost(t, megabytes, budget.Pilotkit.BinaryMB, "MB of binary")
+}
+
+func atMost(t *testing.T, got, most int, what string) {
+	t.Helper()
+	if got > most {
+		t.Errorf("%d %s, more than the %d of testdata/budget.json", got, what, most)
 	}
 }
 

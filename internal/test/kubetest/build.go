@@ -107,14 +107,14 @@ func build(ctx context.Context, source, path string) error {
 	part := fmt.Sprintf("%s.%d", path, os.Getpid())
 	defer os.Remove(part)
 	info := "k8s.io/component-base/version."
-	cmd := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", part, "-ldflags", strings.Join([]string{
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", part, "-ldflags", strings.Join([]string{
 		"-s -w -X", info + "gitVersion=" + Version, "-X", info + "gitMajor=1", "-X", info + "gitMinor=36",
 	}, " "), ".")
 	cmd.Dir = source
 	// The processes that it started keep the output open for as long as they run.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = time.Second
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off")
+	cmd.Env = append(os.Environ(), "GOWORK=off")
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	if err := cmd.Run(); err != nil {
