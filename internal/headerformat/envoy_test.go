@@ -23,7 +23,7 @@ func TestEnvoyAgrees(t *testing.T) {
 	values := append(accepted(), refused()...)
 	values = append(values, stricter()...)
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 4000 {
+	for range tier.Share(4000) {
 		values = append(values, randomValue(random))
 	}
 	var verdicts [][]string
@@ -48,7 +48,7 @@ func TestEnvoyAgrees(t *testing.T) {
 			agreed++
 		}
 	}
-	if agreed < 500 {
+	if agreed < len(values)/10 {
 		t.Errorf("only %d of %d values are accepted: there is little to compare", agreed, len(values))
 	}
 }

@@ -20,7 +20,7 @@ import (
 )
 
 // patience is how long waiting may take, on a busy machine.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Proxy is a running Envoy. Its methods fail the test if they fail. Except for Admin, ReadAdmin,
 // Stop and Ended, they must be called on the test's own goroutine.

@@ -15,7 +15,7 @@ import (
 )
 
 // patience is more than anything takes.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // plane is a control plane with policies.
 type plane struct{ *testplane.Plane }

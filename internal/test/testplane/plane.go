@@ -26,7 +26,7 @@ import (
 )
 
 // patience is longer than anything takes.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Options configure a Plane. The zero value serves the ServiceEntries of an empty store.
 type Options struct {

@@ -12,7 +12,7 @@ import (
 )
 
 // patience is longer than anything takes.
-const patience = time.Minute
+const patience = 2 * time.Minute
 
 // Applied returns when all connected clients have accepted the effects of all earlier writes to a
 // cache.
