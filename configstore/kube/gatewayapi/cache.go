@@ -83,7 +83,7 @@ func NewCache(source configstore.ConfigStoreCache, opts ...CacheOptions) *Cache 
 	c.published = derived.Publisher(istio.Schemas(), outputKinds(), c.isReady, o.Logger)
 	c.readOnly = derived.Of(c.published)
 	if o.Infrastructure != nil {
-		c.hosting = newHosting(o.Infrastructure, o.Logger, func(gateway Key, now *Provided) { c.Apply(SetProvided(gateway, now)) })
+		c.hosting = newHosting(o.Infrastructure, o.Logger, func(gateway Key, now *Provided) { c.Apply(setProvided(gateway, now)) })
 	}
 	c.subscribe()
 	return c

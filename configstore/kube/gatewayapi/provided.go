@@ -50,9 +50,9 @@ func (p *Provided) unsupported() problem {
 	return p.problem()
 }
 
-// SetProvided returns the change of a Gateway's infrastructure, with Options.Provided. nil means
+// setProvided returns the change of a Gateway's infrastructure, with Options.Provided. nil means
 // that it is unknown. now must not be modified afterwards.
-func SetProvided(gateway Key, now *Provided) Change {
+func setProvided(gateway Key, now *Provided) Change {
 	return Change{func(c *Converter) {
 		if old := c.provided[gateway]; old == nil && now == nil || old != nil && now != nil && reflect.DeepEqual(old, now) {
 			return

@@ -107,9 +107,9 @@ func (r *rules) admits(c *call, a *Access) bool {
 	return true
 }
 
-// PolicyOf returns the rule of an AuthorizationPolicy behind the name of a policy in an RBAC
+// policyOf returns the rule of an AuthorizationPolicy behind the name of a policy in an RBAC
 // filter. It is zero for other names.
-func PolicyOf(policy string) Origin {
+func policyOf(policy string) Origin {
 	namespace, name, rule, ok := rbac.ParsePolicyName(policy)
 	if !ok {
 		return Origin{}

@@ -39,7 +39,7 @@ func newRules(r *rbacv3.RBAC) (*rules, error) {
 		if err != nil {
 			return nil, fmt.Errorf("policy %.200q: %w", name, err)
 		}
-		out.origins = append(out.origins, PolicyOf(name))
+		out.origins = append(out.origins, policyOf(name))
 		out.policies = append(out.policies, every([]condition{some(permissions), some(principals)}))
 	}
 	return out, nil
