@@ -58,7 +58,7 @@ var raced = map[string]racing{
 	"registry/registrytest":                   {only: "^(Example.*)$"},
 	"registry/serviceentry":                   {except: "^(Test(Model|Allocation|Defect).*|Fuzz.*)$"},
 	"xdsupdate":                               {},
-	"xdsupdate/ads":                           {except: "^Test(.*Model.*|.*Histories|InParts|Codec|Silent.*|DefaultLimits|Floods.*|Answers.*|Large.*|LoweredSizes)$"},
+	"xdsupdate/ads":                           {except: "^(FuzzRegistries|Test(.*Model.*|.*Histories|HistoryAfter.*|TypesAreCounted|ManyClusters.*|InParts|Codec|Silent.*|DefaultLimits|Floods.*|Answers.*|Large.*|LoweredSizes))$"},
 	"xdsupdate/ads/internal/pace":             {},
 	"xdsupdate/ads/internal/shared":           {},
 	"xdsupdate/authn":                         {},
