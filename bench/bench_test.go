@@ -37,3 +37,11 @@ func TestMoves(t *testing.T) {
 	}
 	endToEnd(io.Discard, nil, 1)
 }
+
+// TestScale runs the life of a control plane with a small mesh.
+func TestScale(t *testing.T) {
+	phases, moves := mesh{namespaces: 5, entries: 100, endpoints: 3, workloads: 20, rules: 20, clients: 20}.run()
+	if len(phases) != 6 || len(moves) != 5 {
+		t.Errorf("%d phases and %d moves", len(phases), len(moves))
+	}
+}

@@ -5,6 +5,7 @@
 //
 //	go -C bench run . -out RESULTS.md     all rows, about five minutes
 //	go -C bench run . -only Store         rows whose name matches, on the standard output
+//	go -C bench run . -scale 1 -out SCALE.md   a large mesh instead, about ten minutes and 12 GB
 //
 // The subjects of a row are measured in turns, several times, and the median counts.
 package main
@@ -60,7 +61,13 @@ func run() error {
 	only := flag.String("only", "", "a pattern that the name of a row has to match")
 	rounds := flag.Int("rounds", 3, "how often each subject is measured")
 	each := flag.String("each", "300ms", "how long a subject is measured in a round, as -benchtime of go test")
+	part := flag.Int("scale", 0, "measure a large mesh instead, divided by this number")
 	flag.Parse()
+	if *part > 0 {
+		var text strings.Builder
+		scale(&text, whole().part(*part))
+		return write(*out, text.String())
+	}
 	pattern, err := regexp.Compile(*only)
 	if err == nil {
 		err = flag.Set("test.benchtime", *each)
@@ -82,11 +89,15 @@ func run() error {
 	if pattern.MatchString("End to end") {
 		endToEnd(&text, []int{1_000, 10_000}, 200)
 	}
-	if *out == "" {
-		_, err = io.WriteString(os.Stdout, text.String())
+	return write(*out, text.String())
+}
+
+func write(file, text string) error {
+	if file == "" {
+		_, err := io.WriteString(os.Stdout, text)
 		return err
 	}
-	return os.WriteFile(*out, []byte(text.String()), 0o644) //nolint:gosec // a page
+	return os.WriteFile(file, []byte(text), 0o644) //nolint:gosec // a page
 }
 
 func rows() []row { return slices.Concat(storeRows(), eventRows(), serveRows()) }
