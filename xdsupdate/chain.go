@@ -66,7 +66,7 @@ type chain struct {
 type stage struct {
 	pushers []*Pusher
 	kinds   []configstore.GroupVersionKind
-	handle  func(changes []configstore.Change, configs *Update)
+	handle  func(changes []configstore.Change, configs *Update) (taken bool)
 }
 
 // commit is a commit of the cache, or its complete content.
@@ -87,11 +87,13 @@ func newChain(cache configstore.ConfigStoreCache) *chain {
 }
 
 // Join subscribes a registry to a cache whose configs are followed (FollowConfigs). handle gets the existing
-// configs first, and then the commits. If its second argument is not nil, the registry adds it to the
-// update with the resulting services. Join returns false if no configs of the cache are followed; then
-// the registry subscribes by itself. leave may be called many times.
+// configs first, and then the commits. The registry adds its second argument, unless empty, to the update with
+// the resulting services. handle returns false if there are no changes and the registry has committed everything
+// that it got before; then the argument is committed without it. Join returns false if no configs of the cache are
+// followed; then the registry subscribes by itself. leave may be called many times.
 func (i Inbox) Join(
-	cache configstore.ConfigStoreCache, kinds []configstore.GroupVersionKind, handle func(changes []configstore.Change, configs *Update),
+	cache configstore.ConfigStoreCache, kinds []configstore.GroupVersionKind,
+	handle func(changes []configstore.Change, configs *Update) (taken bool),
 ) (leave func(), joined bool) {
 	pushers := pushersOf(i.to)
 	if len(pushers) == 0 {
@@ -196,34 +198,46 @@ func (c *chain) addLocked(changes []configstore.Change, listed bool) {
 
 func (c *chain) deliver() { c.work.run(func(next commit) { next.handOver() }) }
 
-// handOver delivers a commit to the registries. The last registry, which is the youngest, gets the configs.
+// handOver delivers a commit to the registries. The youngest registry of a Pusher gets the configs for it.
+// Configs without a registry, or with an idle one that the commit does not change, are an update of their own.
 func (c *commit) handOver() {
-	var u, rest Update
-	var carrier *stage
-	if n := len(c.stages); n > 0 {
-		carrier = c.stages[n-1]
+	followers, configs := slices.Clone(c.followers), make([]Update, len(c.stages)+1)
+	for i := len(c.stages); i >= 0; i-- {
+		followers = slices.DeleteFunc(followers, func(f *Configs) bool {
+			own := i == 0 || slices.Contains(c.stages[i-1].pushers, f.pusher)
+			if own {
+				f.note(&configs[i], c)
+			}
+			return own
+		})
 	}
-	for _, f := range c.followers {
-		if carrier != nil && slices.Contains(carrier.pushers, f.pusher) {
-			f.note(&u, c)
-		} else {
-			f.note(&rest, c)
-		}
-	}
-	for _, one := range rest.calls {
-		p := one.configs.pusher
-		p.begin()
-		p.commit(&Update{calls: []call{one}}, nil)
-	}
-	for _, s := range c.stages {
+	configs[0].commitConfigs()
+	for i, s := range c.stages {
 		changes := slices.DeleteFunc(slices.Clone(c.changes), func(change configstore.Change) bool {
 			return !hasKind(s.kinds, change.Curr.GroupVersionKind)
 		})
-		switch {
-		case s == carrier:
-			s.handle(changes, &u)
-		case len(changes) > 0:
-			s.handle(changes, nil)
+		if u := &configs[i+1]; len(changes) > 0 || !u.Empty() {
+			if !s.handle(changes, u) {
+				u.commitConfigs()
+			}
 		}
+	}
+}
+
+// commitConfigs commits an update of configs alone, to their Pushers.
+func (u *Update) commitConfigs() {
+	for calls := u.calls; len(calls) > 0; {
+		p := calls[0].configs.pusher
+		var one, others Update
+		for _, c := range calls {
+			if c.configs.pusher == p {
+				one.calls = append(one.calls, c)
+			} else {
+				others.calls = append(others.calls, c)
+			}
+		}
+		p.begin()
+		p.commit(&one, nil)
+		calls = others.calls
 	}
 }

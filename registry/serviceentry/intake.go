@@ -37,8 +37,12 @@ type event struct {
 // while the updater and handlers are called. It costs neither a goroutine nor a wait:
 // the caller handles the batch before Enqueue returns, unless another one is at it.
 //
-// A batch may bring configs for other followers of the cache. They are committed with its result.
-func (c *Controller) configsChanged(changes []configstore.Change, configs *xdsupdate.Update) {
+// A batch may bring configs for other followers of the cache. They are committed with its result. It returns false
+// for configs alone that need not wait for an earlier batch.
+func (c *Controller) configsChanged(changes []configstore.Change, configs *xdsupdate.Update) (taken bool) {
+	if len(changes) == 0 && c.publisher.Idle() {
+		return false
+	}
 	var room [4]event // most batches are small
 	events := room[:0]
 	for i := range changes {
@@ -48,6 +52,7 @@ func (c *Controller) configsChanged(changes []configstore.Change, configs *xdsup
 		events = append(events, event{configs: configs})
 	}
 	c.publisher.Enqueue(events...)
+	return true
 }
 
 // WorkloadInstanceHandler takes a workload of another registry, for example as

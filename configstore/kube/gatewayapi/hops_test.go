@@ -17,7 +17,7 @@ import (
 // The walk of an HTTPRoute in docs/architecture.md is that of a real change.
 func TestWalk(t *testing.T) {
 	walk := hops.Walk{
-		Page: "../../../docs/architecture.md", Heading: "One rule of an HTTPRoute", File: "route.yaml", TypeURL: envoy.RouteType, Most: 24,
+		Page: "../../../docs/architecture.md", Heading: "One rule of an HTTPRoute", File: "route.yaml", TypeURL: envoy.RouteType, Most: 22,
 		States: [3]string{"/first", "/second", "/third"}, Text: shop + `
 ---
 apiVersion: gateway.networking.k8s.io/v1

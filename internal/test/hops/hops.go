@@ -6,9 +6,9 @@
 // profiles of all allocations, before and after a change, and returns the stacks of the difference. A hop
 // is a package in a stage:
 //
-//   - A stage begins with a goroutine, or with a queue (internal/notify). Its name is the function that the
-//     goroutine runs, or that has the queue deliver.
-//   - Each stage counts a package that allocates there once. A queue counts as internal/notify.
+//   - A stage begins with a goroutine, or with a queue: a notify.Queue, or the calls of package xdsupdate. Its
+//     name is the function that the goroutine runs, or that has the queue deliver.
+//   - Each stage counts a package that allocates there once. A queue counts by its type.
 //   - The packages of declarations, of pure functions and of data structures (helper) do not count, because
 //     they return the result to their caller. A package below the folder internal of its caller is a part of
 //     the caller.
@@ -29,10 +29,7 @@ import (
 	"testing"
 )
 
-const (
-	module = "github.com/pilotkit/pilotkit/"
-	queue  = "internal/notify"
-)
+const module = "github.com/pilotkit/pilotkit/"
 
 // Hop is a package in a stage.
 type Hop struct{ Stage, Package string }
@@ -111,7 +108,7 @@ func helper(pkg string) bool {
 	case "configstore", "configstore/istio", "registry", "xdsupdate/envoy": // declarations, validators, pure functions
 		return true
 	default:
-		return strings.HasPrefix(pkg, "internal/") && pkg != queue
+		return strings.HasPrefix(pkg, "internal/")
 	}
 }
 
@@ -122,8 +119,8 @@ func (s Stacks) Hops() []Hop {
 		var stage, start, way, caller, last string // start is the way to the stage; the others are functions, and a package
 		for _, frame := range frames {
 			name := strings.TrimPrefix(frame, module)
-			pkg := packageOf(name)
-			if !isLibrary(frame) || helper(pkg) {
+			pkg, queue := partOf(name)
+			if !isLibrary(frame) || !queue && helper(pkg) {
 				continue
 			}
 			if owner, _, inside := strings.Cut(pkg, "/internal/"); inside && owner == last {
@@ -132,9 +129,9 @@ func (s Stacks) Hops() []Hop {
 			if stage == "" {
 				stage, start = plain(name), name
 			}
-			if pkg == queue && last != queue {
+			if queue && last != pkg {
 				stage, start = plain(caller), way
-				found[start+queue] = Hop{stage, queue}
+				found[start+pkg] = Hop{stage, pkg}
 			}
 			caller, last, way = name, pkg, way+name+"\n"
 		}
@@ -145,11 +142,16 @@ func (s Stacks) Hops() []Hop {
 	return slices.SortedFunc(maps.Values(found), func(a, b Hop) int { return strings.Compare(a.String(), b.String()) })
 }
 
-// packageOf returns the package of a function without the module.
-func packageOf(name string) string {
+// partOf returns the package of a function without the module, or its type if that is a queue.
+func partOf(name string) (part string, queue bool) {
+	for _, queue := range []string{"internal/notify.(*Queue[...])", "xdsupdate.(*calls[...])"} {
+		if strings.HasPrefix(name, queue) {
+			return decoration.ReplaceAllString(queue, ""), true
+		}
+	}
 	slash := strings.LastIndexByte(name, '/') + 1
 	pkg, _, _ := strings.Cut(name[slash:], ".")
-	return name[:slash] + pkg
+	return name[:slash] + pkg, false
 }
 
 //nolint:gochecknoglobals // regular expressions

@@ -177,6 +177,9 @@ func (p *Publisher[E, S]) Flush(ctx context.Context) error {
 	return nil
 }
 
+// Idle reports whether all queued events have been handled, and all announcements delivered.
+func (p *Publisher[E, S]) Idle() bool { return p.queue.Idle() }
+
 // Started reports whether delivery has begun.
 func (p *Publisher[E, S]) Started() bool { return p.queue.Started() }
 
