@@ -31,8 +31,10 @@ type Options struct {
 // and the requirements on registries. Create it with NewController.
 type Controller struct {
 	updaters updaters
-	logger   *slog.Logger
-	queue    *notify.Queue[event]
+	// source identifies the list of registries in roots.
+	source xdsupdate.Source
+	logger *slog.Logger
+	queue  *notify.Queue[event]
 	// retractions holds workloads of registries that were deleted or replaced.
 	retractions *notify.Queue[retraction]
 	// merged is the list of registries and their merged services. Each change replaces it.

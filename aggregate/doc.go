@@ -65,7 +65,7 @@
 // that returns a new slice for each call is correct but costs a comparison of all its services in
 // each read. The Controller is a ServiceSnapshotter, so aggregates can be nested.
 //
-// A push does not use the present services but the services of its [xdsupdate.Root]
+// A push does not use the present registries and services but those in its [xdsupdate.Root]
 // (Controller.ServicesAt). It reads the present services of a registry only if the registry has set
 // none in the root.
 //
@@ -81,9 +81,14 @@
 //		return serviceentry.New(configs, updater)
 //	})
 //
-// AddRegistry passes an [xdsupdate.ShardWriter] to the function that creates the registry. The
-// writer is closed when the registry is deleted or replaced. It loses a shard when a younger writer
-// claims the shard. Later writes have no effect. A deleted registry leaves no state behind:
+// AddRegistry passes an [xdsupdate.ShardWriter] to the function that creates the registry. The writer holds
+// updates back until the function has returned. Then the registry joins with one update: its writes until
+// then, the list of registries, and a push request for its services. Replacing and deleting a registry are one
+// update, too. Each push therefore has the services and the endpoints of a registry, or neither.
+//
+// The writer is closed when the registry is deleted or replaced. It loses a shard when a younger registry joins
+// that has written to the shard, or writes to it later. Later writes have no effect. A deleted registry leaves no
+// state behind:
 //
 //   - Its shards are removed from the updaters, and a push of its services is requested.
 //   - Handlers receive a Delete of its services and workloads.

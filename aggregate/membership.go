@@ -16,7 +16,7 @@ import (
 //
 // create makes the registry with an updater of its own, an xdsupdate.ShardWriter, which forwards to
 // the Controller's updaters. Its writes have no effect after the registry was deleted or replaced,
-// or after a younger registry claimed the shard. The Controller cannot prevent writes of a registry
+// or after a younger registry with a write to the shard joined. The Controller cannot prevent writes of a registry
 // that uses another updater.
 func (c *Controller) AddRegistry(create func(updater xdsupdate.XDSUpdater) registry.Instance) registry.Instance {
 	return c.addAndRun(c.newRegistration(create, nil)).instance
@@ -64,15 +64,19 @@ func (c *Controller) newRegistration(
 		c.logger.Warn("the registries have no updater, so that nothing is pushed: set Options.Updater or create the ads.Server " +
 			"before the first registry; xdsupdate.Discard{} means that none is wanted")
 	}
-	writer := c.updaters.writer()
-	return newRegistration(create(writer), writer, own)
+	writer, join := c.updaters.made().NewHeld()
+	reg := newRegistration(create(writer), own)
+	reg.writer, reg.join = writer, join
+	return reg
 }
 
 func (c *Controller) add(reg *registration) *registration {
+	req := difference(nil, c.servicesOf(reg))
 	c.mu.Lock()
 	c.editLocked(func(m *merged) *merged { return m.insert(reg) })
+	c.commitLocked(reg.join, nil, req)
 	c.mu.Unlock()
-	c.updating(reg.shard, func() { c.pushDifference(nil, reg.snapshot()) })
+	c.updating(reg.shard, func() { c.updaters.deliver(req) })
 	c.subscribeTo(reg)
 	c.gatewaysChanged(nil, reg)
 	c.logger.Debug("registry added", reg.attributes()...)
@@ -90,14 +94,16 @@ func (c *Controller) addAndRun(reg *registration) *registration {
 }
 
 func (c *Controller) update(reg *registration) *registration {
-	services := reg.snapshot()
-	c.mu.Lock()
-	old := c.merged.Load().find(func(r *registration) bool { return r.shard == reg.shard })
+	services := c.servicesOf(reg)
+	reg.writer.Take(reg.shard) // without the lock, because it may call updaters
+	old, before := c.lock(func(r *registration) bool { return r.shard == reg.shard })
 	if old == nil {
 		c.mu.Unlock()
 		return c.add(reg)
 	}
 	c.editLocked(func(m *merged) *merged { return m.replace(old, reg, services) })
+	req := difference(before, services)
+	c.commitLocked(reg.join, c.leave(old), req)
 	// What handlers know about old becomes the state that they know about reg.
 	reg.services, reg.workloads = old.services, old.workloads
 	cancels := old.retireLocked()
@@ -109,9 +115,8 @@ func (c *Controller) update(reg *registration) *registration {
 		cancel()
 	}
 	c.dropInherited(reg)
-	c.removeShards(old)
+	c.updating(old.shard, func() { c.updaters.deliver(req) })
 	c.pruneAfter(reg)
-	c.updating(old.shard, func() { c.pushDifference(old.snapshot(), services) })
 	c.queue.Drain()
 	c.gatewaysChanged(old, reg)
 	c.retractLeft(old)
@@ -119,15 +124,36 @@ func (c *Controller) update(reg *registration) *registration {
 	return reg
 }
 
+// lock locks the Controller. It returns the first registration that is wanted, with its services, or nil.
+func (c *Controller) lock(wanted func(*registration) bool) (reg *registration, services *registry.ServiceSet) {
+	for {
+		if reg = c.merged.Load().find(wanted); reg != nil {
+			services = c.servicesOf(reg) // without the lock, because it calls the registry
+		}
+		c.mu.Lock()
+		if c.merged.Load().find(wanted) == reg {
+			return reg, services
+		}
+		c.mu.Unlock()
+	}
+}
+
+// servicesOf returns the services of a registry, or nil if it panics.
+func (c *Controller) servicesOf(reg *registration) (services *registry.ServiceSet) {
+	c.guarded("Services of a registry", reg.shard, func() { services = reg.snapshot() })
+	return services
+}
+
 // remove removes the first registration that is wanted.
 func (c *Controller) remove(wanted func(*registration) bool) bool {
-	c.mu.Lock()
-	reg := c.merged.Load().find(wanted)
+	reg, before := c.lock(wanted)
 	if reg == nil {
 		c.mu.Unlock()
 		return false
 	}
 	c.editLocked(func(m *merged) *merged { return m.remove(reg) })
+	req := difference(before, nil)
+	c.commitLocked(c.updaters.made().Commit, c.leave(reg), req)
 	c.goneLocked(reg)
 	cancels := reg.retireLocked()
 	c.mu.Unlock()
@@ -136,8 +162,7 @@ func (c *Controller) remove(wanted func(*registration) bool) bool {
 	for _, cancel := range cancels {
 		cancel()
 	}
-	c.removeShards(reg)
-	c.updating(reg.shard, func() { c.pushDifference(reg.snapshot(), nil) })
+	c.updating(reg.shard, func() { c.updaters.deliver(req) })
 	c.queue.Drain()
 	c.gatewaysChanged(reg, nil)
 	c.retractLeft(reg)
@@ -157,21 +182,25 @@ func (r *registration) retireLocked() (cancels []func()) {
 	return cancels
 }
 
-// removeShards closes the writer of a deleted or replaced registry and removes its shards, except
-// for shards of present registries.
-func (c *Controller) removeShards(left *registration) {
+// commitLocked commits the present list of registries, the removal of shards and a request for a push as one update.
+func (c *Controller) commitLocked(commit func(*xdsupdate.Update), gone []xdsupdate.ShardKey, req *xdsupdate.PushRequest) {
+	var u xdsupdate.Update
+	u.SetMembers(&c.source, c.merged.Load().registrations, req)
+	for _, shard := range gone {
+		u.RemoveShard(shard)
+	}
+	commit(&u)
+}
+
+// leave closes the writer of a deleted or replaced registry. It returns the shards of the registry, except for
+// shards of present registries.
+func (c *Controller) leave(left *registration) []xdsupdate.ShardKey {
 	shards := left.writer.Shards()
 	left.writer.Close()
 	if !slices.Contains(shards, left.shard) {
 		shards = append(shards, left.shard) // the registry may have written to it without its writer
 	}
-	remover := c.updaters.writer()
-	defer remover.Close()
-	for _, shard := range shards {
-		if !c.hasShard(shard) {
-			c.updating(shard, func() { remover.RemoveShard(shard) })
-		}
-	}
+	return slices.DeleteFunc(shards, c.hasShard)
 }
 
 // hasShard reports whether a shard is the own shard of a present registry or belongs to its writer.
@@ -181,13 +210,9 @@ func (c *Controller) hasShard(shard xdsupdate.ShardKey) bool {
 	}) != nil
 }
 
-// pushDifference requests a push of the services in which two sets differ. When a registry is added,
-// replaced or deleted, updaters that read the services get no other request for them.
-func (c *Controller) pushDifference(before, after *registry.ServiceSet) {
-	readers := c.updaters.attached()
-	if readers == nil {
-		return
-	}
+// difference returns the request for a push of the services in which two sets differ, or nil. When a registry is
+// added, replaced or deleted, there may be no other request for them.
+func difference(before, after *registry.ServiceSet) *xdsupdate.PushRequest {
 	keys := map[xdsupdate.ConfigKey]struct{}{}
 	for host := range after.ChangedSince(before) {
 		for _, s := range slices.Concat(before.Host(host), after.Host(host)) {
@@ -195,10 +220,10 @@ func (c *Controller) pushDifference(before, after *registry.ServiceSet) {
 		}
 	}
 	if len(keys) == 0 {
-		return // because a request without keys means everything
+		return nil // because a request without keys means everything
 	}
-	readers.ConfigUpdate(&xdsupdate.PushRequest{
+	return &xdsupdate.PushRequest{
 		Full: true, ConfigsUpdated: keys, Start: time.Now(),
 		Reason: map[xdsupdate.TriggerReason]int{xdsupdate.ReasonService: 1},
-	})
+	}
 }

@@ -14,7 +14,6 @@ const pruneInterval = time.Second
 
 // pruneAfter removes the endpoints of the predecessors of a registry, now or when it has synced.
 func (c *Controller) pruneAfter(reg *registration) {
-	reg.writer.Take(reg.shard)
 	c.mu.Lock()
 	c.unpruned = append(c.unpruned, reg)
 	c.mu.Unlock()

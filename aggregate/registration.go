@@ -17,8 +17,9 @@ import (
 type registration struct {
 	instance registry.Instance
 	shard    xdsupdate.ShardKey
-	// writer is the updater that was passed to create.
+	// writer is the updater that was passed to create. It holds updates back until join is called.
 	writer xdsupdate.ShardWriter
+	join   func(first *xdsupdate.Update)
 	// events provides the Subscribe methods of the registry, or a substitute.
 	events registry.Simple
 	// snapshotter is nil if the registry is not a ServiceSnapshotter. In that case listed is its
@@ -48,9 +49,9 @@ type registration struct {
 	left map[registry.WorkloadKey]*registry.WorkloadInstance
 }
 
-func newRegistration(r registry.Instance, writer xdsupdate.ShardWriter, own <-chan struct{}) *registration {
+func newRegistration(r registry.Instance, own <-chan struct{}) *registration {
 	reg := &registration{
-		instance: r, shard: xdsupdate.ShardKeyOf(r), writer: writer, own: own, gone: make(chan struct{}),
+		instance: r, shard: xdsupdate.ShardKeyOf(r), own: own, gone: make(chan struct{}),
 		events:    registry.Simple{Controller: r, ServiceDiscovery: r},
 		services:  known[serviceKey, *registry.Service]{},
 		workloads: known[registry.WorkloadKey, *registry.WorkloadInstance]{},

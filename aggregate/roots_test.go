@@ -48,6 +48,10 @@ func TestServicesOutsideOfRoots(t *testing.T) {
 	read("a registry of this module", true, "a")
 	other := memory.New(memory.Options{Cluster: "c2", Updater: pusher})
 	c.AddRegistry(given(foreign{other}))
+	read("before it has joined", true, "a")
 	set(t, other, service("c", "ns"))
-	read("with a foreign one", false, "a", "c")
+	if err := pusher.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	read("with a foreign one", false, "a", "b", "c")
 }

@@ -51,12 +51,19 @@ func (c *Controller) ServicesAt(discovery registry.ServiceSnapshotter, root *xds
 		return nil, false
 	}
 	m, exact := c.current(), true
-	sets := m.readWith(func(reg *registration) *registry.ServiceSet {
+	of := func(reg *registration) *registry.ServiceSet {
 		set, ok := reg.servicesAt(root)
 		exact = exact && ok
 		return set
-	})
-	if sets != nil { // some registries differ from the root
+	}
+	members, ok := root.Members(&c.source).([]*registration)
+	if ok && !slices.Equal(members, m.registrations) { // a registry has joined or left since
+		sets := make([]*registry.ServiceSet, len(members))
+		for i, reg := range members {
+			sets[i] = of(reg)
+		}
+		m = m.with(members, sets)
+	} else if sets := m.readWith(of); sets != nil { // some registries differ from the root
 		m = m.with(m.registrations, sets)
 	}
 	return m.services, exact

@@ -13,9 +13,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
-// From the first write of its successor on a registry has no right to its shard, even
-// before it is replaced: it can neither write to it nor remove it.
-func TestSuccessorTakesTheShardByWriting(t *testing.T) {
+// A registry owns its shard until it is replaced, although its successor has written before. Afterwards it
+// can neither write to it nor remove it.
+func TestSuccessorTakesTheShardByJoining(t *testing.T) {
 	withUpdaters(t, func(t *testing.T, pusher *xdsupdate.Pusher, updater xdsupdate.XDSUpdater) {
 		t.Helper()
 		c := aggregate.NewController(aggregate.Options{Updater: updater})
@@ -29,12 +29,14 @@ func TestSuccessorTakesTheShardByWriting(t *testing.T) {
 		c.UpdateRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 			r := memory.New(memory.Options{Updater: u})
 			fill(t, r, "2.2.2.2")
+			expect(t, "endpoints after a write of the successor", indexed(pusher, "a", "ns"), "1.1.1.1")
 			fill(t, first, "1.1.1.9")
-			expect(t, "endpoints after a write of the predecessor", indexed(pusher, "a", "ns"), "2.2.2.2")
-			lease.RemoveShard(xdsupdate.ShardKeyOf(r))
-			expect(t, "endpoints after a removal by the predecessor", indexed(pusher, "a", "ns"), "2.2.2.2")
+			expect(t, "endpoints after a write of the predecessor", indexed(pusher, "a", "ns"), "1.1.1.9")
 			return r
 		})
+		expect(t, "endpoints of the successor", indexed(pusher, "a", "ns"), "2.2.2.2")
+		fill(t, first, "1.1.1.10")
+		expect(t, "endpoints after a late write", indexed(pusher, "a", "ns"), "2.2.2.2")
 		lease.RemoveShard(xdsupdate.ShardKeyOf(first))
 		expect(t, "endpoints after a late removal", indexed(pusher, "a", "ns"), "2.2.2.2")
 	})
@@ -116,11 +118,13 @@ func TestCallInProgressBesideASlowUpdater(t *testing.T) {
 	c.AttachUpdater(pusher)
 	shard := xdsupdate.ShardKey{Cluster: "c1", Provider: registry.Memory}
 	var late sync.WaitGroup
+	var updater xdsupdate.XDSUpdater
 	c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
-		late.Go(func() { u.EDSUpdate(shard, "a", "ns", []*registry.Endpoint{endpointOn("1.1.1.1")}) })
-		<-first.entered
+		updater = u
 		return newRegistry(registry.Memory, "c1")
 	})
+	late.Go(func() { updater.EDSUpdate(shard, "a", "ns", []*registry.Endpoint{endpointOn("1.1.1.1")}) })
+	<-first.entered
 	c.UpdateRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
 		u.EDSCacheUpdate(shard, "a", "ns", []*registry.Endpoint{endpointOn("2.2.2.2")})
 		return newRegistry(registry.Memory, "c1")

@@ -11,7 +11,7 @@ import (
 // updaters are the updaters of the registries. Each registry writes to them through a ShardWriter.
 type updaters struct {
 	mu sync.Mutex
-	// all are the updaters of the registries, and readers the subset that reads the services. Both
+	// all are the updaters of the registries, and readers those that read the services without roots. Both
 	// are nil if there are none.
 	all, readers xdsupdate.XDSUpdater
 	// writers is nil until the first registry is made. After that, updaters cannot be attached.
@@ -25,7 +25,10 @@ func (u *updaters) attach(updater xdsupdate.XDSUpdater) {
 	if u.writers != nil {
 		panic("aggregate: an updater is attached after a registry was made without it")
 	}
-	u.all, u.readers = xdsupdate.Multi(u.all, updater), xdsupdate.Multi(u.readers, updater)
+	u.all = xdsupdate.Multi(u.all, updater)
+	if xdsupdate.NewInbox(updater).Follows() {
+		u.readers = xdsupdate.Multi(u.readers, updater)
+	}
 }
 
 // missing reports whether the first registry is about to be made and there is no updater, not even
@@ -36,19 +39,24 @@ func (u *updaters) missing() bool {
 	return u.all == nil && u.writers == nil
 }
 
-// writer returns a new writer, for a registry or for the removal of shards.
-func (u *updaters) writer() xdsupdate.ShardWriter {
+// deliver calls updaters of the host for what was committed, and for a request that other updaters already have. A
+// nil request is none.
+func (u *updaters) deliver(req *xdsupdate.PushRequest) {
+	u.made().Deliver()
+	u.mu.Lock()
+	readers := u.readers
+	u.mu.Unlock()
+	if readers != nil && req != nil {
+		readers.ConfigUpdate(req)
+	}
+}
+
+// made returns the writers of the registries.
+func (u *updaters) made() *xdsupdate.Writers {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.writers == nil {
 		u.writers = xdsupdate.NewWriters(u.all)
 	}
-	return u.writers.New()
-}
-
-// attached returns the readers, or nil if there are none.
-func (u *updaters) attached() xdsupdate.XDSUpdater {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	return u.readers
+	return u.writers
 }

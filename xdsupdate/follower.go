@@ -49,6 +49,7 @@ func newFollower(updater XDSUpdater, embeds bool) *follower {
 func (f *follower) begin()            {}
 func (f *follower) follows() bool     { return true }
 func (f *follower) takesDeltas() bool { return f.deltas }
+func (f *follower) holds() bool       { return false }
 
 func (f *follower) deliver(panicked func(*guard.PanicError)) {
 	f.after.run(func(list []call) {
@@ -74,7 +75,7 @@ func (f *follower) shardsOf(w *shardWriter) []ShardKey {
 }
 
 func (f *follower) commit(u *Update, by *stack) {
-	if !slices.ContainsFunc(u.calls, func(c call) bool { return c.kind != callServices && c.kind != callConfigs }) && len(u.calls) > 0 {
+	if !slices.ContainsFunc(u.calls, func(c call) bool { return c.kind != callSource && c.kind != callConfigs }) && len(u.calls) > 0 {
 		return
 	}
 	f.mu.Lock()
@@ -82,7 +83,7 @@ func (f *follower) commit(u *Update, by *stack) {
 	made := slices.Grow(f.spare, len(u.calls))
 	f.spare = nil
 	for _, c := range u.calls {
-		made = f.appendLocked(made, c, by)
+		made = f.appendLocked(made, c, c.stack(by))
 	}
 	if len(made) > 0 || f.batches != nil {
 		f.after.add(made)
@@ -92,7 +93,7 @@ func (f *follower) commit(u *Update, by *stack) {
 // appendLocked appends the calls that one is to the updater.
 func (f *follower) appendLocked(made []call, c call, by *stack) []call {
 	switch c.kind {
-	case callServices, callConfigs:
+	case callSource, callConfigs:
 		return made
 	case callConfigUpdate, callProxyUpdate:
 		if by.open() {

@@ -21,6 +21,8 @@ type target interface {
 	follows() bool
 	// takesDeltas reports whether updates may have deltas.
 	takesDeltas() bool
+	// holds reports whether a writer holds updates back.
+	holds() bool
 	// shardsOf returns the shards that belong to a writer.
 	shardsOf(w *shardWriter) []ShardKey
 }
@@ -61,6 +63,9 @@ func (i Inbox) Deliver(panicked func(*guard.PanicError)) { i.to.deliver(panicked
 
 // Follows reports whether Deliver may call an updater.
 func (i Inbox) Follows() bool { return i.to.follows() }
+
+// Holds reports whether updates are held back until the registry joins an aggregate.
+func (i Inbox) Holds() bool { return i.to.holds() }
 
 // TakesDeltas reports whether updates may have deltas.
 func (i Inbox) TakesDeltas() bool { return i.to.takesDeltas() }

@@ -81,6 +81,7 @@ func (m *multi) deliver(panicked func(*guard.PanicError)) {
 }
 
 func (m *multi) follows() bool { return slices.ContainsFunc(m.targets, target.follows) }
+func (m *multi) holds() bool   { return slices.ContainsFunc(m.targets, target.holds) }
 
 func (m *multi) takesDeltas() bool {
 	return !slices.ContainsFunc(m.targets, func(t target) bool { return !t.takesDeltas() })

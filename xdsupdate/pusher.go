@@ -117,9 +117,9 @@ type Pusher struct {
 	// sources has the chains of the followed caches. It is set before there are any.
 	sources *sources
 	configs *pmap.Live[configKey, *configstore.Config]
-	// services are the services set by sources. ended counts the applied updates.
-	services *pmap.Live[*Source, sourceServices]
-	ended    uint64
+	// values are the values of sources. ended counts the applied updates.
+	values *pmap.Live[*Source, sourceValue]
+	ended  uint64
 	lanes
 	// redefined are the services with a SvcUpdate since their last full push.
 	redefined map[ConfigKey]struct{}
@@ -152,7 +152,7 @@ func NewPusher(push func(*PushRequest), opts ...PusherOptions) *Pusher {
 		push: push, opts: o, index: NewEndpointIndex(), epoch: time.Now(), wake: make(chan struct{}, 1),
 		claims: newClaims(), sources: &sources{chains: map[configstore.ConfigStoreCache]*chain{}},
 		configs:   pmap.Map[configKey, *configstore.Config]{}.Live(),
-		services:  pmap.Map[*Source, sourceServices]{}.Live(),
+		values:    pmap.Map[*Source, sourceValue]{}.Live(),
 		lanes:     newLanes(o.Debounce),
 		redefined: map[ConfigKey]struct{}{},
 	}
@@ -323,7 +323,7 @@ func (p *Pusher) takeDue(t *taken) {
 		p.completeLocked(t.request)
 	}
 	p.makeUpLocked(t.request)
-	t.root = &Root{endpoints: EndpointSnapshot{p.index.snapshot()}, services: p.services.Snapshot(), configs: p.configs.Snapshot()}
+	t.root = &Root{endpoints: EndpointSnapshot{p.index.snapshot()}, sources: p.values.Snapshot(), configs: p.configs.Snapshot()}
 	t.begun = p.begun.Load()
 	t.quiet = t.begun == p.ended
 }

@@ -12,7 +12,7 @@ import (
 // A reference to a root keeps the state of that moment in memory. A nil root is empty.
 type Root struct {
 	endpoints EndpointSnapshot
-	services  pmap.Map[*Source, sourceServices]
+	sources   pmap.Map[*Source, sourceValue]
 	configs   pmap.Map[configKey, *configstore.Config]
 }
 
@@ -29,17 +29,27 @@ func (r *Root) Services(source *Source) (*registry.ServiceSet, bool) {
 	if r == nil {
 		return nil, false
 	}
-	s, ok := r.services.Get(source)
-	return s.set, ok
+	s, _ := r.sources.Get(source)
+	set, ok := s.value.(*registry.ServiceSet)
+	return set, ok
 }
 
-// Source identifies a registry that sets services.
+// Members returns the members of a source, or nil if the source has set none (Update.SetMembers).
+func (r *Root) Members(source *Source) any {
+	if r == nil {
+		return nil
+	}
+	s, _ := r.sources.Get(source)
+	return s.value
+}
+
+// Source identifies a registry that sets services, or an aggregate that sets members.
 type Source struct{ _ byte }
 
-// sourceServices are the services of a source.
-type sourceServices struct {
-	set *registry.ServiceSet
-	by  *stack
+// sourceValue is the value of a source.
+type sourceValue struct {
+	value any
+	by    *stack
 }
 
 // RootReader is a discovery that finds its services in a root: a registry of this module, or an aggregate.
@@ -50,9 +60,9 @@ type RootReader interface {
 	ServicesAt(discovery registry.ServiceSnapshotter, root *Root) (services *registry.ServiceSet, exact bool)
 }
 
-// setServices replaces the services of a source. A new source also removes the sources of closed writers.
-func setServices(all *pmap.Live[*Source, sourceServices], c *call, by *stack) {
-	if c.set == nil {
+// setSource replaces the value of a source. A new source also removes the sources of closed writers.
+func setSource(all *pmap.Live[*Source, sourceValue], c *call, by *stack) {
+	if c.value == nil {
 		all.Delete(c.source)
 		return
 	}
@@ -63,5 +73,5 @@ func setServices(all *pmap.Live[*Source, sourceServices], c *call, by *stack) {
 			}
 		}
 	}
-	all.Set(c.source, sourceServices{c.set, by})
+	all.Set(c.source, sourceValue{c.value, by})
 }

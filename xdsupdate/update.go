@@ -23,12 +23,12 @@ const (
 	callEDSCacheUpdate
 	callSvcUpdate
 	callRemoveShard
-	// callTake claims a shard.
+	// callTake claims a shard. It is the last call about a shard.
 	callTake
 	callConfigUpdate
 	callProxyUpdate
-	// callServices replaces the services of a source.
-	callServices
+	// callSource replaces the services or the members of a source.
+	callSource
 	// callConfigs takes a commit of a cache.
 	callConfigs
 	// callComplete removes what predecessors of a writer have left.
@@ -43,13 +43,23 @@ type call struct {
 	list    []*registry.Endpoint // of callEDSUpdate and callEDSCacheUpdate
 	changes []EndpointChange     // of callEDSDeltaUpdate
 	event   registry.Event       // of callSvcUpdate
-	request *PushRequest         // of callConfigUpdate
+	request *PushRequest         // of callConfigUpdate, and of callSource, or nil
 	ip      string               // of callProxyUpdate
-	source  *Source              // of callServices
-	set     *registry.ServiceSet // of callServices
+	source  *Source              // of callSource
+	value   any                  // of callSource: a *registry.ServiceSet, members, or nil
 	writer  *shardWriter         // of callComplete
 	configs *Configs             // of callConfigs
 	commit  *commit              // of callConfigs
+	// by is the stack of a call that a writer has held back. Other calls have the stack of their update.
+	by *stack
+}
+
+// stack returns the stack of a call of an update.
+func (c *call) stack(ofUpdate *stack) *stack {
+	if c.by != nil {
+		return c.by
+	}
+	return ofUpdate
 }
 
 // maxSpare is the capacity, in calls, up to which memory is used again.
@@ -109,7 +119,17 @@ func (u *Update) Empty() bool { return len(u.calls) == 0 }
 
 // SetServices records the complete services of a source. Nil removes the source.
 func (u *Update) SetServices(source *Source, services *registry.ServiceSet) {
-	u.calls = append(u.calls, call{kind: callServices, source: source, set: services})
+	c := call{kind: callSource, source: source}
+	if services != nil {
+		c.value = services
+	}
+	u.calls = append(u.calls, c)
+}
+
+// SetMembers records the members of a source, an aggregate of others, and a request for Pushers, because other
+// updaters do not read roots. The members are not nil and never change. The request may be nil.
+func (u *Update) SetMembers(source *Source, members any, req *PushRequest) {
+	u.calls = append(u.calls, call{kind: callSource, source: source, value: members, request: req})
 }
 
 // callOn makes a call of a method of XDSUpdater.
@@ -128,7 +148,7 @@ func (c *call) callOn(u XDSUpdater) {
 		u.ConfigUpdate(c.request)
 	case callProxyUpdate:
 		u.ProxyUpdate(c.shard.Cluster, c.ip)
-	case callEDSDeltaUpdate, callTake, callServices, callConfigs, callComplete: // not of all updaters
+	case callEDSDeltaUpdate, callTake, callSource, callConfigs, callComplete: // not of all updaters
 	}
 }
 

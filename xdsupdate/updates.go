@@ -14,6 +14,7 @@ func (p *Pusher) begin() { p.begun.Inc() }
 
 func (p *Pusher) follows() bool     { return false }
 func (p *Pusher) takesDeltas() bool { return true }
+func (p *Pusher) holds() bool       { return false }
 
 // deliver calls PusherOptions.ProxyUpdate for committed updates. Its panics are logged.
 func (p *Pusher) deliver(func(*guard.PanicError)) {
@@ -46,6 +47,7 @@ func (p *Pusher) commitAll(u *Update, by *stack, now time.Duration) (earlier boo
 }
 
 func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier bool) {
+	by = c.stack(by)
 	switch c.kind {
 	case callConfigUpdate:
 		return by.open() && p.askLocked(c.request, now)
@@ -55,11 +57,12 @@ func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier boo
 			p.call("ProxyUpdate", func() { p.opts.ProxyUpdate(cluster, ip) }, slog.String("ip", ip))
 		}
 		return false
-	case callServices:
-		if by.open() {
-			setServices(p.services, c, by)
+	case callSource:
+		if !by.open() {
+			return false
 		}
-		return false
+		setSource(p.values, c, by)
+		return c.request != nil && p.askLocked(c.request, now)
 	case callConfigs: // valid from any registry
 		req := p.configsLocked(c)
 		return req != nil && p.askLocked(req, now)

@@ -3,6 +3,7 @@
 package xdsupdate
 
 import (
+	"slices"
 	"sync"
 
 	"go.uber.org/atomic"
@@ -55,7 +56,7 @@ type ShardWriter interface {
 	// the registry has synced. It may be called at the same time as other methods.
 	Complete()
 
-	// Shards returns the shards that belong to the writer now, sorted.
+	// Shards returns the shards of the writer, sorted: the owned ones, and the shards of held calls.
 	Shards() []ShardKey
 
 	// Close gives the shards up. Later calls of the writer have no effect. The endpoints stay.
@@ -69,13 +70,37 @@ func NewWriters(updater XDSUpdater) *Writers { return &Writers{target: targetOf(
 
 // New returns a new writer, the youngest. It takes a shard over when it first calls for
 // it.
-func (g *Writers) New() ShardWriter {
+func (g *Writers) New() ShardWriter { return g.newWriter().asWriter() }
+
+// NewHeld returns a new writer that holds its updates back. join ends that: it commits first and the held
+// updates as one update. The calls of first are valid regardless of the writers. Call Deliver afterwards.
+func (g *Writers) NewHeld() (w ShardWriter, join func(first *Update)) {
+	held := g.newWriter()
+	held.holding = true
+	return held.asWriter(), held.join
+}
+
+// Commit commits an update that is valid regardless of the writers. It calls no code of the host: call Deliver
+// afterwards.
+func (g *Writers) Commit(u *Update) {
+	g.target.begin()
+	g.target.commit(u, nil)
+}
+
+// Deliver calls updaters of the host for committed updates. It panics after all calls if one of them panicked.
+func (g *Writers) Deliver() { facade{g.target}.deliver() }
+
+func (g *Writers) newWriter() *shardWriter {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.made++
 	w := &shardWriter{group: g, age: g.made}
 	w.to, w.alone.writer = w, w
-	if g.target.takesDeltas() {
+	return w
+}
+
+func (w *shardWriter) asWriter() ShardWriter {
+	if w.takesDeltas() {
 		return deltaWriter{w}
 	}
 	return w
@@ -91,6 +116,13 @@ type shardWriter struct {
 	closed atomic.Bool
 	// alone is the stack of its own updates.
 	alone stack
+
+	// mu keeps updates in order while some are held back.
+	mu      sync.Mutex
+	holding bool
+	held    Update
+	// commits is the number of held updates.
+	commits int
 }
 
 // deltaWriter is the writer of an updater that takes deltas.
@@ -113,6 +145,12 @@ func (w *shardWriter) takesDeltas() bool                        { return w.group
 func (w *shardWriter) deliver(panicked func(*guard.PanicError)) { w.group.target.deliver(panicked) }
 func (w *shardWriter) shardsOf(other *shardWriter) []ShardKey   { return w.group.target.shardsOf(other) }
 
+func (w *shardWriter) holds() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.holding || w.group.target.holds()
+}
+
 // commit adds the writer to those through which an update has come.
 func (w *shardWriter) commit(u *Update, by *stack) {
 	if by == nil {
@@ -120,7 +158,52 @@ func (w *shardWriter) commit(u *Update, by *stack) {
 	} else {
 		by = &stack{w, by}
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.holding || u.stacked() {
+		u = w.withStacks(u, by)
+	}
+	if w.holding {
+		w.held.Add(u)
+		w.commits++
+		return
+	}
 	w.group.target.commit(u, by)
+}
+
+// stacked reports whether some calls have stacks of their own.
+func (u *Update) stacked() bool {
+	for i := range u.calls {
+		if u.calls[i].by != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// withStacks returns an update whose calls have stacks with the writer.
+func (w *shardWriter) withStacks(u *Update, by *stack) *Update {
+	own := &Update{calls: slices.Clone(u.calls)}
+	for i := range own.calls {
+		if c := &own.calls[i]; c.by != nil {
+			c.by = &stack{w, c.by}
+		} else {
+			c.by = by
+		}
+	}
+	return own
+}
+
+// join ends the holding.
+func (w *shardWriter) join(first *Update) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	u := Update{calls: slices.Concat(first.calls, w.held.calls)}
+	w.group.Commit(&u)
+	for range w.commits { // each has begun
+		w.group.target.commit(&Update{}, nil)
+	}
+	w.holding, w.held, w.commits = false, Update{}, 0
 }
 
 // Take takes a shard over.
@@ -129,8 +212,19 @@ func (w *shardWriter) Take(shard ShardKey) { w.one(call{kind: callTake, shard: s
 // Complete removes what predecessors have left.
 func (w *shardWriter) Complete() { w.one(call{kind: callComplete, writer: w}) }
 
-// Shards returns the shards that belong to the writer.
-func (w *shardWriter) Shards() []ShardKey { return w.group.target.shardsOf(w) }
+// Shards returns the owned shards and the shards of held calls.
+func (w *shardWriter) Shards() []ShardKey {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	out := w.group.target.shardsOf(w)
+	for i := range w.held.calls {
+		if c := &w.held.calls[i]; c.kind <= callTake {
+			out = append(out, c.shard)
+		}
+	}
+	slices.SortFunc(out, compareShards)
+	return slices.Compact(out)
+}
 
 // Close ends the claims.
 func (w *shardWriter) Close() { w.closed.Store(true) }

@@ -74,3 +74,42 @@ func TestConfigsBehindABatch(t *testing.T) {
 	handling.Wait()
 	expect("afterwards", 1)
 }
+
+// Configs do not overtake the first batch of a registry that joins later: the last state counts.
+func TestConfigsBehindAJoin(t *testing.T) {
+	store := memory.NewController(memory.Make(istio.Schemas()))
+	var root *xdsupdate.Root
+	pusher := xdsupdate.NewPusher(func(*xdsupdate.PushRequest) {}, xdsupdate.PusherOptions{
+		Capture: func(_ *xdsupdate.PushRequest, now *xdsupdate.Root) bool {
+			root = now
+			return true
+		},
+	})
+	apply := func(version string) {
+		t.Helper()
+		if err := manifest.Apply(store, []byte(`{apiVersion: networking.istio.io/v1, kind: VirtualService,
+			metadata: {name: a, namespace: ns, labels: {version: `+version+`}}, spec: {hosts: [a], http: [{route: [{destination: {host: a}}]}]}}`),
+			manifest.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		store.Drain()
+	}
+	if err := manifest.Apply(store, []byte(`{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: {name: a, namespace: ns},
+		spec: {hosts: [a], resolution: STATIC, ports: [{number: 80, name: http, protocol: HTTP}]}}`), manifest.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	apply("first")
+	configs := xdsupdate.FollowConfigs(pusher, store, []configstore.GroupVersionKind{istio.VirtualService}, nil)
+	writer, join := xdsupdate.NewWriters(pusher).NewHeld()
+	serviceentry.New(store, writer)
+	apply("second")
+	join(&xdsupdate.Update{})
+	if err := pusher.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, config := range root.ConfigsSince(nil, configs) {
+		if got := config.Labels["version"]; got != "second" {
+			t.Errorf("the root has the %s state", got)
+		}
+	}
+}

@@ -177,8 +177,8 @@ func (p *Publisher[E, S]) Flush(ctx context.Context) error {
 	return nil
 }
 
-// Idle reports whether all queued events have been handled, and all announcements delivered.
-func (p *Publisher[E, S]) Idle() bool { return p.queue.Idle() }
+// Idle reports whether all queued events have been handled and committed, and all announcements delivered.
+func (p *Publisher[E, S]) Idle() bool { return p.queue.Idle() && !p.Inbox().Holds() }
 
 // Started reports whether delivery has begun.
 func (p *Publisher[E, S]) Started() bool { return p.queue.Started() }
