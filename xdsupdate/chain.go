@@ -196,11 +196,11 @@ func (c *chain) addLocked(changes []configstore.Change, listed bool) {
 	c.work.add(commit{changes, c.listing, listed, slices.Clone(c.stages), slices.Clone(c.followers)})
 }
 
-func (c *chain) deliver() { c.work.run(func(next commit) { next.handOver() }) }
+func (c *chain) deliver() { c.work.run(commit.handOver) }
 
 // handOver delivers a commit to the registries. The youngest registry of a Pusher gets the configs for it.
 // Configs without a registry, or with an idle one that the commit does not change, are an update of their own.
-func (c *commit) handOver() {
+func (c commit) handOver() {
 	followers, configs := slices.Clone(c.followers), make([]Update, len(c.stages)+1)
 	for i := len(c.stages); i >= 0; i-- {
 		followers = slices.DeleteFunc(followers, func(f *Configs) bool {

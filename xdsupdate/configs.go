@@ -76,9 +76,8 @@ type configKey struct {
 }
 
 // note records the changes of a commit in the kinds of f.
-func (f *Configs) note(u *Update, c *commit) {
-	own := *c
-	own.changes = slices.DeleteFunc(slices.Clone(c.changes), func(c configstore.Change) bool {
+func (f *Configs) note(u *Update, own commit) {
+	own.changes = slices.DeleteFunc(slices.Clone(own.changes), func(c configstore.Change) bool {
 		return !hasKind(f.kinds, c.Curr.GroupVersionKind)
 	})
 	if own.listed || len(own.changes) > 0 {

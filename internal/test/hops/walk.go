@@ -9,7 +9,7 @@ import (
 )
 
 // maxFrames is the largest number of frames between the queue of a store and the root.
-const maxFrames = 22
+const maxFrames = 21
 
 // Walk is a change that a client gets.
 type Walk struct {
