@@ -97,34 +97,17 @@ func (s *ServiceSet) WithHosts(hosts iter.Seq2[Hostname, []*Service]) *ServiceSe
 	if s.hosts.Len() == 0 {
 		return s.filled(hosts)
 	}
-	var live *pmap.Live[Hostname, []*Service]
-	var only Hostname
-	var services []*Service
-	changed := 0
-	set := func(host Hostname, services []*Service) {
+	live, changed := s.hosts.Live(), 0
+	for host, services := range hosts {
 		checkHost(host, services)
-		if len(services) == 0 {
+		if changed++; len(services) == 0 {
 			live.Delete(host)
 		} else {
 			live.Set(host, services)
 		}
 	}
-	for host, list := range hosts {
-		switch changed++; {
-		case changed == 1:
-			only, services = host, list
-			continue
-		case live == nil:
-			live = s.hosts.Live()
-			set(only, services)
-		}
-		set(host, list)
-	}
-	switch changed {
-	case 0:
+	if changed == 0 {
 		return s
-	case 1:
-		return s.With(only, services...)
 	}
 	next := s.successor(changed)
 	next.hosts = live.Snapshot()
