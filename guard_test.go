@@ -111,11 +111,13 @@ var allowed = map[string][]string{
 	},
 	"xdsupdate/traffic": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads", "xdsupdate/traffic/route",
+		"xdsupdate/traffic/internal/rbac",
 	},
-	"xdsupdate/traffic/route":    {"configstore/istio", "registry", "xdsupdate/envoy"},
-	"xdsupdate/traffic/meshtest": {"configstore", "configstore/istio", "registry", "xdsupdate/traffic", "xdsupdate/traffic/route"},
-	"xdsupdate/authn":            {"registry", "xdsupdate/ads"},
-	"xdsupdate/csds":             {"xdsupdate/envoy", "xdsupdate/ads"},
+	"xdsupdate/traffic/internal/rbac": {},
+	"xdsupdate/traffic/route":         {"configstore/istio", "registry", "xdsupdate/envoy", "xdsupdate/traffic/internal/rbac"},
+	"xdsupdate/traffic/meshtest":      {"configstore", "configstore/istio", "registry", "xdsupdate/traffic", "xdsupdate/traffic/route"},
+	"xdsupdate/authn":                 {"registry", "xdsupdate/ads"},
+	"xdsupdate/csds":                  {"xdsupdate/envoy", "xdsupdate/ads"},
 	"xdsupdate/debug": {
 		"configstore", "configstore/istio", "configstore/manifest", "registry",
 		"registry/serviceentry", "registry/serviceentry/explain", "aggregate", "xdsupdate", "xdsupdate/envoy",

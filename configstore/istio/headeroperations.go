@@ -7,7 +7,7 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotkit/pilotkit/internal/headerformat"
+	"github.com/pilotkit/pilotkit/internal/envoycheck/headerformat"
 )
 
 // checkHeaders checks the operations on request and response headers; nil is valid.

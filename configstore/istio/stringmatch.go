@@ -5,7 +5,7 @@ package istio
 import (
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotkit/pilotkit/internal/re2"
+	"github.com/pilotkit/pilotkit/internal/envoycheck/re2"
 )
 
 // maxRegexLength is Istio's limit, which bounds the size of Envoy's programs.

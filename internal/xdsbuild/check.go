@@ -5,8 +5,8 @@ package xdsbuild
 import (
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/internal/guard"
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -24,9 +24,9 @@ func Check(c envoy.Client, m proto.Message) error {
 		return err
 	}
 	if c == envoy.ForGRPC {
-		return xdscheck.GRPC(m)
+		return envoycheck.GRPC(m)
 	}
-	return xdscheck.Envoy(m)
+	return envoycheck.Envoy(m)
 }
 
 // Try calls a function that builds a part of a resource for clients of a kind. It returns the part

@@ -13,8 +13,8 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -136,7 +136,7 @@ const httpOptions = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions"
 // accepted returns an error if clients of a kind would reject a resource.
 func accepted(client envoy.Client, m proto.Message) error {
 	if client == envoy.ForGRPC {
-		return xdscheck.GRPC(m)
+		return envoycheck.GRPC(m)
 	}
-	return xdscheck.Envoy(m)
+	return envoycheck.Envoy(m)
 }

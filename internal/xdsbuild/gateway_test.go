@@ -17,8 +17,8 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
@@ -122,7 +122,7 @@ func TestGatewayListeners(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			l := tc.listener.Build(tc.chains)
-			if err := xdscheck.Envoy(l); err != nil {
+			if err := envoycheck.Envoy(l); err != nil {
 				t.Error(err)
 			}
 			got, err := protojson.Marshal(l)
@@ -195,7 +195,7 @@ func TestUnixGatewayListener(t *testing.T) {
 	l := xdsbuild.GatewayListener{Bind: "unix:///run/gw.sock"}.Build(httpChain("http.0", nil))
 	check(t, "address", l.GetAddress().GetPipe().GetPath(), "/run/gw.sock")
 	check(t, "name", l.GetName(), "unix:///run/gw.sock_0")
-	check(t, "validation", xdscheck.Envoy(l), nil)
+	check(t, "validation", envoycheck.Envoy(l), nil)
 }
 
 // TestRequestedCertificates: the requirements for a client certificate in addition to its
@@ -213,7 +213,7 @@ func TestRequestedCertificates(t *testing.T) {
 	check(t, "hashes", len(v.GetVerifyCertificateHash())+len(v.GetVerifyCertificateSpki()), 2)
 	check(t, "verification", v.GetTrustChainVerification().String(), "ACCEPT_UNTRUSTED")
 	check(t, "ALPN of what is not HTTP", tls.GetCommonTlsContext().GetAlpnProtocols(), []string(nil))
-	check(t, "validation", xdscheck.Envoy(tls), nil)
+	check(t, "validation", envoycheck.Envoy(tls), nil)
 
 	tls = xdsbuild.DownstreamTLS(server("HTTPS", nil, &networking.ServerTLSSettings{
 		Mode: networking.ServerTLSSettings_MUTUAL, CredentialName: "a", CaCertCredentialName: "b", CaCrl: "/crl",

@@ -6,7 +6,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
-	"github.com/pilotkit/pilotkit/internal/re2"
+	"github.com/pilotkit/pilotkit/internal/envoycheck/re2"
 )
 
 // ProgramSize returns an upper bound of the number of instructions in the programs of a route's

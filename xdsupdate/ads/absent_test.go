@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
@@ -25,7 +25,7 @@ func TestAbsentSecrets(t *testing.T) {
 			for _, res := range r.Resources {
 				m, err := res.Message()
 				if err == nil {
-					err = xdscheck.Envoy(m)
+					err = envoycheck.Envoy(m)
 				}
 				if err != nil {
 					told++

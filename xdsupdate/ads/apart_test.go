@@ -14,7 +14,7 @@ import (
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"go.uber.org/atomic"
 
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -67,7 +67,7 @@ func (e *forgetful) answer(r xdstest.Response) error {
 		if err != nil {
 			return err
 		}
-		if e.invalid = errors.Join(e.invalid, xdscheck.Envoy(m)); bytes.Equal(e.last[res.Name], res.Any.GetValue()) {
+		if e.invalid = errors.Join(e.invalid, envoycheck.Envoy(m)); bytes.Equal(e.last[res.Name], res.Any.GetValue()) {
 			continue
 		}
 		e.last[res.Name] = res.Any.GetValue()

@@ -11,8 +11,8 @@ import (
 	endpointv3 "github.com/envoyproxy/go-control-plane/envoy/config/endpoint/v3"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/internal/test/memnet"
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -65,7 +65,7 @@ func (f *fixture) accept(r xdstest.Response) error {
 	for _, res := range r.Resources {
 		m, err := res.Message()
 		if err == nil {
-			err = xdscheck.Envoy(m)
+			err = envoycheck.Envoy(m)
 		}
 		if err != nil {
 			f.t.Errorf("%s: %v", r.TypeURL, err)

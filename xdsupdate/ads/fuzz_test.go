@@ -10,7 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -131,9 +131,9 @@ func (o *oddities) client(f *fixture, delta bool, kind envoy.Client) *xdstest.Cl
 			switch {
 			case err != nil:
 			case kind == envoy.ForGRPC:
-				err = xdscheck.GRPC(m)
+				err = envoycheck.GRPC(m)
 			default:
-				err = xdscheck.Envoy(m)
+				err = envoycheck.Envoy(m)
 			}
 			if err != nil {
 				f.t.Errorf("%s %q: %v", short(r.TypeURL), res.Name, err)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
@@ -24,7 +24,7 @@ func TestWildcardServiceBehindAutoPassthrough(t *testing.T) {
 		`DestinationRule shop/cart {"host": "cart.example.com", "subsets": [{"name": "*.good.test"}, {"name": "*"}]}`,
 	), w)
 	l := s.listener(edge(), "0.0.0.0_15443")
-	if err := xdscheck.Envoy(l); err != nil {
+	if err := envoycheck.Envoy(l); err != nil {
 		t.Error(err)
 	}
 	var names []string

@@ -14,8 +14,8 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
 
@@ -125,7 +125,7 @@ func TestCatalogue(t *testing.T) {
 		})
 	}
 	for _, c := range clusters {
-		if err := xdscheck.Envoy(c); err != nil {
+		if err := envoycheck.Envoy(c); err != nil {
 			t.Error(err)
 		}
 	}

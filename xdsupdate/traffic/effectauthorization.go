@@ -10,8 +10,8 @@ import (
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/rbac"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 )
 
 func (a *authorizationPolicy) report(f *findings) {

@@ -7,7 +7,7 @@ import (
 	"fmt"
 
 	"github.com/pilotkit/pilotkit/internal/jwtauthn"
-	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 )
 
 func (a *requestAuthentication) report(f *findings) {

@@ -8,8 +8,8 @@ import (
 
 	security "istio.io/api/security/v1beta1"
 
-	"github.com/pilotkit/pilotkit/internal/rbac"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 )
 
 // forServers reports whether an AuthorizationPolicy may apply to gRPC servers, because it selects a

@@ -14,7 +14,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/jwtauthn"
-	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 

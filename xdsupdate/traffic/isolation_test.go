@@ -27,9 +27,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	storememory "github.com/pilotkit/pilotkit/configstore/memory"
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/internal/test/testserver"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
@@ -307,11 +307,11 @@ func (w *town) check(when string, want map[string]string) {
 	}
 	for name, c := range w.clients {
 		for typeURL, check := range map[string]func(proto.Message) error{
-			envoy.ListenerType: xdscheck.Envoy, envoy.RouteType: xdscheck.Envoy,
+			envoy.ListenerType: envoycheck.Envoy, envoy.RouteType: envoycheck.Envoy,
 		} {
 			for _, r := range c.State().Resources(typeURL) {
 				if name == "grpc" {
-					check = xdscheck.GRPC
+					check = envoycheck.GRPC
 				}
 				m, err := r.Message()
 				if err == nil {

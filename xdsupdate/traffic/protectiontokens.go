@@ -7,8 +7,8 @@ import (
 	"fmt"
 
 	"github.com/pilotkit/pilotkit/internal/jwtauthn"
-	"github.com/pilotkit/pilotkit/internal/rbac"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 )
 
 // Prefixes of the names of RBAC policies that deny all requests of a router. The name of the

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
@@ -61,9 +61,9 @@ func isGRPC(n *core.Node) bool { return n.GetMetadata().GetFields()["GENERATOR"]
 // accepted returns why a client would refuse a resource.
 func accepted(n *core.Node, m proto.Message) error {
 	if isGRPC(n) {
-		return xdscheck.GRPC(m)
+		return envoycheck.GRPC(m)
 	}
-	return xdscheck.Envoy(m)
+	return envoycheck.Envoy(m)
 }
 
 // connect returns a client that is subscribed to nothing; every resource that it is

@@ -12,7 +12,7 @@ import (
 	template "github.com/envoyproxy/go-control-plane/envoy/extensions/path/match/uri_template/v3"
 	"google.golang.org/protobuf/types/known/anypb"
 
-	"github.com/pilotkit/pilotkit/internal/rbac"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 )
 
 // rules are the compiled policies of an RBAC filter.

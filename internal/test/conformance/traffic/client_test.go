@@ -16,7 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/structpb"
 
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -257,9 +257,9 @@ func (c *client) resources() (map[section]resources, error) {
 // accepts returns why the client would refuse a resource.
 func (c *client) accepts(m proto.Message) error {
 	if c.spec.Kind == kindGRPC {
-		return xdscheck.GRPC(m)
+		return envoycheck.GRPC(m)
 	}
-	return xdscheck.Envoy(m)
+	return envoycheck.Envoy(m)
 }
 
 // repeated returns the resources that were sent since the last call although the client had them.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pilotkit/pilotkit/internal/headerformat"
+	"github.com/pilotkit/pilotkit/internal/envoycheck/headerformat"
 )
 
 // accepted returns values that all supported releases accept.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdscheck_test
+package envoycheck_test
 
 import (
 	"strings"
@@ -18,8 +18,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/internal/test/testmain"
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
 )
 
 func TestMain(m *testing.M) { testmain.Verify(m) }
@@ -197,7 +197,7 @@ func TestTeeth(t *testing.T) {
 			for _, asked := range []struct {
 				client, want string
 				err          error
-			}{{"Envoy", tc.envoy, xdscheck.Envoy(tc.m)}, {"gRPC", tc.grpc, xdscheck.GRPC(tc.m)}} {
+			}{{"Envoy", tc.envoy, envoycheck.Envoy(tc.m)}, {"gRPC", tc.grpc, envoycheck.GRPC(tc.m)}} {
 				switch {
 				case asked.want == "" && asked.err != nil:
 					t.Errorf("%s: %v", asked.client, asked.err)
@@ -216,7 +216,7 @@ func TestNamesInErrors(t *testing.T) {
 		"ClusterLoadAssignment a%s: ": &endpointv3.ClusterLoadAssignment{ClusterName: "a%s", Policy: &endpointv3.ClusterLoadAssignment_Policy{EndpointStaleAfter: &durationpb.Duration{}}},
 		"Route: ":                     &routev3.Route{Name: "a"},
 	} {
-		if err := xdscheck.Envoy(m); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "%!") {
+		if err := envoycheck.Envoy(m); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "%!") {
 			t.Errorf("the error is %v, want a beginning %q", err, want)
 		}
 	}

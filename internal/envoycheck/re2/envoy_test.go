@@ -17,7 +17,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	matcher "github.com/envoyproxy/go-control-plane/envoy/type/matcher/v3"
 
-	"github.com/pilotkit/pilotkit/internal/re2"
+	"github.com/pilotkit/pilotkit/internal/envoycheck/re2"
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )

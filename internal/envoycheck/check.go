@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package xdscheck predicts whether a client would reject a resource, or a part of one, and why. A
-// client that rejects a part rejects the whole resource. Package envoy therefore checks the
-// contributions of objects to shared resources; tests check whole resources.
+// Package envoycheck predicts whether a client would reject a resource, or a part of one, and why. A
+// client that rejects a part rejects the whole resource. Package xdsbuild therefore checks the
+// contributions of objects to shared resources; tests check whole resources. Package headerformat
+// checks the values of headers, and package re2 regular expressions.
 //
 // The rules are the generated validation (ValidateAll, including messages that are packed in an
 // Any), the known additional checks of Envoy, and, for gRPC clients, the checks of any of grpc-go,
 // gRPC C-core and grpc-js.
-package xdscheck
+package envoycheck
 
 import (
 	"errors"
@@ -27,7 +28,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/pilotkit/pilotkit/internal/re2"
+	"github.com/pilotkit/pilotkit/internal/envoycheck/re2"
 )
 
 // Envoy returns all reasons why an Envoy would reject a resource, joined, or nil. Of a virtual host

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdscheck
+package envoycheck
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"github.com/pilotkit/pilotkit/internal/headerformat"
+	"github.com/pilotkit/pilotkit/internal/envoycheck/headerformat"
 )
 
 // defaultBody is the maximum length of a direct response unless the configuration sets it.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package xdscheck_test
+package envoycheck_test
 
 import (
 	"encoding/json"
@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
 )
 
 // sample is a resource, and whether Envoys accept it.
@@ -61,7 +61,7 @@ func parse[M proto.Message](t *testing.T, samples []sample, empty func() M) []M 
 func judge[M proto.Message](t *testing.T, samples []sample, resources []M, verdicts []string) {
 	t.Helper()
 	for i, s := range samples {
-		if err := xdscheck.Envoy(resources[i]); (err == nil) != s.taken {
+		if err := envoycheck.Envoy(resources[i]); (err == nil) != s.taken {
 			t.Errorf("%s: %v", s.name, err)
 		}
 		if (verdicts[i] == "") != s.taken {

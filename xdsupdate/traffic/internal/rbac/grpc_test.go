@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/pilotkit/pilotkit/internal/xdscheck"
+	"github.com/pilotkit/pilotkit/internal/envoycheck"
 )
 
 // TestForServer: a part that a server cannot check allows nothing, and denies more. All servers
@@ -61,7 +61,7 @@ func TestForServer(t *testing.T) {
 					if !proto.Equal(got, wanted) {
 						t.Errorf("%s: %v, want %v", action, got, wanted)
 					}
-					if err := xdscheck.GRPC(got); err != nil {
+					if err := envoycheck.GRPC(got); err != nil {
 						t.Errorf("%s: %v", action, err)
 					}
 				}

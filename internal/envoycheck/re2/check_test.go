@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pilotkit/pilotkit/internal/re2"
+	"github.com/pilotkit/pilotkit/internal/envoycheck/re2"
 )
 
 // accepted returns expressions that all supported releases compile.

@@ -11,7 +11,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
-	"github.com/pilotkit/pilotkit/internal/headerformat"
+	"github.com/pilotkit/pilotkit/internal/envoycheck/headerformat"
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
