@@ -111,7 +111,17 @@ var allowed = map[string][]string{
 	},
 	"xdsupdate/traffic": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "xdsupdate/envoy", "xdsupdate/ads", "xdsupdate/traffic/route",
-		"xdsupdate/traffic/internal/rbac",
+		"xdsupdate/traffic/internal/hostname", "xdsupdate/traffic/internal/memo", "xdsupdate/traffic/internal/mesh",
+		"xdsupdate/traffic/internal/objects", "xdsupdate/traffic/internal/rbac",
+	},
+	"xdsupdate/traffic/internal/hostname": {"registry"},
+	"xdsupdate/traffic/internal/memo":     {},
+	"xdsupdate/traffic/internal/mesh": {
+		"registry", "xdsupdate", "xdsupdate/ads", "xdsupdate/traffic/internal/hostname", "xdsupdate/traffic/internal/memo",
+		"xdsupdate/traffic/internal/objects",
+	},
+	"xdsupdate/traffic/internal/objects": {
+		"configstore", "configstore/istio", "registry", "xdsupdate/traffic/internal/hostname", "xdsupdate/traffic/internal/rbac",
 	},
 	"xdsupdate/traffic/internal/rbac": {},
 	"xdsupdate/traffic/route":         {"configstore/istio", "registry", "xdsupdate/envoy", "xdsupdate/traffic/internal/rbac"},

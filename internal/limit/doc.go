@@ -40,13 +40,13 @@
 //	xdsupdate/ads/internal/pace.sweepAtLeast      64  xdsupdate/ads.TestLoweredSizes
 //	xdsupdate/ads/internal/shared.sweepAtLeast  1024  xdsupdate/ads.TestLoweredSizes TestSwept
 //	xdsupdate/ads/internal/trial.maxAlone         16  TestLoweredSizes
-//	xdsupdate/traffic.fewChanges                  64  TestLoweredSizes TestServicesAfterManyObjects
-//	xdsupdate/traffic.fewHosts                    16  TestLoweredSizes TestEgressHostsIndexed
-//	xdsupdate/traffic.fewPorts                    16  TestLoweredSizes TestManyPorts
 //	xdsupdate/traffic.leastAsked                4096  TestLoweredSizes
-//	xdsupdate/traffic.maxBaseAge                  64  TestLoweredSizes TestImportsAfterManyPushes
-//	xdsupdate/traffic.maxBaseChanges             256  TestLoweredSizes
 //	xdsupdate/traffic.maxKeptPlaces               64  TestLoweredSizes TestKeptPlacesAreBounded
 //	xdsupdate/traffic.maxShared                  256  TestLoweredSizes
+//	xdsupdate/traffic/internal/hostname.FewHosts  16  xdsupdate/traffic.TestLoweredSizes TestHostSet
+//	xdsupdate/traffic/internal/mesh.fewPorts  16  xdsupdate/traffic.TestLoweredSizes TestManyPorts
+//	xdsupdate/traffic/internal/mesh.maxBaseAge  64  xdsupdate/traffic.TestLoweredSizes xdsupdate/traffic.TestImportsAfterManyPushes
+//	xdsupdate/traffic/internal/mesh.maxBaseChanges  256  xdsupdate/traffic.TestLoweredSizes
+//	xdsupdate/traffic/internal/objects.fewChanges  64  xdsupdate/traffic.TestLoweredSizes xdsupdate/traffic.TestServicesAfterManyObjects
 //	xdsupdate/traffic/route.maxNames            1000  TestMergedChanges
 package limit

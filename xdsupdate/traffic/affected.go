@@ -10,6 +10,9 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // affected collects the resources that a push may change. A collected resource that turns out equal
@@ -58,8 +61,8 @@ func newAffected(d *difference) *affected {
 	c.reaches()
 	c.imports()
 	for _, o := range d.objects {
-		for _, revision := range o.revisions() {
-			revision.affects(c)
+		for _, revision := range o.Revisions() {
+			c.object(revision)
 		}
 	}
 	c.serverWorkloads()
@@ -87,7 +90,7 @@ func (c *affected) states() []*state {
 // servicesNamed returns the services with a host name, before and after the push.
 func (c *affected) servicesNamed(name registry.Hostname) (out []*registry.Service) {
 	for _, st := range c.states() {
-		out = append(out, st.world.named(name)...)
+		out = append(out, st.world.Named(name)...)
 	}
 	return out
 }
@@ -129,8 +132,8 @@ func (c *affected) passesThrough(svc *registry.Service) bool {
 		return true
 	}
 	for _, st := range c.states() {
-		for r := range st.rules.about(lower(svc.Hostname)) {
-			if r.passes {
+		for r := range st.Rules.About(hostname.Lower(svc.Hostname)) {
+			if r.Passes {
 				return true
 			}
 		}
@@ -139,7 +142,7 @@ func (c *affected) passesThrough(svc *registry.Service) bool {
 }
 
 func (c *affected) endpointsIn(st *state, svc *registry.Service) *xdsupdate.ServiceEndpoints {
-	return st.world.endpoints(svc.Hostname, svc.Attributes.Namespace)
+	return st.world.Endpoints(svc.Hostname, svc.Attributes.Namespace)
 }
 
 func (c *affected) servicesOf(host registry.Hostname) {
@@ -152,10 +155,10 @@ func (c *affected) servicesOf(host registry.Hostname) {
 		// A VirtualService host without a service has virtual hosts on ports that the service does
 		// not have. A wildcard host has virtual hosts on each port where it covers no service,
 		// independently of other ports.
-		for _, v := range st.finder.withHost(host) {
+		for _, v := range st.Finder.WithHost(host) {
 			c.virtualService(v)
 		}
-		for _, v := range st.finder.leadingTo(host) {
+		for _, v := range st.Finder.LeadingTo(host) {
 			c.virtualService(v)
 		}
 	}
@@ -168,8 +171,8 @@ func (c *affected) servicesOf(host registry.Hostname) {
 func (c *affected) clusters(svc *registry.Service, typeURL string) {
 	subsets := []string{""}
 	for _, st := range c.states() {
-		for r := range st.rules.about(lower(svc.Hostname)) {
-			for _, s := range r.spec.GetSubsets() {
+		for r := range st.Rules.About(hostname.Lower(svc.Hostname)) {
+			for _, s := range r.Spec.GetSubsets() {
 				subsets = append(subsets, s.GetName())
 			}
 		}
@@ -198,11 +201,11 @@ func (c *affected) routes(svc *registry.Service, why string, in func(p *proxy) b
 // namedRoutes adds the route configurations of Sidecar listeners that serve all ports.
 func (c *affected) namedRoutes(why string, views func(ads.View) bool) {
 	for _, st := range c.states() {
-		for _, list := range st.sidecars.All() {
+		for _, list := range st.Sidecars.All() {
 			for _, s := range list {
-				for _, l := range s.listeners() {
-					if e := (&egress{listener: l}); e.named() {
-						c.add(envoy.RouteType, e.routeName(), why, views)
+				for _, l := range s.Listeners() {
+					if e := (&mesh.Egress{Listener: l}); e.Named() {
+						c.add(envoy.RouteType, e.RouteName(), why, views)
 					}
 				}
 			}
@@ -212,12 +215,12 @@ func (c *affected) namedRoutes(why string, views func(ads.View) bool) {
 
 // seesService reports whether a proxy sees a service with a host name, before or after the push.
 func (c *affected) seesService(p *proxy, host registry.Hostname) bool {
-	if p.role == router {
+	if p.Role == objects.Router {
 		return false // their routes reference services only through VirtualServices
 	}
 	for _, st := range c.states() {
-		for _, e := range st.sidecarOf(p).imports(st.index, p.namespace) {
-			if e.choose(st.world.named(host)) != nil {
+		for _, e := range importsOf(st, p) {
+			if e.Choose(st.world.Named(host)) != nil {
 				return true
 			}
 		}
@@ -225,13 +228,13 @@ func (c *affected) seesService(p *proxy, host registry.Hostname) bool {
 	return false
 }
 
-// imports returns the egress listeners of a Sidecar, which may be nil, without their services.
-func (s *sidecar) imports(x *index, namespace string) []*egress {
-	var out []*egress
-	for _, l := range s.listeners() {
-		e := &egress{index: x, namespace: namespace, listener: l}
+// importsOf returns the egress listeners of a proxy without their services.
+func importsOf(st *state, p *proxy) []*mesh.Egress {
+	var out []*mesh.Egress
+	for _, l := range st.SidecarOf(&p.Proxy).Listeners() {
+		e := &mesh.Egress{Index: st.Index, Namespace: p.Namespace, Listener: l}
 		if l != nil {
-			e.hosts = newEgressHosts(l.GetHosts(), namespace)
+			e.Hosts = mesh.NewEgressHosts(l.GetHosts(), p.Namespace)
 		}
 		out = append(out, e)
 	}
@@ -242,13 +245,13 @@ func (s *sidecar) imports(x *index, namespace string) []*egress {
 // names, with and without a port.
 func (c *affected) grpcListeners(svc *registry.Service) {
 	names := []string{string(svc.Hostname)}
-	if lowered := string(lower(svc.Hostname)); lowered != names[0] {
+	if lowered := string(hostname.Lower(svc.Hostname)); lowered != names[0] {
 		names = append(names, lowered)
 	}
 	// Clients in the namespace that is part of the name may omit the namespace.
-	_, rest, _ := strings.Cut(string(lower(svc.Hostname)), ".")
+	_, rest, _ := strings.Cut(string(hostname.Lower(svc.Hostname)), ".")
 	namespace, _, _ := strings.Cut(rest, ".")
-	_, short := serviceNames(lower(svc.Hostname), namespace, c.after.settings.domain)
+	_, short := serviceNames(hostname.Lower(svc.Hostname), namespace, c.after.settings.Domain)
 	for _, name := range append(names, short...) {
 		c.add(envoy.ListenerType, name, "", nil)
 		for _, port := range svc.Ports {
@@ -283,4 +286,49 @@ func (c *affected) changes() ads.Changes {
 		})
 	}
 	return out
+}
+
+// object adds the resources that depend on an object.
+func (c *affected) object(o objects.Object) {
+	switch o := o.(type) {
+	case *objects.VirtualService:
+		c.virtualService(o)
+	case *objects.DestinationRule:
+		c.destinationRule(o)
+	case *objects.Gateway:
+		c.gateway(o)
+	case *objects.Sidecar:
+		c.sidecar(o)
+	case *objects.AuthorizationPolicy:
+		c.authorizationPolicy(o)
+	case *objects.PeerAuthentication:
+		c.peerAuthentication(o)
+	case *objects.RequestAuthentication:
+		c.requestAuthentication(o)
+	}
+}
+
+// aliasesOf adds the resources that a change of a host's services concerns through aliases: the
+// clusters, routes and gRPC listeners of all related services, under all related names.
+func (c *affected) aliasesOf(host registry.Hostname) {
+	names := mesh.RelatedIn(host, c.before.world, c.after.world)
+	if len(names) == 1 {
+		return
+	}
+	for _, name := range names {
+		for _, svc := range c.servicesNamed(name) {
+			c.upstream(svc)
+			c.routes(svc, "alias "+string(host), func(p *proxy) bool { return c.seesService(p, host) })
+			for _, alias := range names {
+				renamed := *svc
+				renamed.Hostname = alias
+				c.grpcListeners(&renamed)
+			}
+		}
+		for _, st := range c.states() {
+			for _, v := range st.Finder.LeadingTo(name) {
+				c.virtualService(v)
+			}
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // affect adds all resources of a type for the proxies of a namespace that are accepts. An empty
@@ -15,32 +16,34 @@ func (c *affected) affect(namespace, typeURL string, are func(p *proxy) bool) {
 	c.everything = append(c.everything, affectedProxies{namespace, typeURL, are})
 }
 
-func (g *gateway) affects(c *affected) {
+func (c *affected) gateway(g *objects.Gateway) {
 	types := []string{envoy.ListenerType, envoy.RouteType}
-	if g.passes() || g.certificate != "" || c.after.settings.options.FilterGatewayClusters {
+	if g.Passes() || g.Certificate != "" || c.after.settings.options.FilterGatewayClusters {
 		types = []string{""}
 	}
 	for _, typeURL := range types {
-		c.affect("", typeURL, func(p *proxy) bool { return p.role == router && g.selects(p) })
+		c.affect("", typeURL, func(p *proxy) bool { return p.Role == objects.Router && g.Selects(&p.Proxy) })
 	}
 }
 
-func (s *sidecar) affects(c *affected) {
-	c.affect(c.after.reach(s.namespace), "", func(p *proxy) bool { return p.role != router })
+func (c *affected) sidecar(s *objects.Sidecar) {
+	c.affect(c.after.Reach(s.Namespace), "", func(p *proxy) bool { return p.Role != objects.Router })
 }
 
-func (a *authorizationPolicy) affects(c *affected) {
-	c.protected(a.namespace, &a.policyTarget)
-	c.serverListeners(c.after.reach(a.namespace), func(p *proxy) bool { return c.selectsServer(a, p) })
+func (c *affected) authorizationPolicy(a *objects.AuthorizationPolicy) {
+	c.protected(a.Namespace, &a.PolicyTarget)
+	c.serverListeners(c.after.Reach(a.Namespace), func(p *proxy) bool { return c.selectsServer(a, p) })
 }
 
-func (a *requestAuthentication) affects(c *affected) { c.protected(a.namespace, &a.policyTarget) }
+func (c *affected) requestAuthentication(a *objects.RequestAuthentication) {
+	c.protected(a.Namespace, &a.PolicyTarget)
+}
 
 // protected adds the listeners of the routers that a policy of a namespace targets.
-func (c *affected) protected(namespace string, target *policyTarget) {
-	root := c.after.settings.rootNamespace()
-	c.affect(c.after.reach(namespace), envoy.ListenerType, func(p *proxy) bool {
-		return p.role == router && target.concerns(namespace, p, root)
+func (c *affected) protected(namespace string, target *objects.PolicyTarget) {
+	root := c.after.settings.RootNamespace()
+	c.affect(c.after.Reach(namespace), envoy.ListenerType, func(p *proxy) bool {
+		return p.Role == objects.Router && target.Concerns(namespace, &p.Proxy, root)
 	})
 }
 
@@ -48,33 +51,28 @@ func (c *affected) protected(namespace string, target *policyTarget) {
 // provider.
 func (c *affected) authorizersOf(host registry.Hostname) {
 	if c.after.settings.isAuthorizer(host) {
-		c.affect("", envoy.ListenerType, func(p *proxy) bool { return p.role == router })
+		c.affect("", envoy.ListenerType, func(p *proxy) bool { return p.Role == objects.Router })
 	}
 }
 
 // passes reports whether some Gateway has an AUTO_PASSTHROUGH server.
 func (c *affected) passes() bool {
-	return slices.ContainsFunc(c.states(), func(st *state) bool { return slices.ContainsFunc(st.gateways, (*gateway).passes) })
+	return slices.ContainsFunc(c.states(), func(st *state) bool { return slices.ContainsFunc(st.Gateways, (*objects.Gateway).Passes) })
 }
 
 // passingListeners adds the listeners of Gateways with AUTO_PASSTHROUGH servers, because these have
 // a filter chain for each service.
 func (c *affected) passingListeners() {
 	for _, st := range c.states() {
-		for _, g := range st.gateways {
-			if !g.passes() {
+		for _, g := range st.Gateways {
+			if !g.Passes() {
 				continue
 			}
-			for _, spec := range g.spec.GetServers() {
+			for _, spec := range g.Spec.GetServers() {
 				for _, port := range c.targets.ports(spec.GetPort().GetNumber()) {
 					c.listeners(spec, port, "", nil)
 				}
 			}
 		}
 	}
-}
-
-// passes reports whether the Gateway has an AUTO_PASSTHROUGH server.
-func (g *gateway) passes() bool {
-	return g.passing() > 0
 }

@@ -3,10 +3,15 @@
 package traffic
 
 import (
+	"slices"
+
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
-func (r *destinationRule) affects(c *affected) { c.rulesFor(r.host) }
+func (c *affected) destinationRule(r *objects.DestinationRule) { c.rulesFor(r.Host) }
 
 // rulesFor adds the resources that DestinationRules for a host influence. The host may be a
 // wildcard. The result covers all rules for the host before and after the push, so it is added once.
@@ -17,8 +22,8 @@ func (c *affected) rulesFor(host registry.Hostname) {
 	c.ruled[host] = struct{}{}
 	for _, svc := range c.matching(host) {
 		c.upstream(svc)
-		if c.hashed(lower(svc.Hostname)) {
-			c.routes(svc, "not routers", func(p *proxy) bool { return p.role != router })
+		if c.hashed(hostname.Lower(svc.Hostname)) {
+			c.routes(svc, "not routers", func(p *proxy) bool { return p.Role != objects.Router })
 		}
 	}
 	c.leadingTo(host)
@@ -29,16 +34,16 @@ func (c *affected) rulesFor(host registry.Hostname) {
 // is limited to a part of its services. The changed service can displace another one from that
 // part.
 func (c *affected) reaches() {
-	looked := make(map[*rule]struct{})
+	looked := make(map[*objects.Rule]struct{})
 	for _, host := range c.services {
-		for h := range c.before.rules.hostsAbout(lower(host)) {
-			for _, m := range h.merged {
-				if _, again := looked[m]; again || !m.of[0].host.IsWildcard() {
+		for h := range c.before.Rules.HostsAbout(hostname.Lower(host)) {
+			for _, m := range h.Merged {
+				if _, again := looked[m]; again || !m.Of[0].Host.IsWildcard() {
 					continue
 				}
 				looked[m] = struct{}{}
 				if c.before.reachOf(m) != nil || c.after.reachOf(m) != nil {
-					c.rulesFor(m.of[0].host)
+					c.rulesFor(m.Of[0].Host)
 				}
 			}
 		}
@@ -51,18 +56,13 @@ func (c *affected) leadingTo(host registry.Hostname) {
 	for _, st := range c.states() {
 		names := []registry.Hostname{host}
 		if host.IsWildcard() {
-			names = nil
-			for key := range st.finder.lists.All() {
-				if name := registry.Hostname(key.name); key.by == byDestination && name.SubsetOf(host) {
-					names = append(names, name)
-				}
-			}
+			names = slices.Collect(st.Finder.DestinationsBelow(host))
 		}
 		for _, name := range names {
 			hashed := c.hashed(name)
-			for _, alias := range related(st.world, name) {
-				for _, v := range st.finder.leadingTo(alias) {
-					if hashed || len(v.spec.GetTcp())+len(v.spec.GetTls()) > 0 {
+			for _, alias := range mesh.Related(st.world, name) {
+				for _, v := range st.Finder.LeadingTo(alias) {
+					if hashed || len(v.Spec.GetTcp())+len(v.Spec.GetTls()) > 0 {
 						c.virtualService(v)
 					}
 				}
@@ -74,8 +74,8 @@ func (c *affected) leadingTo(host registry.Hostname) {
 // hashed reports whether some rule for a host name has a consistent hash.
 func (c *affected) hashed(name registry.Hostname) bool {
 	for _, st := range c.states() {
-		for r := range st.rules.about(name) {
-			if r.hashes {
+		for r := range st.Rules.About(name) {
+			if r.Hashes {
 				return true
 			}
 		}

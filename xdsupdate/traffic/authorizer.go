@@ -11,6 +11,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 )
 
@@ -35,7 +36,7 @@ func (st *state) authorizer(p *proxy, name string) rbac.Provider {
 
 // authorizer returns the named extension provider for authorization, or nil.
 func (s *settings) authorizer(name string) *meshconfig.MeshConfig_ExtensionProvider {
-	for _, e := range s.mesh.GetExtensionProviders() {
+	for _, e := range s.Mesh.GetExtensionProviders() {
 		if e.GetName() == name && (e.GetEnvoyExtAuthzGrpc() != nil || e.GetEnvoyExtAuthzHttp() != nil) {
 			return e
 		}
@@ -51,14 +52,14 @@ func authorizerService(e *meshconfig.MeshConfig_ExtensionProvider) (namespace st
 		service, port = h.GetService(), h.GetPort()
 	}
 	if ns, name, ok := strings.Cut(service, "/"); ok {
-		return ns, canonicalHost(name), port
+		return ns, hostname.Canonical(name), port
 	}
-	return "", canonicalHost(service), port
+	return "", hostname.Canonical(service), port
 }
 
 // isAuthorizer reports whether some extension provider for authorization uses the service.
 func (s *settings) isAuthorizer(name registry.Hostname) bool {
-	for _, e := range s.mesh.GetExtensionProviders() {
+	for _, e := range s.Mesh.GetExtensionProviders() {
 		if _, host, _ := authorizerService(e); host != "" && host == name {
 			return true
 		}

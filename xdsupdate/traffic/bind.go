@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/internal/ipaddr"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // maxUnixPath is the maximum length of a unix socket path.
@@ -16,14 +17,14 @@ const maxUnixPath = 107
 
 // canonicalBind returns a canonical bind, so that different spellings of an address are equal.
 func canonicalBind(bind string) string {
-	file, unix := strings.CutPrefix(bind, unixScheme)
+	file, unix := strings.CutPrefix(bind, objects.UnixScheme)
 	switch {
 	case !unix:
 		return ipaddr.Canonical(bind)
 	case file == "" || isAbstract(file):
 		return bind
 	default:
-		return unixScheme + path.Clean(file)
+		return objects.UnixScheme + path.Clean(file)
 	}
 }
 
@@ -45,7 +46,7 @@ func (s *settings) checkBind(bind string) error {
 	if bind == "" {
 		return nil
 	}
-	file, unix := strings.CutPrefix(bind, unixScheme)
+	file, unix := strings.CutPrefix(bind, objects.UnixScheme)
 	if !unix {
 		if err := ipaddr.CheckBind(bind); err != nil {
 			return fmt.Errorf("bind %.100q: %w", bind, err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
 )
 
 // Call is an HTTP or gRPC request of a client, or a connection that a gateway forwards without
@@ -64,7 +65,7 @@ func (c Call) complete() Call {
 		method = http.MethodPost
 	}
 	c.Path, c.Method, c.Scheme = cmp.Or(c.Path, "/"), cmp.Or(c.Method, method), cmp.Or(c.Scheme, "http")
-	c.ServerName = cmp.Or(c.ServerName, string(lower(c.Host)))
+	c.ServerName = cmp.Or(c.ServerName, string(hostname.Lower(c.Host)))
 	if c.Principal != "" && !strings.Contains(c.Principal, "://") {
 		c.Principal = "spiffe://" + c.Principal
 	}

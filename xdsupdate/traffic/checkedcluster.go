@@ -4,7 +4,6 @@ package traffic
 
 import (
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 )
@@ -33,7 +32,7 @@ func (st *state) checkedCluster(p *proxy, name string, at *clusterPlace) (*clust
 			missing = append(missing, st.clusterLeftOut(p, at, err))
 		}
 	}
-	hash := xdsbuild.ConsistentHash(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
+	hash := xdsbuild.ConsistentHash(at.rule.TrafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
 	if err := xdsbuild.CheckHash(hash); err != nil {
 		missing = append(missing, st.clusterLeftOut(p, at, notHashed(name, err)))
 	}
@@ -47,27 +46,11 @@ func (st *state) clusterLeftOut(p *proxy, at *clusterPlace, reason error) error 
 		return reason
 	}
 	if at.rule == nil {
-		if policies, _ := st.policiesOf(p, at.host, at.port.of.Attributes.Namespace); len(policies) > 0 {
-			return leftOut(policies[0].config, "spec.trafficPolicy", reason)
+		if policies, _ := st.PoliciesOf(&p.Proxy, at.host, at.port.Of.Attributes.Namespace); len(policies) > 0 {
+			return leftOut(policies[0].Config, "spec.trafficPolicy", reason)
 		}
 		return reason
 	}
-	owner, field := at.rule.owner(at.subset)
-	return leftOut(owner.config, field, reason)
-}
-
-// owner returns the DestinationRule and the field that define a subset. For a nil subset it returns
-// the owner of the policy of all subsets.
-func (m *rule) owner(subset *networking.Subset) (owner *destinationRule, field string) {
-	for _, r := range m.of {
-		for i, s := range r.spec.GetSubsets() {
-			if s == subset {
-				return r, element("spec.subsets", i)
-			}
-		}
-		if subset == nil && r.spec.GetTrafficPolicy() != nil {
-			return r, "spec.trafficPolicy"
-		}
-	}
-	return m.of[0], ""
+	owner, field := at.rule.Owner(at.subset)
+	return leftOut(owner.Config, field, reason)
 }

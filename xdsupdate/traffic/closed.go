@@ -7,6 +7,7 @@ import (
 	"log/slog"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // Closed returns the findings of Ineffective about security policies that are closed because a
@@ -17,14 +18,14 @@ func (p *Policies) Closed() []Ineffective {
 	if last == nil {
 		return nil
 	}
-	return last.state.closed(last.state.objects.All())
+	return last.state.closed(last.state.Objects.All())
 }
 
 // closed returns the findings about those of some objects that are closed policies.
-func (st *state) closed(objects iter.Seq2[configstore.ConfigKey, object]) []Ineffective {
+func (st *state) closed(among iter.Seq2[configstore.ConfigKey, objects.Object]) []Ineffective {
 	var f *findings
-	for _, o := range objects {
-		if o == nil || len(o.base().unread) == 0 {
+	for _, o := range among {
+		if o == nil || len(o.Base().Unread) == 0 {
 			continue
 		}
 		if f == nil { // most often there are none
@@ -39,7 +40,7 @@ func (st *state) closed(objects iter.Seq2[configstore.ConfigKey, object]) []Inef
 }
 
 // logClosed logs the findings about new and changed objects that are closed policies.
-func (p *Policies) logClosed(st *state, changed iter.Seq2[configstore.ConfigKey, object]) {
+func (p *Policies) logClosed(st *state, changed iter.Seq2[configstore.ConfigKey, objects.Object]) {
 	for _, found := range st.closed(changed) {
 		if text := found.String(); p.logged.Allow(text, "closed") {
 			p.logger.Warn("policy is closed", slog.String("finding", text))

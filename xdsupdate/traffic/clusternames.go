@@ -10,6 +10,9 @@ import (
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // clusterNames returns the names of all clusters of a proxy, or of its load assignments, sorted. It
@@ -43,8 +46,8 @@ func (st *state) coversAssignment(p *proxy, name string) bool {
 type clusterPlace struct {
 	// host is the service's host name, in the spelling that routes use.
 	host registry.Hostname
-	port servicePort
-	rule *rule // nil if there is none
+	port mesh.ServicePort
+	rule *objects.Rule // nil if there is none
 	// subset is nil for the service itself.
 	subset *networking.Subset
 	// passed is set for clusters that an AUTO_PASSTHROUGH server finds by SNI.
@@ -62,8 +65,8 @@ func (c clusterPlace) name() string {
 func (st *state) clusterPlaces(p *proxy) iter.Seq[clusterPlace] {
 	return func(yield func(clusterPlace) bool) {
 		clusters := st.clustersOf(p)
-		for _, svc := range st.scopeOf(p).sorted {
-			m, _ := st.ruleOf(p, svc.host, svc.namespace)
+		for _, svc := range st.scopeOf(p).Sorted {
+			m, _ := st.RuleOf(&p.Proxy, svc.Host, svc.Namespace)
 			for _, passed := range []bool{false, true} {
 				if clusters.of(svc, passed) && !st.places(m, svc, passed, yield) {
 					return
@@ -74,17 +77,17 @@ func (st *state) clusterPlaces(p *proxy) iter.Seq[clusterPlace] {
 }
 
 // places yields the places of a service under a DestinationRule, which may be nil.
-func (st *state) places(m *rule, svc *service, passed bool, yield func(clusterPlace) bool) bool {
-	subsets := st.subsetsOf(m, svc.host)
-	for _, port := range svc.ports {
+func (st *state) places(m *objects.Rule, svc *mesh.Service, passed bool, yield func(clusterPlace) bool) bool {
+	subsets := st.subsetsOf(m, svc.Host)
+	for _, port := range svc.Ports {
 		if port.Protocol == registry.ProtocolUDP {
 			continue
 		}
-		if !yield(clusterPlace{host: svc.host, port: port, rule: m, passed: passed}) {
+		if !yield(clusterPlace{host: svc.Host, port: port, rule: m, passed: passed}) {
 			return false
 		}
 		for _, s := range subsets {
-			if !yield(clusterPlace{host: svc.host, port: port, rule: m, subset: s, passed: passed}) {
+			if !yield(clusterPlace{host: svc.Host, port: port, rule: m, subset: s, passed: passed}) {
 				return false
 			}
 		}
@@ -101,15 +104,15 @@ func (st *state) clusterPlaceOf(p *proxy, name string) *clusterPlace {
 			return nil
 		}
 	}
-	svc := st.scopeOf(p).service(host)
-	if svc == nil || svc.host != host || !st.clustersOf(p).of(svc, passed) {
+	svc := st.scopeOf(p).Service(host)
+	if svc == nil || svc.Host != host || !st.clustersOf(p).of(svc, passed) {
 		return nil
 	}
-	at, ok := svc.port(port)
+	at, ok := svc.Port(port)
 	if !ok || at.Protocol == registry.ProtocolUDP {
 		return nil
 	}
-	m, _ := st.ruleOf(p, svc.host, svc.namespace)
+	m, _ := st.RuleOf(&p.Proxy, svc.Host, svc.Namespace)
 	s := st.subsetOf(m, host, subset)
 	if subset != "" && s == nil {
 		return nil
@@ -121,44 +124,44 @@ func (st *state) clusterPlaceOf(p *proxy, name string) *clusterPlace {
 type clusterScope struct {
 	// used restricts clusters to services with these hosts, in lower case. Nil stands for all
 	// services.
-	used destinations
+	used objects.Destinations
 	// passing adds the clusters that AUTO_PASSTHROUGH servers find by SNI.
 	passing bool
 }
 
 // of reports whether a service has clusters, or for passed, clusters found by SNI.
-func (c clusterScope) of(svc *service, passed bool) bool {
+func (c clusterScope) of(svc *mesh.Service, passed bool) bool {
 	if passed {
-		return c.passing && !svc.of[0].MeshExternal
+		return c.passing && !svc.Of[0].MeshExternal
 	}
 	if c.used == nil {
 		return true
 	}
-	_, used := c.used[lower(svc.host)]
+	_, used := c.used[hostname.Lower(svc.Host)]
 	return used
 }
 
 // clustersOf returns the cluster scope of a proxy. Only routers can have a restricted scope.
 func (st *state) clustersOf(p *proxy) clusterScope {
-	if p.role != router {
+	if p.Role != objects.Router {
 		return clusterScope{}
 	}
-	return st.clusterScopes.get(p, func() clusterScope { return st.newClusterScope(p) })
+	return st.clusterScopes.Get(p, func() clusterScope { return st.newClusterScope(p) })
 }
 
 func (st *state) newClusterScope(p *proxy) clusterScope {
 	var c clusterScope
 	if st.settings.options.FilterGatewayClusters {
-		c.used = make(destinations)
+		c.used = make(objects.Destinations)
 	}
-	for _, g := range st.gatewaysOf(p) {
-		c.passing = c.passing || g.passes()
+	for _, g := range st.GatewaysOf(&p.Proxy) {
+		c.passing = c.passing || g.Passes()
 		if c.used == nil {
 			continue
 		}
-		for _, v := range st.virtualServicesFor(g.String(), p.namespace) {
-			for host, ports := range st.destinationsOf(v) {
-				for _, name := range meanings(st.world, host) {
+		for _, v := range st.VirtualServicesFor(g.String(), p.Namespace) {
+			for host, ports := range st.DestinationsOf(v) {
+				for _, name := range mesh.Meanings(st.world, host) {
 					c.used[name] = ports
 				}
 			}

@@ -11,6 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // difference contains the changes of a push.
@@ -19,19 +21,9 @@ type difference struct {
 	// services are the hosts, in lower case, with changed services. endpoints are the hosts that
 	// have only changed endpoints.
 	services, endpoints []registry.Hostname
-	objects             []objectChange
+	objects             []objects.Change
 	targets             *targets
 	servers             *servers
-}
-
-type objectChange struct {
-	key           configstore.ConfigKey
-	before, after object // nil if there is none
-}
-
-// revisions returns the old and the new revision, as far as they exist.
-func (o objectChange) revisions() []object {
-	return slices.DeleteFunc([]object{o.before, o.after}, func(o object) bool { return o == nil })
 }
 
 // difference returns the changes of a push relative to the old state. It leaves after unset.
@@ -39,21 +31,21 @@ func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
 	d := &difference{before: old, targets: &p.targets, servers: &p.servers}
 	for _, changed := range push.ChangedHosts() {
 		if changed.EndpointsOnly {
-			d.endpoints = append(d.endpoints, lower(changed.Hostname))
+			d.endpoints = append(d.endpoints, hostname.Lower(changed.Hostname))
 		} else {
-			d.services = append(d.services, lower(changed.Hostname))
+			d.services = append(d.services, hostname.Lower(changed.Hostname))
 		}
 	}
 	changed, otherKeys := p.takeAll(push, old)
 	for _, key := range slices.SortedFunc(maps.Keys(changed), compareKeys) {
-		before, _ := old.objects.Get(key)
+		before, _ := old.Objects.Get(key)
 		now := changed[key]
-		if _, rekeyed := otherKeys[key]; sameConfig(configIn(before), now) && (!rekeyed || now == nil) {
+		if _, rekeyed := otherKeys[key]; objects.SameConfig(objects.ConfigIn(before), now) && (!rekeyed || now == nil) {
 			continue
 		}
-		p.settings.keys.follow(key, configIn(before), now)
-		if after := newObject(now, p.settings); before != nil || after != nil {
-			d.objects = append(d.objects, objectChange{key, before, after})
+		p.settings.keys.follow(key, objects.ConfigIn(before), now)
+		if after := objects.NewObject(now, &p.settings.Settings); before != nil || after != nil {
+			d.objects = append(d.objects, objects.Change{Key: key, Before: before, After: after})
 		}
 	}
 	return d
@@ -67,18 +59,18 @@ func (p *Policies) takeAll(push *ads.PushContext, old *state) (changed map[confi
 	}
 	for key := range otherKeys {
 		if _, also := changed[key]; !also {
-			o, _ := old.objects.Get(key)
-			changed[key] = configIn(o)
+			o, _ := old.Objects.Get(key)
+			changed[key] = objects.ConfigIn(o)
 		}
 	}
 	return changed, otherKeys
 }
 
 // now yields the changed objects as they are now.
-func (d *difference) now() iter.Seq2[configstore.ConfigKey, object] {
-	return func(yield func(configstore.ConfigKey, object) bool) {
+func (d *difference) now() iter.Seq2[configstore.ConfigKey, objects.Object] {
+	return func(yield func(configstore.ConfigKey, objects.Object) bool) {
 		for _, o := range d.objects {
-			if !yield(o.key, o.after) {
+			if !yield(o.Key, o.After) {
 				return
 			}
 		}
@@ -93,10 +85,10 @@ func compareKeys(a, b configstore.ConfigKey) int {
 }
 
 // virtualServices returns the old and new revisions of the changed VirtualServices.
-func (d *difference) virtualServices() []*virtualService {
-	var out []*virtualService
+func (d *difference) virtualServices() []*objects.VirtualService {
+	var out []*objects.VirtualService
 	for _, o := range d.objects {
-		out = append(out, objectsOf[*virtualService](o.revisions())...)
+		out = append(out, objects.Of[*objects.VirtualService](o.Revisions())...)
 	}
 	return out
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
 )
 
 // domainForm says whether the domains of a virtual host include ports.
@@ -43,7 +45,7 @@ func (f domainForm) domainsOf(names []string, port uint32) []string {
 // and without a trailing dot, and the short names that the search list of the proxy's resolver
 // completes.
 func serviceNames(host registry.Hostname, namespace, domain string) (names, short []string) {
-	full := string(lower(host))
+	full := string(hostname.Lower(host))
 	names = []string{full, full + "."}
 	name, ok := strings.CutSuffix(full, ".svc."+domain)
 	if !ok || name == "" {
@@ -55,7 +57,7 @@ func serviceNames(host registry.Hostname, namespace, domain string) (names, shor
 	return names, append(short, name, name+".svc")
 }
 
-// domainOf returns the domain of a host in the form that canonicalHost returns.
+// domainOf returns the domain of a host in the form that hostname.Canonical returns.
 func domainOf(host registry.Hostname) string {
 	if strings.Contains(string(host), ":") {
 		if addr, err := netip.ParseAddr(string(host)); err == nil {
@@ -77,9 +79,9 @@ func withPods(names []string) []string {
 
 // addressesOf returns the addresses of a service that a proxy can call, as domains. Invalid and
 // unspecified addresses, and ranges, are left out.
-func addressesOf(svc *service, p *proxy) []string {
+func addressesOf(svc *mesh.Service, p *proxy) []string {
 	var out []string
-	for _, s := range svc.of {
+	for _, s := range svc.Of {
 		if len(s.ClusterVIPs) == 0 && !p.allocated {
 			out = appendAddress(out, s.DefaultAddress) // The usual case.
 			continue

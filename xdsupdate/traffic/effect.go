@@ -12,6 +12,9 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/memo"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // Ineffective is an accepted object, or a part of one, that does not have the effect that it
@@ -40,16 +43,16 @@ func (e Ineffective) String() string {
 type report struct {
 	found []Ineffective
 	// others are the objects that moreFindings is about.
-	others []object
+	others []objects.Object
 }
 
 func (st *state) newReport() report {
 	f := newFindings(st)
 	f.meshConfig()
-	var others []object
-	for _, o := range st.objects.All() {
+	var others []objects.Object
+	for _, o := range st.Objects.All() {
 		f.object(o)
-		if _, tokens := o.(*requestAuthentication); tokens || st.inboundPolicy(o) != nil {
+		if _, tokens := o.(*objects.RequestAuthentication); tokens || st.inboundPolicy(o) != nil {
 			others = append(others, o)
 		}
 	}
@@ -58,7 +61,7 @@ func (st *state) newReport() report {
 
 // moreFindings returns the findings about an object that do not depend on the state alone:
 // about connected sidecars, and about keys that cannot be fetched.
-func (st *state) moreFindings(o object, sidecars []*connectedSidecar) []Ineffective {
+func (st *state) moreFindings(o objects.Object, sidecars []*connectedSidecar) []Ineffective {
 	f := newFindings(st)
 	f.about(o)
 	f.unfetched(o)
@@ -83,17 +86,17 @@ type findings struct {
 	fields map[Ineffective]struct{}
 
 	// errors are the errors of all resources of a proxy.
-	errors  memo[*proxy, leftOutErrors]
-	checked memo[*virtualService, checkedRules]
+	errors  memo.Results[*proxy, leftOutErrors]
+	checked memo.Results[*objects.VirtualService, checkedRules]
 	// meshHasRoom is measureMesh, computed once.
 	meshHasRoom func() bool
 	// proxies are the routers of Gateways, see routerFor, and the sidecars of namespaces.
-	proxies memo[string, *proxy]
+	proxies memo.Results[string, *proxy]
 	// labelSets are the workloads of namespaces.
-	labelSets memo[string, []labelled]
+	labelSets memo.Results[string, []labelled]
 
 	kind configstore.GroupVersionKind // of the current object
-	name objectName
+	name objects.ObjectName
 }
 
 func newFindings(st *state) *findings {
@@ -102,20 +105,20 @@ func newFindings(st *state) *findings {
 	return f
 }
 
-func (f *findings) object(o object) {
+func (f *findings) object(o objects.Object) {
 	f.about(o)
-	o.report(f)
+	f.report(o)
 	f.leftOut(o)
 }
 
 // about sets the object of the following findings.
-func (f *findings) about(o object) {
-	f.kind, f.name = o.base().config.GroupVersionKind, o.base().objectName
+func (f *findings) about(o objects.Object) {
+	f.kind, f.name = o.Base().Config.GroupVersionKind, o.Base().ObjectName
 }
 
 // add records a finding. An empty field stands for the whole object.
 func (f *findings) add(field, format string, args ...any) {
-	found := Ineffective{Kind: f.kind, Namespace: f.name.namespace, Name: f.name.name, Field: field}
+	found := Ineffective{Kind: f.kind, Namespace: f.name.Namespace, Name: f.name.Name, Field: field}
 	f.fields[found] = struct{}{}
 	found.Reason = fmt.Sprintf(format, args...)
 	f.found = append(f.found, found)
@@ -134,13 +137,31 @@ func (f *findings) some(host registry.Hostname, accept func(*registry.Service) b
 // aliased returns the host that a host name is an alias for. It is empty if the host is not an
 // alias.
 func (f *findings) aliased(host registry.Hostname) registry.Hostname {
-	services := f.world.named(host)
+	services := f.world.Named(host)
 	if len(services) == 0 {
 		return ""
 	}
-	return targetOf(services[0])
+	return mesh.TargetOf(services[0])
 }
 
 func anyService(*registry.Service) bool { return true }
 
-func element(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
+// report adds the findings about an object.
+func (f *findings) report(o objects.Object) {
+	switch o := o.(type) {
+	case *objects.VirtualService:
+		f.virtualService(o)
+	case *objects.DestinationRule:
+		f.destinationRule(o)
+	case *objects.Gateway:
+		f.gateway(o)
+	case *objects.Sidecar:
+		f.sidecar(o)
+	case *objects.AuthorizationPolicy:
+		f.authorizationPolicy(o)
+	case *objects.PeerAuthentication:
+		f.peerAuthentication(o)
+	case *objects.RequestAuthentication:
+		f.requestAuthentication(o)
+	}
+}

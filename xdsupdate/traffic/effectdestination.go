@@ -8,11 +8,12 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // routeUse describes where a route of a VirtualService applies.
 type routeUse struct {
-	of *virtualService
+	of *objects.VirtualService
 	// takes reports whether servers of a kind support such routes.
 	takes func(serverKind) bool
 	// fits reports whether the route applies to a port of a Gateway, or of the mesh.
@@ -20,16 +21,17 @@ type routeUse struct {
 }
 
 // usedHTTP returns where an HTTP rule applies.
-func usedHTTP(v *virtualService, r *networking.HTTPRoute) routeUse {
+func usedHTTP(v *objects.VirtualService, r *networking.HTTPRoute) routeUse {
 	return routeUse{v, func(k serverKind) bool { return k == plainHTTP || k == terminatedHTTP }, fitting(v, r.GetMatch())}
 }
 
-func usedTCP(v *virtualService, r *networking.TCPRoute) routeUse {
-	return routeUse{v, func(k serverKind) bool { return k == plainTCP || k == terminatedTCP }, fitting(v, r.GetMatch())}
-}
-
-func usedTLS(v *virtualService, r *networking.TLSRoute) routeUse {
-	return routeUse{v, func(k serverKind) bool { return k.takesTLSRoutes(v) }, fitting(v, r.GetMatch())}
+// usedL4 returns where a TCP or TLS route applies.
+func usedL4(v *objects.VirtualService, r objects.L4Route) routeUse {
+	takes := func(k serverKind) bool { return k == plainTCP || k == terminatedTCP }
+	if r.TLS {
+		takes = func(k serverKind) bool { return k.takesTLSRoutes(v) }
+	}
+	return routeUse{v, takes, fitting(v, r.Matches)}
 }
 
 // fitting returns a function that reports whether some match of a route applies to a port of a
@@ -37,12 +39,12 @@ func usedTLS(v *virtualService, r *networking.TLSRoute) routeUse {
 func fitting[M interface {
 	GetPort() uint32
 	GetGateways() []string
-}](v *virtualService, matches []M) func(port uint32, gateway string) bool {
+}](v *objects.VirtualService, matches []M) func(port uint32, gateway string) bool {
 	return func(port uint32, gateway string) bool {
 		return len(matches) == 0 || slices.ContainsFunc(matches, func(m M) bool {
 			gateways := m.GetGateways()
 			return (m.GetPort() == 0 || m.GetPort() == port) &&
-				(len(gateways) == 0 || slices.Contains(resolveGateways(gateways, v.namespace), gateway))
+				(len(gateways) == 0 || slices.Contains(objects.ResolveGateways(gateways, v.Namespace), gateway))
 		})
 	}
 }
@@ -50,18 +52,18 @@ func fitting[M interface {
 // unreachable adds a finding for an existing destination that clients cannot reach, because they do
 // not see it or cannot determine its port.
 func (f *findings) unreachable(use routeUse, field string, d *networking.Destination, host registry.Hostname) {
-	for _, g := range f.gateways {
-		if !use.of.boundTo(g.String()) || !use.of.visibility.in(g.router().namespace) {
+	for _, g := range f.Gateways {
+		if !use.of.BoundTo(g.String()) || !use.of.Visibility.In(g.Router().Namespace) {
 			continue
 		}
-		for i, spec := range g.spec.GetServers() {
+		for i, spec := range g.Spec.GetServers() {
 			s := newGatewayServer(g, i, spec.GetPort().GetNumber())
 			if s != nil && use.takes(s.kind) && s.sharesHost(use.of) && use.fits(s.port(), g.String()) && f.unreachableFrom(s, field, d, host) {
 				return
 			}
 		}
 	}
-	if use.of.boundTo(meshGateway) && use.takes(plainHTTP) {
+	if use.of.BoundTo(objects.MeshGateway) && use.takes(plainHTTP) {
 		f.unreachableInMesh(use, field, d, host)
 	}
 }
@@ -69,8 +71,8 @@ func (f *findings) unreachable(use routeUse, field string, d *networking.Destina
 // unreachableFrom adds a finding if routers in the namespace of a Gateway cannot reach a
 // destination of one of its servers.
 func (f *findings) unreachableFrom(s *gatewayServer, field string, d *networking.Destination, host registry.Hostname) bool {
-	services, namespace := f.world.named(host), s.gateway.router().namespace
-	if !slices.ContainsFunc(services, func(svc *registry.Service) bool { return f.settings.visible(svc, namespace) }) {
+	services, namespace := f.world.Named(host), s.gateway.Router().Namespace
+	if !slices.ContainsFunc(services, func(svc *registry.Service) bool { return f.settings.Visible(svc, namespace) }) {
 		f.add(field+".host", "service %s is not exported to namespace %s of Gateway %s: requests fail there", host, namespace, s.gateway)
 		return true
 	}
@@ -84,15 +86,15 @@ func (f *findings) unreachableFrom(s *gatewayServer, field string, d *networking
 // unreachableInMesh adds a finding if no mesh client with the route can reach the destination, or
 // if requests to some port of a host cannot.
 func (f *findings) unreachableInMesh(use routeUse, field string, d *networking.Destination, host registry.Hostname) {
-	services := f.world.named(host)
+	services := f.world.Named(host)
 	if !slices.ContainsFunc(services, func(svc *registry.Service) bool { return f.seenBy(use.of, svc) }) {
 		f.add(field+".host", "service %s is not exported to clients that have the VirtualService: requests fail", host)
 		return
 	}
-	for _, of := range use.of.hosts {
-		for _, svc := range f.world.named(of) {
+	for _, of := range use.of.Hosts {
+		for _, svc := range f.world.Named(of) {
 			for _, port := range svc.Ports {
-				if port.Protocol.IsHTTP() && use.fits(port.Number, meshGateway) && f.ambiguous(services, d, port.Number) {
+				if port.Protocol.IsHTTP() && use.fits(port.Number, objects.MeshGateway) && f.ambiguous(services, d, port.Number) {
 					f.add(field+".port", "service %s has several ports, and none is %d, that of %s: requests fail there", host, port.Number, of)
 					return
 				}
@@ -102,14 +104,14 @@ func (f *findings) unreachableInMesh(use routeUse, field string, d *networking.D
 }
 
 // seenBy reports whether some clients that see a VirtualService also see a service.
-func (f *findings) seenBy(v *virtualService, svc *registry.Service) bool {
-	if !v.visibility.public {
-		return slices.ContainsFunc(v.visibility.namespaces, func(n string) bool { return f.settings.visible(svc, n) })
+func (f *findings) seenBy(v *objects.VirtualService, svc *registry.Service) bool {
+	if !v.Visibility.Public {
+		return slices.ContainsFunc(v.Visibility.Namespaces, func(n string) bool { return f.settings.Visible(svc, n) })
 	}
-	if f.settings.visible(svc, svc.Attributes.Namespace) {
+	if f.settings.Visible(svc, svc.Attributes.Namespace) {
 		return true
 	}
-	return slices.ContainsFunc(svc.Attributes.ExportTo, func(to registry.Visibility) bool { return f.settings.visible(svc, string(to)) })
+	return slices.ContainsFunc(svc.Attributes.ExportTo, func(to registry.Visibility) bool { return f.settings.Visible(svc, string(to)) })
 }
 
 // ambiguous reports whether the port of a destination cannot be determined: the destination names

@@ -8,17 +8,19 @@ import (
 	"slices"
 
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // routerFor returns a router with exactly the labels that a Gateway selects. Gateways for the same
 // routers share one, so that its resources are computed once.
-func (f *findings) routerFor(g *gateway) *proxy {
-	p := g.router()
-	return f.proxies.get(p.namespace+"/"+joinLabels(p.labels), func() *proxy { return p })
+func (f *findings) routerFor(g *objects.Gateway) *proxy {
+	p := g.Router()
+	return f.proxies.Get(p.Namespace+"/"+objects.JoinLabels(p.Labels), func() *proxy { return &proxy{Proxy: *p} })
 }
 
 // listenersFor returns the listeners of a Gateway's router, sorted by name.
-func (f *findings) listenersFor(g *gateway) []*gatewayListener {
+func (f *findings) listenersFor(g *objects.Gateway) []*gatewayListener {
 	byName := f.routerOf(f.routerFor(g)).listeners
 	out := make([]*gatewayListener, 0, len(byName))
 	for _, name := range slices.Sorted(maps.Keys(byName)) {
@@ -27,15 +29,15 @@ func (f *findings) listenersFor(g *gateway) []*gatewayListener {
 	return out
 }
 
-func (g *gateway) report(f *findings) {
+func (f *findings) gateway(g *objects.Gateway) {
 	served := make(map[*networking.Server]*gatewayServer)
 	for _, l := range f.listenersFor(g) {
 		for _, s := range l.servers {
 			served[s.spec] = s
 		}
 	}
-	for i, spec := range g.spec.GetServers() {
-		field := element("spec.servers", i)
+	for i, spec := range g.Spec.GetServers() {
+		field := objects.Element("spec.servers", i)
 		f.credentials(field+".tls.credentialName", spec.GetTls().GetCredentialName())
 		f.credentials(field+".tls.credentialNames", spec.GetTls().GetCredentialNames()...)
 		if kind, _ := kindOf(spec); kind == passthrough || kind == autoPassthrough {
@@ -55,7 +57,7 @@ func (f *findings) routed(s *gatewayServer) bool {
 	if s.kind == autoPassthrough || s.redirects() {
 		return true
 	}
-	return slices.ContainsFunc(f.finder.boundTo(s.gateway.String()), func(v *virtualService) bool { return s.sharesHost(v) })
+	return slices.ContainsFunc(f.Finder.BoundTo(s.gateway.String()), func(v *objects.VirtualService) bool { return s.sharesHost(v) })
 }
 
 // unusedTLS adds findings for TLS settings that a server ignores because it does not terminate TLS.

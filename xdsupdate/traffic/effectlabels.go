@@ -20,18 +20,18 @@ type labelled struct {
 // workloadsOf returns the workloads of the services in a namespace, grouped by labels. An empty
 // namespace stands for all.
 func (f *findings) workloadsOf(namespace string) []labelled {
-	return f.labelSets.get(namespace, func() []labelled { return f.labelsIn(namespace) })
+	return f.labelSets.Get(namespace, func() []labelled { return f.labelsIn(namespace) })
 }
 
 func (f *findings) labelsIn(namespace string) []labelled {
 	seen := make(map[string]int)
 	out := []labelled{}
-	for _, services := range f.world.hosts() {
+	for _, services := range f.world.Hosts() {
 		for _, svc := range services {
 			if namespace != "" && svc.Attributes.Namespace != namespace {
 				continue
 			}
-			for e := range f.world.endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
+			for e := range f.world.Endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
 				labels := e.Attributes().Labels
 				i, again := seen[labels.String()]
 				if !again {

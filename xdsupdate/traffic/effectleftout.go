@@ -11,41 +11,45 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // leftOut adds findings for the parts of an object that are left out of the resources of clients. It
 // builds the resources for proxies without distinguishing labels.
-func (f *findings) leftOut(o object) {
+func (f *findings) leftOut(o objects.Object) {
 	switch o := o.(type) {
-	case *virtualService:
+	case *objects.VirtualService:
 		f.addErrors(f.checkedRules(o).leftOut)
-		for _, name := range o.gateways {
-			if name == meshGateway {
-				f.addErrors(f.sidecarErrors(o.namespace))
-			} else if g := f.gatewayNamed(name); g != nil {
+		for _, name := range o.Gateways {
+			if name == objects.MeshGateway {
+				f.addErrors(f.sidecarErrors(o.Namespace))
+			} else if g := f.GatewayNamed(name); g != nil {
 				f.addErrors(f.routerErrors(g))
 			}
 		}
-	case *destinationRule:
+	case *objects.DestinationRule:
 		f.refusedClusters(o)
-	case *gateway:
+	case *objects.Gateway:
 		f.addErrors(f.routerErrors(o))
 	}
 }
 
 // addErrors adds those of the errors of resources that are about the current object.
 func (f *findings) addErrors(errs leftOutErrors) {
-	for _, part := range errs[configstore.ConfigKey{Kind: f.kind, Namespace: f.name.namespace, Name: f.name.name}] {
+	for _, part := range errs[configstore.ConfigKey{Kind: f.kind, Namespace: f.name.Namespace, Name: f.name.Name}] {
 		f.addOnce(part.Field, part.Err)
 	}
 }
 
 // unhindered returns a proxy of a namespace that sees services without a Sidecar's restrictions.
-func unhindered(namespace string) *proxy { return &proxy{role: router, namespace: namespace} }
+func unhindered(namespace string) *proxy {
+	return &proxy{Proxy: objects.Proxy{Role: objects.Router, Namespace: namespace}}
+}
 
 // addOnce records a finding unless the field has one already.
 func (f *findings) addOnce(field string, reason error) {
-	if _, again := f.fields[Ineffective{Kind: f.kind, Namespace: f.name.namespace, Name: f.name.name, Field: field}]; !again {
+	if _, again := f.fields[Ineffective{Kind: f.kind, Namespace: f.name.Namespace, Name: f.name.Name, Field: field}]; !again {
 		f.add(field, "%s", reason)
 	}
 }
@@ -57,10 +61,10 @@ type checkedRules struct {
 	leftOut       leftOutErrors
 }
 
-func (f *findings) checkedRules(v *virtualService) checkedRules {
-	return f.checked.get(v, func() checkedRules {
+func (f *findings) checkedRules(v *objects.VirtualService) checkedRules {
+	return f.checked.Get(v, func() checkedRules {
 		out, limits := checkedRules{routes: math.MaxInt32}, f.settings.limits
-		_, _, errs := f.allRuleRoutes(unhindered(v.namespace), v, place{gateway: meshGateway, port: unknownHostPort},
+		_, _, errs := f.allRuleRoutes(unhindered(v.Namespace), v, place{gateway: objects.MeshGateway, port: unknownHostPort},
 			func(scope *xdsbuild.RouteScope, rules []*networking.HTTPRoute) []*routev3.Route {
 				everywhere := scope.CheckRules(rules)
 				out.routes, out.bytes = len(everywhere), sizeOf(everywhere)
@@ -76,12 +80,12 @@ func (f *findings) checkedRules(v *virtualService) checkedRules {
 
 // refusedClusters builds the clusters of all services that a DestinationRule applies to, with the
 // policies of this rule alone.
-func (f *findings) refusedClusters(r *destinationRule) {
-	alone := newRules([]*destinationRule{r})[0]
-	for svc := range f.servicesOf(r.host) {
-		f.places(alone, newService([]*registry.Service{svc}), false, func(at clusterPlace) bool {
-			for _, role := range []role{sidecarProxy, router} {
-				_, errs := f.checkedCluster(&proxy{role: role, namespace: r.namespace, labels: r.selector}, at.name(), &at)
+func (f *findings) refusedClusters(r *objects.DestinationRule) {
+	alone := objects.NewRules([]*objects.DestinationRule{r})[0]
+	for svc := range f.servicesOf(r.Host) {
+		f.places(alone, mesh.NewService([]*registry.Service{svc}), false, func(at clusterPlace) bool {
+			for _, role := range []objects.Role{objects.SidecarProxy, objects.Router} {
+				_, errs := f.checkedCluster(&proxy{Proxy: objects.Proxy{Role: role, Namespace: r.Namespace, Labels: r.Selector}}, at.name(), &at)
 				f.addErrors(newLeftOutErrors(errs))
 			}
 			return true

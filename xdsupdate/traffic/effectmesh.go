@@ -11,6 +11,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // meshKind identifies the mesh configuration in findings. No store has this kind.
@@ -34,7 +35,7 @@ func effectiveMeshFields() []string {
 }
 
 func (f *findings) meshConfig() {
-	f.kind, f.name = meshKind(), objectName{f.settings.rootNamespace(), "mesh"}
+	f.kind, f.name = meshKind(), objects.ObjectName{Namespace: f.settings.RootNamespace(), Name: "mesh"}
 	f.outboundMode()
 	f.extensionProviders()
 	if f.settings.options.Mesh != nil {
@@ -65,9 +66,9 @@ func (f *findings) unusedMeshFields(m protoreflect.Message, prefix string) {
 
 // extensionProviders adds findings for providers that are never asked.
 func (f *findings) extensionProviders() {
-	for i, e := range f.settings.mesh.GetExtensionProviders() {
+	for i, e := range f.settings.Mesh.GetExtensionProviders() {
 		if f.settings.authorizer(e.GetName()) == nil {
-			f.add(element("extensionProviders", i), "provider %q has no effect: only authorization services of Envoy (envoyExtAuthzGrpc, envoyExtAuthzHttp) are asked", e.GetName())
+			f.add(objects.Element("extensionProviders", i), "provider %q has no effect: only authorization services of Envoy (envoyExtAuthzGrpc, envoyExtAuthzHttp) are asked", e.GetName())
 		}
 	}
 }
@@ -75,7 +76,7 @@ func (f *findings) extensionProviders() {
 // outboundMode adds findings for outbound traffic policies of the mesh that are implemented
 // differently.
 func (f *findings) outboundMode() {
-	policy := f.settings.mesh.GetOutboundTrafficPolicy()
+	policy := f.settings.Mesh.GetOutboundTrafficPolicy()
 	switch mode := policy.GetMode(); {
 	case mode == meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS && policy.GetTls() != nil:
 		f.add("outboundTrafficPolicy.tls", "hosts are not looked up for each request, so that requests to unknown hosts cannot have TLS and are blocked")

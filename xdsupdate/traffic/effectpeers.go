@@ -7,29 +7,30 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
-func (a *peerAuthentication) report(f *findings) {
-	root := f.settings.rootNamespace()
-	f.unread(a.unread, "servers take mutual TLS, and nothing else, because the field %s")
-	if a.selective() && a.namespace == root {
+func (f *findings) peerAuthentication(a *objects.PeerAuthentication) {
+	root := f.settings.RootNamespace()
+	f.unread(a.Unread, "servers take mutual TLS, and nothing else, because the field %s")
+	if a.Selective() && a.Namespace == root {
 		f.add("spec.selector", "policies of the root namespace are for the mesh: one with a selector is for no workload")
 		return
 	}
-	for _, older := range f.peers.in(a.namespace) {
+	for _, older := range f.Peers.In(a.Namespace) {
 		if older == a {
 			break
 		}
-		if !a.selective() && !older.selective() {
+		if !a.Selective() && !older.Selective() {
 			f.add("", "PeerAuthentication %s is older, and counts alone", older)
 			return
 		}
-		if a.selective() && older.selective() && older.selector.SubsetOf(a.selector) {
+		if a.Selective() && older.Selective() && older.Selector.SubsetOf(a.Selector) {
 			f.add("", "PeerAuthentication %s is older, and selects all workloads that this one does", older)
 			return
 		}
 	}
-	if a.selective() && !f.hasWorkload(a.namespace, a.selector) {
+	if a.Selective() && !f.hasWorkload(a.Namespace, a.Selector) {
 		f.add("spec.selector", "no service of the namespace has a workload with these labels")
 	}
 	f.permissive(a)
@@ -37,13 +38,13 @@ func (a *peerAuthentication) report(f *findings) {
 
 // permissive adds findings for PERMISSIVE modes, because gRPC servers cannot accept both mutual TLS
 // and plain text.
-func (f *findings) permissive(a *peerAuthentication) {
+func (f *findings) permissive(a *objects.PeerAuthentication) {
 	const both = "gRPC servers cannot take both: they take plain text, or, with the label security.istio.io/tlsMode: istio on the workload, mutual TLS"
-	if a.spec.GetMtls().GetMode() == permissive {
+	if a.Spec.GetMtls().GetMode() == objects.Permissive {
 		f.add("spec.mtls.mode", both)
 	}
-	for port, m := range a.spec.GetPortLevelMtls() {
-		if m.GetMode() == permissive {
+	for port, m := range a.Spec.GetPortLevelMtls() {
+		if m.GetMode() == objects.Permissive {
 			f.add(fmt.Sprintf("spec.portLevelMtls[%d].mode", port), both)
 		}
 	}
@@ -56,20 +57,20 @@ func (f *findings) hasWorkload(namespace string, selector registry.Labels) bool 
 }
 
 // effects returns the servers and clients that the policy applies to.
-func (a *peerAuthentication) effects(f *findings) []Effect {
-	root := f.settings.rootNamespace()
-	of := "of namespace " + a.namespace
+func (f *findings) effectsOfPeerAuthentication(a *objects.PeerAuthentication) []Effect {
+	root := f.settings.RootNamespace()
+	of := "of namespace " + a.Namespace
 	switch {
-	case a.namespace == root && a.selective():
+	case a.Namespace == root && a.Selective():
 		return nil
-	case a.namespace == root:
+	case a.Namespace == root:
 		of = "of all namespaces, where their own do not say it"
-	case a.selective() && f.peerPolicyOf(a.namespace, a.selector) != a, !a.selective() && f.eldest(a.namespace) != a:
+	case a.Selective() && f.PeerPolicyOf(a.Namespace, a.Selector) != a, !a.Selective() && f.eldest(a.Namespace) != a:
 		return nil
-	case a.selective():
-		of += " with the labels " + a.selector.String()
+	case a.Selective():
+		of += " with the labels " + a.Selector.String()
 	}
-	mode := a.spec.GetMtls().GetMode().String()
+	mode := a.Spec.GetMtls().GetMode().String()
 	return []Effect{
 		{"gRPC servers " + of, "the connections that they take: " + mode},
 		{"sidecars and gateways", "connections to workloads " + of + ": " + mode},
@@ -77,10 +78,10 @@ func (a *peerAuthentication) effects(f *findings) []Effect {
 }
 
 // eldest returns the policy for all workloads of a namespace, or nil.
-func (f *findings) eldest(namespace string) *peerAuthentication {
-	i := slices.IndexFunc(f.peers.in(namespace), func(a *peerAuthentication) bool { return !a.selective() })
+func (f *findings) eldest(namespace string) *objects.PeerAuthentication {
+	i := slices.IndexFunc(f.Peers.In(namespace), func(a *objects.PeerAuthentication) bool { return !a.Selective() })
 	if i < 0 {
 		return nil
 	}
-	return f.peers.in(namespace)[i]
+	return f.Peers.In(namespace)[i]
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // leftOutErrors are the errors for parts of objects that are left out of resources, by object.
@@ -26,9 +27,9 @@ func newLeftOutErrors(errs []error) leftOutErrors {
 }
 
 // routerErrors returns the errors of all route configurations and listeners of a Gateway's routers.
-func (f *findings) routerErrors(g *gateway) leftOutErrors {
+func (f *findings) routerErrors(g *objects.Gateway) leftOutErrors {
 	p := f.routerFor(g)
-	return f.errors.get(p, func() leftOutErrors {
+	return f.errors.Get(p, func() leftOutErrors {
 		var out []error
 		for _, name := range f.gatewayRouteNames(p) {
 			_, errs := f.gatewayRoutes(p, name)
@@ -48,8 +49,8 @@ func (f *findings) sidecarErrors(namespace string) leftOutErrors {
 	if f.meshHasRoom() {
 		return nil
 	}
-	p := f.proxies.get("sidecars of "+namespace, func() *proxy { return &proxy{namespace: namespace} })
-	return f.errors.get(p, func() leftOutErrors {
+	p := f.proxies.Get("sidecars of "+namespace, func() *proxy { return &proxy{Proxy: objects.Proxy{Namespace: namespace}} })
+	return f.errors.Get(p, func() leftOutErrors {
 		var out []error
 		for _, name := range append(f.outboundRouteNames(p), strconv.Itoa(unknownHostPort)) {
 			_, errs := f.outboundRoutes(p, name)
@@ -65,16 +66,16 @@ func (f *findings) sidecarErrors(namespace string) leftOutErrors {
 func (f *findings) measureMesh() bool {
 	limits := f.settings.limits
 	hosts, bytes := 0, 0
-	for _, v := range f.finder.boundTo(meshGateway) {
+	for _, v := range f.Finder.BoundTo(objects.MeshGateway) {
 		built := f.checkedRules(v)
-		size := max(2*built.bytes+moreBytes*built.routes, leastBytes*f.matchesOf(v))
+		size := max(2*built.bytes+moreBytes*built.routes, leastBytes*f.MatchesOf(v))
 		times := 0
-		for _, h := range v.hosts {
+		for _, h := range v.Hosts {
 			times += 1 + f.portsOf(h)
 		}
-		hosts += len(v.hosts)
+		hosts += len(v.Hosts)
 		bytes += times * size
-		if exceeds(built.routes, limits.Routes) || exceeds(f.matchesOf(v), limits.Matches) || exceeds(size, limits.RouteBytes) ||
+		if exceeds(built.routes, limits.Routes) || exceeds(f.MatchesOf(v), limits.Matches) || exceeds(size, limits.RouteBytes) ||
 			exceeds(times*size, limits.RepeatedBytes) || exceeds(bytes, limits.SharedBytes) || exceeds(hosts, limits.VirtualHosts) {
 			return false
 		}

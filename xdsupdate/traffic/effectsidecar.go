@@ -2,46 +2,51 @@
 
 package traffic
 
+import (
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
+)
+
 import "slices"
 
-func (s *sidecar) report(f *findings) {
-	for _, b := range f.sidecars.in(s.namespace) {
+func (f *findings) sidecar(s *objects.Sidecar) {
+	for _, b := range f.Sidecars.In(s.Namespace) {
 		if b == s {
 			break
 		}
-		if b.selector.SubsetOf(s.selector) {
+		if b.Selector.SubsetOf(s.Selector) {
 			f.add("", "Sidecar %s is for the same workloads and comes first", b)
 			return
 		}
 	}
 	f.outboundPolicy(s)
 	f.tooManyImports(s)
-	if len(s.spec.GetIngress()) > 0 {
+	if len(s.Spec.GetIngress()) > 0 {
 		f.add("spec.ingress", "the inbound side of proxies is not configured")
 	}
-	if s.namespace == f.settings.rootNamespace() && !s.selective() {
+	if s.Namespace == f.settings.RootNamespace() && !s.Selective() {
 		return // Hosts of namespace "." refer to the namespace of each proxy.
 	}
-	for i, l := range s.spec.GetEgress() {
+	for i, l := range s.Spec.GetEgress() {
 		for j, host := range l.GetHosts() {
-			parsed := newEgressHosts([]string{host}, s.namespace)
-			if len(parsed.include.list) == 1 && !f.imports(parsed) {
-				f.add(element(element("spec.egress", i)+".hosts", j), "no service and no VirtualService is %q", host)
+			parsed := mesh.NewEgressHosts([]string{host}, s.Namespace)
+			if len(parsed.Include.List) == 1 && !f.imports(parsed) {
+				f.add(objects.Element(objects.Element("spec.egress", i)+".hosts", j), "no service and no VirtualService is %q", host)
 			}
 		}
 	}
 }
 
-func (f *findings) tooManyImports(s *sidecar) {
-	if len(s.listeners()) < 2 {
+func (f *findings) tooManyImports(s *objects.Sidecar) {
+	if len(s.Listeners()) < 2 {
 		return
 	}
-	scope := newScope(f.index, f.world, s, s.namespace)
-	for _, e := range scope.egress {
+	scope := mesh.NewScope(f.Index, f.world, s, s.Namespace, f.settings.limits.Imports)
+	for _, e := range scope.Egress {
 		f.addErrors(newLeftOutErrors(f.leftOutOf(scope, e)))
 	}
 }
 
-func (f *findings) imports(hosts egressHosts) bool {
-	return f.some(hosts.include.list[0].host, hosts.service) || slices.ContainsFunc(f.virtualServices, hosts.virtualService)
+func (f *findings) imports(hosts mesh.EgressHosts) bool {
+	return f.some(hosts.Include.List[0].Host, hosts.Service) || slices.ContainsFunc(f.VirtualServices, hosts.VirtualService)
 }

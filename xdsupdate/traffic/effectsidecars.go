@@ -6,6 +6,7 @@ import (
 	"cmp"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // connectedSidecar stands for the connected sidecars of one view. A policy treats all of them
@@ -22,7 +23,7 @@ func (x *provided) sidecarsAmong(connected []ads.ProxyStatus, provider string) (
 	byProxy := make(map[*proxy]*connectedSidecar)
 	for _, status := range connected {
 		p := x.proxy(status.View.SeenBy(provider))
-		if p.role != sidecarProxy {
+		if p.Role != objects.SidecarProxy {
 			continue
 		}
 		if byProxy[p] == nil {
@@ -36,7 +37,7 @@ func (x *provided) sidecarsAmong(connected []ads.ProxyStatus, provider string) (
 
 // unenforced adds a finding for a policy for the inbound side of connected sidecars, because the
 // inbound side is not configured.
-func (f *findings) unenforced(o object, sidecars []*connectedSidecar) {
+func (f *findings) unenforced(o objects.Object, sidecars []*connectedSidecar) {
 	selects := f.inboundPolicy(o)
 	if selects == nil {
 		return
@@ -54,24 +55,26 @@ func (f *findings) unenforced(o object, sidecars []*connectedSidecar) {
 
 // inboundPolicy returns a predicate for the sidecars whose inbound side an object should protect.
 // It is nil if the object is not such a policy.
-func (st *state) inboundPolicy(o object) func(*proxy) bool {
-	within := func(namespace string, t *policyTarget) func(*proxy) bool {
-		if len(t.targets) > 0 {
+func (st *state) inboundPolicy(o objects.Object) func(*proxy) bool {
+	within := func(namespace string, t *objects.PolicyTarget) func(*proxy) bool {
+		if len(t.Targets) > 0 {
 			return nil
 		}
 		return func(p *proxy) bool {
-			return (namespace == p.namespace || namespace == st.settings.rootNamespace()) && t.selector.SubsetOf(p.labels)
+			return (namespace == p.Namespace || namespace == st.settings.RootNamespace()) && t.Selector.SubsetOf(p.Labels)
 		}
 	}
 	switch o := o.(type) {
-	case *authorizationPolicy:
-		return within(o.namespace, &o.policyTarget)
-	case *requestAuthentication:
-		return within(o.namespace, &o.policyTarget)
-	case *peerAuthentication:
-		if o.spec.GetMtls().GetMode() == strict {
-			selected := within(o.namespace, &policyTarget{selector: o.selector})
-			return func(p *proxy) bool { return selected(p) && st.peerMode(p.namespace, p.labels, 0).mode == strict }
+	case *objects.AuthorizationPolicy:
+		return within(o.Namespace, &o.PolicyTarget)
+	case *objects.RequestAuthentication:
+		return within(o.Namespace, &o.PolicyTarget)
+	case *objects.PeerAuthentication:
+		if o.Spec.GetMtls().GetMode() == objects.Strict {
+			selected := within(o.Namespace, &objects.PolicyTarget{Selector: o.Selector})
+			return func(p *proxy) bool {
+				return selected(p) && st.PeerMode(p.Namespace, p.Labels, 0).Mode == objects.Strict
+			}
 		}
 	}
 	return nil

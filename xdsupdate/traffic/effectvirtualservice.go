@@ -9,20 +9,23 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
-func (v *virtualService) report(f *findings) {
-	if v.delegate() {
+func (f *findings) virtualService(v *objects.VirtualService) {
+	if v.Delegate() {
 		f.delegate(v)
 		return
 	}
 	some := false
-	for i, name := range v.gateways {
+	for i, name := range v.Gateways {
 		reason := ""
-		if name == meshGateway {
+		if name == objects.MeshGateway {
 			some = f.meshHosts(v) || some
 		} else if reason = f.whyNotServed(v, name); reason != "" {
-			f.add(element("spec.gateways", i), "%s", reason)
+			f.add(objects.Element("spec.gateways", i), "%s", reason)
 		} else {
 			some = true
 		}
@@ -31,11 +34,11 @@ func (v *virtualService) report(f *findings) {
 		f.add("", "no gateway or sidecar serves any of its hosts by it")
 		return
 	}
-	if onlyMesh := slices.Equal(v.gateways, []string{meshGateway}); onlyMesh {
-		if len(v.spec.GetTcp()) > 0 {
+	if onlyMesh := slices.Equal(v.Gateways, []string{objects.MeshGateway}); onlyMesh {
+		if len(v.Spec.GetTcp()) > 0 {
 			f.add("spec.tcp", "only gateways are configured for TCP routes")
 		}
-		if len(v.spec.GetTls()) > 0 {
+		if len(v.Spec.GetTls()) > 0 {
 			f.add("spec.tls", "only gateways are configured for TLS routes")
 		}
 	}
@@ -45,12 +48,12 @@ func (v *virtualService) report(f *findings) {
 
 // meshHosts adds findings for the hosts of a VirtualService that have no effect on sidecars and
 // gRPC clients. It reports whether other hosts have one.
-func (f *findings) meshHosts(v *virtualService) bool {
+func (f *findings) meshHosts(v *objects.VirtualService) bool {
 	some := false
-	for i, host := range v.hosts {
-		field := element("spec.hosts", i)
+	for i, host := range v.Hosts {
+		field := objects.Element("spec.hosts", i)
 		switch by := f.shadowing(v, host); {
-		case len(v.spec.GetHttp()) == 0:
+		case len(v.Spec.GetHttp()) == 0:
 			return false
 		case by != nil:
 			f.add(field, "VirtualService %s has this host too and is older", by)
@@ -68,17 +71,17 @@ func (f *findings) meshHosts(v *virtualService) bool {
 
 // shadowing returns an older VirtualService that takes precedence for a host wherever this one
 // applies, or nil.
-func (f *findings) shadowing(v *virtualService, host registry.Hostname) *virtualService {
-	for _, older := range f.finder.withHost(host) {
+func (f *findings) shadowing(v *objects.VirtualService, host registry.Hostname) *objects.VirtualService {
+	for _, older := range f.Finder.WithHost(host) {
 		if older == v {
 			return nil
 		}
-		if !older.boundTo(meshGateway) {
+		if !older.BoundTo(objects.MeshGateway) {
 			continue
 		}
-		alike := older.visibility.public && v.visibility.public ||
-			older.namespace == v.namespace && older.visibility.equal(v.visibility)
-		if alike && routesEverywhere(f.rulesOf(older)) {
+		alike := older.Visibility.Public && v.Visibility.Public ||
+			older.Namespace == v.Namespace && older.Visibility.Equal(v.Visibility)
+		if alike && routesEverywhere(f.RulesOf(older)) {
 			return older
 		}
 	}
@@ -97,13 +100,13 @@ func routesEverywhere(rules []*networking.HTTPRoute) bool {
 
 // whyNotServed returns the reason why a VirtualService has no effect on the servers of a Gateway.
 // It is empty if it has one.
-func (f *findings) whyNotServed(v *virtualService, name string) string {
-	g := f.gatewayNamed(name)
+func (f *findings) whyNotServed(v *objects.VirtualService, name string) string {
+	g := f.GatewayNamed(name)
 	if g == nil {
 		return "there is no Gateway " + name
 	}
 	common := false
-	for i, spec := range g.spec.GetServers() {
+	for i, spec := range g.Spec.GetServers() {
 		s := newGatewayServer(g, i, spec.GetPort().GetNumber())
 		if s == nil || !s.sharesHost(v) {
 			continue
@@ -111,11 +114,11 @@ func (f *findings) whyNotServed(v *virtualService, name string) string {
 		common = true
 		switch s.kind {
 		case plainHTTP, terminatedHTTP:
-			if len(v.spec.GetHttp()) > 0 {
+			if len(v.Spec.GetHttp()) > 0 {
 				return ""
 			}
 		case plainTCP, terminatedTCP, passthrough:
-			if len(v.spec.GetTcp()) > 0 && s.kind != passthrough || len(v.spec.GetTls()) > 0 && s.kind.takesTLSRoutes(v) {
+			if len(v.Spec.GetTcp()) > 0 && s.kind != passthrough || len(v.Spec.GetTls()) > 0 && s.kind.takesTLSRoutes(v) {
 				return ""
 			}
 		case autoPassthrough: // supports no routes
@@ -129,40 +132,40 @@ func (f *findings) whyNotServed(v *virtualService, name string) string {
 
 // rules adds findings for the rules of a VirtualService without a reachable destination or
 // delegate.
-func (f *findings) rules(v *virtualService) {
-	for i, r := range v.spec.GetHttp() {
-		rule, use := element("spec.http", i), usedHTTP(v, r)
-		if r.GetDelegate() != nil && f.delegateOf(v, r) == nil {
-			f.add(rule+".delegate", "there is no VirtualService %s that is exported to here", delegateName(v, r))
+func (f *findings) rules(v *objects.VirtualService) {
+	for i, r := range v.Spec.GetHttp() {
+		rule, use := objects.Element("spec.http", i), usedHTTP(v, r)
+		if r.GetDelegate() != nil && f.DelegateOf(v, r) == nil {
+			f.add(rule+".delegate", "there is no VirtualService %s that is exported to here", objects.DelegateName(v, r))
 		}
-		f.delegatedHeaders(rule+".headers", r, f.delegateOf(v, r))
+		f.delegatedHeaders(rule+".headers", r, f.DelegateOf(v, r))
 		for j, d := range r.GetRoute() {
-			f.destination(use, element(rule+".route", j)+".destination", d.GetDestination())
+			f.destination(use, objects.Element(rule+".route", j)+".destination", d.GetDestination())
 		}
 		f.destination(use, rule+".mirror", r.GetMirror())
 		if len(r.GetMirrors()) > xdsbuild.MaxMirrors {
-			f.add(element(rule+".mirrors", xdsbuild.MaxMirrors), "there are more than %d mirrors, and no more copies of a request are sent", xdsbuild.MaxMirrors)
+			f.add(objects.Element(rule+".mirrors", xdsbuild.MaxMirrors), "there are more than %d mirrors, and no more copies of a request are sent", xdsbuild.MaxMirrors)
 		}
 		for j, m := range r.GetMirrors() {
-			f.destination(use, element(rule+".mirrors", j)+".destination", m.GetDestination())
+			f.destination(use, objects.Element(rule+".mirrors", j)+".destination", m.GetDestination())
 		}
 	}
-	for _, r := range v.l4Routes() {
-		for j, d := range r.to {
-			f.destination(r.use, element(r.field+".route", j)+".destination", d.GetDestination())
+	for _, r := range v.L4Routes() {
+		for j, d := range r.To {
+			f.destination(usedL4(v, r), objects.Element(r.Field+".route", j)+".destination", d.GetDestination())
 		}
 	}
 }
 
 // delegatedHeaders adds a finding for headers of a root's rule if the delegate has headers of its
 // own, because the field is inherited as a whole.
-func (f *findings) delegatedHeaders(field string, root *networking.HTTPRoute, delegate *virtualService) {
+func (f *findings) delegatedHeaders(field string, root *networking.HTTPRoute, delegate *objects.VirtualService) {
 	if root.GetHeaders() == nil || delegate == nil {
 		return
 	}
-	for i, r := range delegate.spec.GetHttp() {
+	for i, r := range delegate.Spec.GetHttp() {
 		if r.GetHeaders() != nil {
-			f.add(field, "%s of the delegate %s has headers of its own, which count instead", element("spec.http", i), delegate)
+			f.add(field, "%s of the delegate %s has headers of its own, which count instead", objects.Element("spec.http", i), delegate)
 			return
 		}
 	}
@@ -177,9 +180,9 @@ func (f *findings) destination(use routeUse, field string, d *networking.Destina
 		f.add(field+".host", "the destination has no host: requests fail")
 		return
 	}
-	names := meanings(f.world, resolveHost(d.GetHost(), use.of.namespace, f.settings.domain))
+	names := mesh.Meanings(f.world, hostname.Resolve(d.GetHost(), use.of.Namespace, f.settings.Domain))
 	host := names[len(names)-1]
-	services := f.world.named(host)
+	services := f.world.Named(host)
 	if len(services) == 0 {
 		f.add(field+".host", "no service has the host name %s: requests fail", host)
 		return
@@ -195,8 +198,8 @@ func (f *findings) destination(use routeUse, field string, d *networking.Destina
 
 // hasSubset reports whether any DestinationRule for a host defines a subset.
 func (f *findings) hasSubset(host registry.Hostname, name string) bool {
-	for of := range f.index.rules.hostsAbout(host) {
-		if slices.ContainsFunc(of.merged, func(m *rule) bool { return m.subset(name) != nil }) {
+	for of := range f.Index.Rules.HostsAbout(host) {
+		if slices.ContainsFunc(of.Merged, func(m *objects.Rule) bool { return m.Subset(name) != nil }) {
 			return true
 		}
 	}
@@ -204,8 +207,8 @@ func (f *findings) hasSubset(host registry.Hostname, name string) bool {
 }
 
 // delegate adds a finding for a delegate that no VirtualService uses.
-func (f *findings) delegate(v *virtualService) {
-	if !slices.ContainsFunc(f.finder.roots(v.objectName), func(root *virtualService) bool { return v.visibility.in(root.namespace) }) {
+func (f *findings) delegate(v *objects.VirtualService) {
+	if !slices.ContainsFunc(f.Finder.Roots(v.ObjectName), func(root *objects.VirtualService) bool { return v.Visibility.In(root.Namespace) }) {
 		f.add("", "it has no hosts, and no VirtualService that it is exported to delegates to it")
 		return
 	}

@@ -9,6 +9,7 @@ import (
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // emptyRoutes returns a placeholder for a route configuration that a proxy does not have, but that
@@ -29,13 +30,13 @@ func emptyRoutes(p *proxy, name string) *routev3.RouteConfiguration {
 // routesNamed reports whether a route configuration of a proxy can have a name. All other names are
 // left to the host.
 func routesNamed(p *proxy, name string) bool {
-	switch p.role {
-	case grpcClient:
+	switch p.Role {
+	case objects.GRPCClient:
 		return false // gRPC clients handle missing resources by failing calls
-	case router:
+	case objects.Router:
 		return gatewayRoutesNamed(name)
 	default:
-		if path, ok := strings.CutPrefix(name, unixScheme); ok {
+		if path, ok := strings.CutPrefix(name, objects.UnixScheme); ok {
 			return path != ""
 		}
 		if _, ok := envoy.ParseHTTPRouteName(name); ok {
@@ -69,5 +70,5 @@ func gatewayRoutesNamed(name string) bool {
 // bindAddress reports whether a text is an address or unix socket that a server can bind.
 func bindAddress(bind string) bool {
 	_, err := netip.ParseAddr(bind)
-	return err == nil || strings.HasPrefix(bind, unixScheme)
+	return err == nil || strings.HasPrefix(bind, objects.UnixScheme)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/jwtauthn"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
@@ -74,7 +75,7 @@ func (x *explaining) answer(d route.Decision) string {
 	switch {
 	case d.Outcome == route.Closed:
 		return AnswerClosed
-	case x.proxy.role == grpcClient:
+	case x.proxy.Role == objects.GRPCClient:
 		return AnswerPermissionDenied
 	default:
 		return strconv.Itoa(d.Status)
@@ -87,14 +88,14 @@ func (x *explaining) policyRule(name string) PolicyRule {
 	if !ok {
 		return PolicyRule{}
 	}
-	of := objectName{namespace, policy}
+	of := objects.ObjectName{Namespace: namespace, Name: policy}
 	out := PolicyRule{Kind: istio.AuthorizationPolicy.Kind, Name: of.String()}
-	switch a := named[*authorizationPolicy](x.index, istio.AuthorizationPolicy, of); {
+	switch a := objects.Named[*objects.AuthorizationPolicy](x.Index, istio.AuthorizationPolicy, of); {
 	case a == nil:
-	case len(a.unread) > 0:
-		out.Rule = a.unread[0].Field
-	case rule < len(a.spec.GetRules()):
-		out.Rule = element("spec.rules", rule)
+	case len(a.Unread) > 0:
+		out.Rule = a.Unread[0].Field
+	case rule < len(a.Spec.GetRules()):
+		out.Rule = objects.Element("spec.rules", rule)
 	}
 	return out
 }
@@ -124,14 +125,14 @@ func (x *explaining) whyDenied(name string) (by PolicyRule, reason string) {
 		return PolicyRule{}, "all calls are denied, because the policies cannot be sent"
 	}
 	by, reason = x.policyRule(name), "a rule denies it"
-	switch a := named[*authorizationPolicy](x.index, istio.AuthorizationPolicy, objectName{namespace, policy}); {
+	switch a := objects.Named[*objects.AuthorizationPolicy](x.Index, istio.AuthorizationPolicy, objects.ObjectName{Namespace: namespace, Name: policy}); {
 	case a == nil:
-	case len(a.unread) > 0:
-		reason = "the policy denies everything: " + a.unread[0].String()
-	case a.spec.GetAction() == security.AuthorizationPolicy_CUSTOM && x.proxy.role == router:
-		reason = fmt.Sprintf("a rule matches, and the provider %q cannot be asked", a.spec.GetProvider().GetName())
-	case a.spec.GetAction() == security.AuthorizationPolicy_CUSTOM:
-		reason = fmt.Sprintf("a rule matches, and a gRPC server cannot ask the provider %q", a.spec.GetProvider().GetName())
+	case len(a.Unread) > 0:
+		reason = "the policy denies everything: " + a.Unread[0].String()
+	case a.Spec.GetAction() == security.AuthorizationPolicy_CUSTOM && x.proxy.Role == objects.Router:
+		reason = fmt.Sprintf("a rule matches, and the provider %q cannot be asked", a.Spec.GetProvider().GetName())
+	case a.Spec.GetAction() == security.AuthorizationPolicy_CUSTOM:
+		reason = fmt.Sprintf("a rule matches, and a gRPC server cannot ask the provider %q", a.Spec.GetProvider().GetName())
 	}
 	return by, reason
 }
@@ -141,10 +142,10 @@ func (x *explaining) tokenRuleOf(provider *jwt.JwtProvider) PolicyRule {
 	if provider == nil {
 		return PolicyRule{}
 	}
-	for _, a := range x.requestAuthenticationsOf(x.proxy) {
-		for i, r := range a.rules {
+	for _, a := range x.RequestAuthenticationsOf(&x.proxy.Proxy) {
+		for i, r := range a.Rules {
 			if proto.Equal(jwtauthn.Provider(r.Rule), provider) {
-				return PolicyRule{istio.RequestAuthentication.Kind, a.String(), element("spec.jwtRules", i)}
+				return PolicyRule{istio.RequestAuthentication.Kind, a.String(), objects.Element("spec.jwtRules", i)}
 			}
 		}
 	}

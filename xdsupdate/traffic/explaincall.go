@@ -15,6 +15,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 
@@ -22,7 +25,7 @@ import (
 func (st *state) explain(p *proxy, call Call, leftOut []listenerLeftOut) Explanation {
 	x := &explaining{state: st, proxy: p, call: call.complete(), leftOut: leftOut}
 	switch {
-	case p.role == router:
+	case p.Role == objects.Router:
 		x.routerCall()
 	case call.Inbound:
 		x.inboundCall()
@@ -59,29 +62,29 @@ func (c Call) request() route.Request {
 
 // meshCall explains a call of a sidecar or a gRPC client.
 func (x *explaining) meshCall() {
-	scope, host := x.scopeOf(x.proxy), lower(x.call.Host)
-	if scope.sidecar != nil {
-		x.out.Sidecar = scope.sidecar.String()
+	scope, host := x.scopeOf(x.proxy), hostname.Lower(x.call.Host)
+	if scope.Sidecar != nil {
+		x.out.Sidecar = scope.Sidecar.String()
 	}
-	e := scope.egressFor(x.call.Port)
+	e := scope.EgressFor(x.call.Port)
 	if e == nil {
 		x.out.Outcome = fmt.Sprintf("the Sidecar has no egress listener for port %d", x.call.Port)
 		return
 	}
-	svc := e.service(host)
-	if _, ok := svc.port(x.call.Port); svc != nil && !ok {
-		x.out.Outcome = fmt.Sprintf("%s has no port %d that the client sees", excerpt.Object("service", svc.namespace, string(svc.host)), x.call.Port)
+	svc := e.Service(host)
+	if _, ok := svc.Port(x.call.Port); svc != nil && !ok {
+		x.out.Outcome = fmt.Sprintf("%s has no port %d that the client sees", excerpt.Object("service", svc.Namespace, string(svc.Host)), x.call.Port)
 		return
 	}
 	switch {
 	case svc != nil:
-		x.out.Service = svc.namespace + "/" + string(svc.host)
+		x.out.Service = svc.Namespace + "/" + string(svc.Host)
 		if !onPort(svc, x.call.Port) {
 			x.out.Outcome = "the port is not HTTP: connections go to the service"
-			x.addDestination(envoy.ClusterName(x.call.Port, svc.host), 0)
+			x.addDestination(envoy.ClusterName(x.call.Port, svc.Host), 0)
 			return
 		}
-	case x.proxy.role == grpcClient:
+	case x.proxy.Role == objects.GRPCClient:
 		x.out.Outcome = "the client sees no service of this name, so it gets no listener"
 		return
 	}
@@ -89,13 +92,13 @@ func (x *explaining) meshCall() {
 }
 
 // meshRoutes explains the routing of a call by an egress listener.
-func (x *explaining) meshRoutes(e *egress, svc *service, host registry.Hostname) {
+func (x *explaining) meshRoutes(e *mesh.Egress, svc *mesh.Service, host registry.Hostname) {
 	name := envoy.HTTPRouteName(x.call.Port)
 	switch {
-	case x.proxy.role == grpcClient:
-		name = envoy.ClusterName(x.call.Port, svc.host)
-	case e.named():
-		name = e.routeName()
+	case x.proxy.Role == objects.GRPCClient:
+		name = envoy.ClusterName(x.call.Port, svc.Host)
+	case e.Named():
+		name = e.RouteName()
 	}
 	table, record := x.table(name)
 	d := table.Route(x.call.request())
@@ -106,7 +109,7 @@ func (x *explaining) meshRoutes(e *egress, svc *service, host registry.Hostname)
 		return
 	}
 	by := record.virtualServices(d.VirtualHost)
-	x.considerInMesh(e.virtualServicesOf(host), by)
+	x.considerInMesh(e.VirtualServicesOf(host), by)
 	switch {
 	case d.Reason == route.NoRule && len(by) > 0:
 		x.out.VirtualService, x.out.Outcome = by[0].String(), "none of its rules matches: 404"
@@ -120,7 +123,7 @@ func (x *explaining) meshRoutes(e *egress, svc *service, host registry.Hostname)
 
 // considerInMesh lists the VirtualServices of a host. The VirtualServices before the one whose
 // routes are used have no routes for the call.
-func (x *explaining) considerInMesh(found, by []*virtualService) {
+func (x *explaining) considerInMesh(found, by []*objects.VirtualService) {
 	at := len(found)
 	if len(by) > 0 {
 		at = slices.Index(found, by[0])
@@ -137,7 +140,7 @@ func (x *explaining) considerInMesh(found, by []*virtualService) {
 	}
 }
 
-func (x *explaining) consider(v *virtualService, reason string) {
+func (x *explaining) consider(v *objects.VirtualService, reason string) {
 	x.out.VirtualServices = append(x.out.VirtualServices, ConsideredVirtualService{v.String(), reason})
 }
 
@@ -195,10 +198,10 @@ type explained struct {
 // cached returns a compiled resource. It is kept for the next explanation, unless objects are left
 // out of it for a client, or it depends on endpoints, as the listeners of gRPC servers do.
 func (x *explaining) cached(p *proxy, typeURL, name string, build func() explained) explained {
-	if p.leaving != nil || p.role == grpcClient && typeURL == envoy.ListenerType {
+	if p.leaving != nil || p.Role == objects.GRPCClient && typeURL == envoy.ListenerType {
 		return build()
 	}
-	return x.explanations.get(explainedKey{p, typeURL, name}, build)
+	return x.explanations.Get(explainedKey{p, typeURL, name}, build)
 }
 
 // table returns a route configuration of the proxy, and its record.
@@ -233,28 +236,28 @@ func (x *explaining) addDestination(name string, weight uint32) {
 		d.Endpoints = x.endpoints(name)
 		return
 	}
-	svc := x.destinationService(x.proxy, host, x.proxy.namespace)
+	svc := x.destinationService(x.proxy, host, x.proxy.Namespace)
 	if svc == nil {
 		d.Missing = "the client sees no service of this name"
 		return
 	}
-	m, step := x.ruleOf(x.proxy, svc.host, svc.namespace)
+	m, step := x.RuleOf(&x.proxy.Proxy, svc.Host, svc.Namespace)
 	if m != nil {
 		d.FoundIn = step.String()
-		for _, r := range m.of {
+		for _, r := range m.Of {
 			d.DestinationRules = append(d.DestinationRules, r.String())
 		}
 	}
-	policies, at := x.policiesOf(x.proxy, svc.host, svc.namespace)
+	policies, at := x.PoliciesOf(&x.proxy.Proxy, svc.Host, svc.Namespace)
 	for _, r := range policies {
 		d.FoundIn = cmp.Or(d.FoundIn, at.String())
 		d.DestinationRules = append(d.DestinationRules, r.String())
 	}
-	_, hasPort := svc.port(port)
+	_, hasPort := svc.Port(port)
 	switch {
 	case !hasPort:
 		d.Missing = fmt.Sprintf("the service has no port %d", port)
-	case subset != "" && !slices.Contains(m.subsetNames(), subset):
+	case subset != "" && !slices.Contains(m.SubsetNames(), subset):
 		d.Missing = fmt.Sprintf("no DestinationRule that counts for the client has a subset %q", subset)
 	case !x.coversCluster(x.proxy, name):
 		d.Missing = "the client has no cluster of this name"

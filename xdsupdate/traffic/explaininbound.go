@@ -10,12 +10,14 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 
 // inboundCall explains a call to a gRPC server.
 func (x *explaining) inboundCall() {
-	if x.proxy.role != grpcClient {
+	if x.proxy.Role != objects.GRPCClient {
 		x.out.Outcome = "what comes to sidecars is not configured here: no policy is enforced"
 		return
 	}
@@ -41,17 +43,17 @@ func (x *explaining) inboundCall() {
 			return
 		}
 	}
-	x.out.Outcome = fmt.Sprintf("no service of the namespace %q sends calls to port %d at an address of the server, so that it gets no listener", x.proxy.namespace, x.call.Port)
+	x.out.Outcome = fmt.Sprintf("no service of the namespace %q sends calls to port %d at an address of the server, so that it gets no listener", x.proxy.Namespace, x.call.Port)
 }
 
 // served explains a call to a gRPC server by its listener.
 func (x *explaining) served(l *route.Listener, problems []error) {
-	all := x.workloads.at(x.proxy.namespace, x.proxy.server)
-	i := slices.IndexFunc(all, func(w workload) bool { return w.servesOn(x.call.Port) })
-	x.out.Service = all[i].service.Attributes.Namespace + "/" + string(all[i].service.Hostname)
-	by, _ := x.mutualTLSBy(x.proxy.namespace, labelsOf(all), x.call.Port)
+	all := x.workloads.At(x.proxy.Namespace, x.proxy.server)
+	i := slices.IndexFunc(all, func(w mesh.Workload) bool { return servesOn(w, x.call.Port) })
+	x.out.Service = all[i].Service.Attributes.Namespace + "/" + string(all[i].Service.Hostname)
+	by, _ := x.mutualTLSBy(x.proxy.Namespace, labelsOf(all), x.call.Port)
 	words := "the server takes mutual TLS alone, and the caller has no certificate"
-	if by.mode == permissive {
+	if by.Mode == objects.Permissive {
 		words = "the workload has the label " + tlsModeLabel + ": " + tlsModeIstio + ", so that " + words
 	}
 	r := x.call.request()
@@ -60,20 +62,20 @@ func (x *explaining) served(l *route.Listener, problems []error) {
 		r.TLS = false
 		d = l.Route(r, nil)
 	}
-	x.decided(d, decider{by.rule(), words}, problems)
+	x.decided(d, decider{modeRule(by), words}, problems)
 	if x.out.Decision.Allowed {
 		x.out.Outcome = outcomeServed
 	}
 }
 
-// rule returns the field that sets the mode, or zero if the mode is a default.
-func (m peerMode) rule() PolicyRule {
+// modeRule returns the field that sets a mode, or zero if the mode is a default.
+func modeRule(m objects.PeerMode) PolicyRule {
 	switch {
-	case m.of == nil:
+	case m.Of == nil:
 		return PolicyRule{}
-	case m.port:
-		return PolicyRule{istio.PeerAuthentication.Kind, m.of.String(), "spec.portLevelMtls"}
+	case m.Port:
+		return PolicyRule{istio.PeerAuthentication.Kind, m.Of.String(), "spec.portLevelMtls"}
 	default:
-		return PolicyRule{istio.PeerAuthentication.Kind, m.of.String(), "spec.mtls"}
+		return PolicyRule{istio.PeerAuthentication.Kind, m.Of.String(), "spec.mtls"}
 	}
 }

@@ -35,20 +35,20 @@ func (p *Policies) listenersLeftOut(view ads.View) (out []listenerLeftOut) {
 // without returns the proxy with the objects left out that its selected listeners lack, and an
 // error for each of these objects.
 func (x *explaining) without(is func(listener string) bool) (*proxy, []error) {
-	var objects []configstore.ConfigKey
+	var left []configstore.ConfigKey
 	var problems []error
 	for _, l := range x.leftOut {
 		if is(l.listener) {
-			objects, problems = append(objects, l.object), append(problems, l.problem)
+			left, problems = append(left, l.object), append(problems, l.problem)
 		}
 	}
-	if len(objects) == 0 {
+	if len(left) == 0 {
 		return x.proxy, nil
 	}
 	of := *x.proxy
 	of.leaving = &leaving{
 		out: func(c ads.Contribution) ads.Omission {
-			if slices.Contains(objects, c.Object) {
+			if slices.Contains(left, c.Object) {
 				return ads.Failing // The names of deeper omissions explain nothing.
 			}
 			return ads.Included

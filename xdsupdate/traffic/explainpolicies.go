@@ -60,12 +60,12 @@ func (p *Policies) Effects(key configstore.ConfigKey) ([]Effect, []Ineffective) 
 	if WithoutEffect(key.Kind) != "" && p.store.Get(key.Kind, key.Name, key.Namespace) != nil {
 		return nil, []Ineffective{ofKind(key)}
 	}
-	o, ok := last.state.objects.Get(key)
+	o, ok := last.state.Objects.Get(key)
 	if !ok {
 		return nil, nil
 	}
 	f := newFindings(last.state)
 	f.object(o)
 	connected, _ := p.connected()
-	return o.effects(f), append(f.found, last.state.moreFindings(o, last.sidecarsAmong(connected, p.Name()))...)
+	return f.effects(o), append(f.found, last.state.moreFindings(o, last.sidecarsAmong(connected, p.Name()))...)
 }

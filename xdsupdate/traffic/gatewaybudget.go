@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // gatewayBudget enforces the limits of a router's route configuration. There, hosts with the same
@@ -129,7 +130,7 @@ func (b *gatewayBudget) share(parts []*serverRoutes) {
 func (b *gatewayBudget) shareHost(parts []*serverRoutes) {
 	claims := make([]claim, len(parts))
 	for i, part := range parts {
-		claims[i] = claimOf(part.of.config, len(part.rules.routes))
+		claims[i] = claimOf(part.of.Config, len(part.rules.routes))
 	}
 	for i, over := range allot(b.limits.Routes, claims) {
 		if over {
@@ -143,11 +144,11 @@ func (b *gatewayBudget) shareHost(parts []*serverRoutes) {
 func (st *state) admitServers(p *proxy, servers []*gatewayServer, parts []*serverRoutes) []error {
 	b := newGatewayBudget(st.settings.limits, servers)
 	byAge := slices.Clone(parts)
-	slices.SortStableFunc(byAge, func(x, y *serverRoutes) int { return compareObjects(x.of, y.of) })
+	slices.SortStableFunc(byAge, func(x, y *serverRoutes) int { return objects.Compare(x.of, y.of) })
 	var leftOut []error
 	for _, part := range byAge {
 		times := part.server.repetition(part.of)
-		least := leastBytes * st.matchesOf(part.of)
+		least := leastBytes * st.MatchesOf(part.of)
 		if part.left = b.check(part.of, least, least*times); part.left != nil {
 			continue
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // gatewayListener returns a listener of a router by its name, or nil, and the errors for parts of
@@ -57,7 +58,7 @@ func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection
 	return func(yield func(gatewayChain, error) bool) {
 		if err := st.settings.checkBind(l.servers[0].bind); err != nil {
 			for _, s := range l.servers {
-				if s.kind != plainHTTP && p.leaves(s.gateway.config, s.gateway) != ads.Included {
+				if s.kind != plainHTTP && p.leaves(s.gateway.Config, s.gateway) != ads.Included {
 					continue
 				}
 				if !yield(gatewayChain{}, s.notBound(err)) {
@@ -85,7 +86,7 @@ func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection
 // map over contains the TLS routes that exceed limits.
 func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
 	if s.kind != plainHTTP { // whose chain has nothing of the Gateway
-		if how := p.leaves(s.gateway.config, s.gateway); how != ads.Included {
+		if how := p.leaves(s.gateway.Config, s.gateway); how != ads.Included {
 			return s.closingChains(how)
 		}
 	}
@@ -135,11 +136,11 @@ func (st *state) terminatedChains(p *proxy, s *gatewayServer, over map[passedRou
 
 // leftOut returns the error for a server whose connections are closed.
 func (s *gatewayServer) leftOut(reason error) error {
-	return leftOut(s.gateway.config, s.field(), closedConnections(reason))
+	return leftOut(s.gateway.Config, s.field(), closedConnections(reason))
 }
 
 // field returns the field of the server in its Gateway.
-func (s *gatewayServer) field() string { return element("spec.servers", s.position-1) }
+func (s *gatewayServer) field() string { return objects.Element("spec.servers", s.position-1) }
 
 // unreadChains yields, for a server with unreadable TLS settings, the error and a filter chain that
 // closes the connections, so that no other server receives them.
@@ -165,7 +166,7 @@ func (s *gatewayServer) closingChains(how ads.Omission) iter.Seq2[gatewayChain, 
 
 // notBound returns the error for a server without a listener.
 func (s *gatewayServer) notBound(reason error) error {
-	return leftOut(s.gateway.config, s.field()+".bind", fmt.Errorf("nothing listens for the server: %w", reason))
+	return leftOut(s.gateway.Config, s.field()+".bind", fmt.Errorf("nothing listens for the server: %w", reason))
 }
 
 // serverChain returns the filter chain for connections to the hosts of a server, with a filter
@@ -178,7 +179,7 @@ func (st *state) serverChain(s *gatewayServer, filter *listenerv3.Filter, before
 	if !s.tls() {
 		return xdsbuild.FilterChain(nil, nil, filter, before...)
 	}
-	tls := xdsbuild.DownstreamTLS(s.spec, st.settings.mesh)
+	tls := xdsbuild.DownstreamTLS(s.spec, st.settings.Mesh)
 	names, ok := s.serverNames()
 	if tls == nil || !ok {
 		return nil

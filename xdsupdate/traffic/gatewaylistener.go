@@ -9,6 +9,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // gatewayListener merges the servers of a router's Gateways on one address. It is immutable.
@@ -33,13 +34,13 @@ type gatewayListener struct {
 //   - A server on one address is left out if a server of another namespace listens on all addresses
 //     of the port, because connections to the address would reach only the newer server. A
 //     namespace may divide its own addresses.
-func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
+func (st *state) gatewayListeners(p *proxy) []*gatewayListener {
 	var out []*gatewayListener
 	at := make(map[string]*gatewayListener)
-	for _, g := range x.gatewaysOf(p) {
-		for i, spec := range g.spec.GetServers() {
+	for _, g := range st.GatewaysOf(&p.Proxy) {
+		for i, spec := range g.Spec.GetServers() {
 			port := p.listeningPort(spec.GetPort().GetNumber())
-			if strings.HasPrefix(spec.GetBind(), unixScheme) {
+			if strings.HasPrefix(spec.GetBind(), objects.UnixScheme) {
 				port = 0 // A socket has no port.
 			}
 			server := newGatewayServer(g, i, port)
@@ -51,7 +52,7 @@ func (x *index) gatewayListeners(p *proxy) []*gatewayListener {
 				address.Bind = p.wildcardAddress()
 			}
 			address.TLS = server.tls()
-			address.ProxyProtocol = x.settings.configOf(p).GetGatewayTopology().GetProxyProtocol() != nil
+			address.ProxyProtocol = st.settings.configOf(p).GetGatewayTopology().GetProxyProtocol() != nil
 			name := address.Name()
 			if at[wildcardName(address)].excludes(server) {
 				continue
@@ -83,7 +84,7 @@ func wildcardName(l xdsbuild.GatewayListener) string {
 // excludes reports whether a wildcard listener, which may be nil, has a server of another namespace
 // than a server on one of its addresses.
 func (l *gatewayListener) excludes(s *gatewayServer) bool {
-	return l != nil && slices.ContainsFunc(l.servers, func(o *gatewayServer) bool { return o.gateway.namespace != s.gateway.namespace })
+	return l != nil && slices.ContainsFunc(l.servers, func(o *gatewayServer) bool { return o.gateway.Namespace != s.gateway.Namespace })
 }
 
 // join adds a server unless it conflicts with an earlier one.

@@ -14,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // gatewayRoutes returns a route configuration of a router by its name, or nil, and the errors for
@@ -50,14 +51,14 @@ func (p *proxy) withoutAbsent(servers []*gatewayServer) []*gatewayServer {
 		return servers
 	}
 	return slices.DeleteFunc(slices.Clone(servers), func(s *gatewayServer) bool {
-		return p.leaves(s.gateway.config, s.gateway) == ads.Absent
+		return p.leaves(s.gateway.Config, s.gateway) == ads.Absent
 	})
 }
 
 // serverRoutes are the routes of a VirtualService at a server.
 type serverRoutes struct {
 	server *gatewayServer
-	of     *virtualService
+	of     *objects.VirtualService
 	// names are the hosts that both have in common. There is at least one.
 	names []registry.Hostname
 	// rules are nil until the budget admits building them.
@@ -74,7 +75,7 @@ func (st *state) serverRoutes(p *proxy, servers []*gatewayServer, chains *chainN
 	var parts []*serverRoutes
 	for _, s := range servers {
 		for _, v := range st.virtualServicesOf(p, s) {
-			if len(v.spec.GetHttp()) == 0 || st.leavesRules(p, v) == ads.Absent {
+			if len(v.Spec.GetHttp()) == 0 || st.leavesRules(p, v) == ads.Absent {
 				continue
 			}
 			if names := chains.allowed(s, s.hostsOf(v)); len(names) > 0 {
@@ -92,7 +93,7 @@ func (r *serverRoutes) at() place {
 
 // builtRules are the routes of a VirtualService in a place.
 type builtRules struct {
-	of      *virtualService
+	of      *objects.VirtualService
 	routes  []*routev3.Route
 	size    int // encoded size of the routes
 	leftOut []error
@@ -123,7 +124,7 @@ func (h *gatewayHost) add(rules *builtRules, redirects bool) {
 // copy is kept.
 func (h *gatewayHost) routes() []*routev3.Route {
 	lists := make([][]*routev3.Route, 0, len(h.rules))
-	by := make(map[*virtualService][]*builtRules)
+	by := make(map[*objects.VirtualService][]*builtRules)
 	for _, rules := range h.rules {
 		lists = append(lists, rules.without(by[rules.of]))
 		by[rules.of] = append(by[rules.of], rules)

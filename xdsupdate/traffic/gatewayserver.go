@@ -11,6 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // serverKind is the way a Gateway server handles connections.
@@ -33,14 +35,14 @@ const (
 
 // gatewayServer is a server of a Gateway. It is immutable.
 type gatewayServer struct {
-	gateway *gateway
+	gateway *objects.Gateway
 	spec    *networking.Server
 	kind    serverKind
 	// position is the position of the server in its Gateway, starting at 1.
 	position int
 	hosts    []serverHost
 	// names indexes hosts.
-	names *hostSet
+	names *hostname.Set
 	// bind is the address that the server listens on, in canonical form. It is empty for all
 	// addresses.
 	bind string
@@ -53,17 +55,17 @@ type gatewayServer struct {
 
 // newGatewayServer returns a server of a Gateway by its index. The listening port can differ from
 // the port in the spec. The result is nil if the server's TLS settings are missing.
-func newGatewayServer(g *gateway, index int, listening uint32) *gatewayServer {
-	spec := g.spec.GetServers()[index]
+func newGatewayServer(g *objects.Gateway, index int, listening uint32) *gatewayServer {
+	spec := g.Spec.GetServers()[index]
 	kind, ok := kindOf(spec)
 	if !ok {
 		return nil
 	}
 	s := &gatewayServer{
-		gateway: g, spec: spec, kind: kind, position: index + 1, hosts: newServerHosts(spec.GetHosts(), g.namespace),
+		gateway: g, spec: spec, kind: kind, position: index + 1, hosts: newServerHosts(spec.GetHosts(), g.Namespace),
 		bind: canonicalBind(spec.GetBind()),
 	}
-	s.names = newHostSet(namesOf(s.hosts))
+	s.names = hostname.NewSet(namesOf(s.hosts))
 	if s.tls() {
 		s.unread = configstore.Unread(spec.GetTls())
 	}
@@ -71,7 +73,7 @@ func newGatewayServer(g *gateway, index int, listening uint32) *gatewayServer {
 	case plainHTTP:
 		s.routes = fmt.Sprintf("http.%d", listening)
 	case terminatedHTTP:
-		s.routes = fmt.Sprintf("https.%d.%s.%s.%s", s.port(), spec.GetPort().GetName(), g.name, g.namespace)
+		s.routes = fmt.Sprintf("https.%d.%s.%s.%s", s.port(), spec.GetPort().GetName(), g.Name, g.Namespace)
 	default:
 		return s
 	}
@@ -110,8 +112,8 @@ func (s *gatewayServer) tls() bool { return s.kind != plainHTTP && s.kind != pla
 // takesTLSRoutes reports whether servers of a kind apply the TLS routes of a VirtualService.
 // Passthrough servers do. Servers that terminate TLS apply only routes of the Gateway API's
 // TLSRoutes, which attach to either.
-func (k serverKind) takesTLSRoutes(v *virtualService) bool {
-	return k == passthrough || k == terminatedTCP && standsForRoutes(v.config)
+func (k serverKind) takesTLSRoutes(v *objects.VirtualService) bool {
+	return k == passthrough || k == terminatedTCP && objects.StandsForRoutes(v.Config)
 }
 
 // redirects reports whether the server redirects HTTP requests to HTTPS. A server that terminates
@@ -121,14 +123,14 @@ func (s *gatewayServer) redirects() bool {
 }
 
 // hostsOf returns the hosts that the server and a VirtualService have in common.
-func (s *gatewayServer) hostsOf(v *virtualService) []registry.Hostname {
-	return intersect(s.hosts, s.names, v.hosts, v.namespace)
+func (s *gatewayServer) hostsOf(v *objects.VirtualService) []registry.Hostname {
+	return intersect(s.hosts, s.names, v.Hosts, v.Namespace)
 }
 
 // sharesHost reports whether hostsOf returns any host.
-func (s *gatewayServer) sharesHost(v *virtualService) bool {
-	return slices.ContainsFunc(v.hosts, func(h registry.Hostname) bool {
-		return slices.ContainsFunc(s.names.matching(h), func(i int) bool { return s.hosts[i].admits(v.namespace) })
+func (s *gatewayServer) sharesHost(v *objects.VirtualService) bool {
+	return slices.ContainsFunc(v.Hosts, func(h registry.Hostname) bool {
+		return slices.ContainsFunc(s.names.Matching(h), func(i int) bool { return s.hosts[i].admits(v.Namespace) })
 	})
 }
 

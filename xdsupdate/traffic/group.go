@@ -13,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // Labels of a workload's topology. Every proxy has them.
@@ -145,21 +146,21 @@ func familiesOf(addresses []string) []string {
 func proxyOf(v ads.View) *proxy {
 	g, _ := v.Policy.(group)
 	p := &proxy{
-		namespace: v.Namespace, cluster: v.Cluster, locality: g.locality, network: g.network, labels: make(registry.Labels),
+		Proxy: objects.Proxy{Namespace: v.Namespace, Labels: make(registry.Labels)}, cluster: v.Cluster, locality: g.locality, network: g.network,
 		allocated: v.Addresses.Allocated, config: parseProxyConfig(g.config),
 	}
 	switch {
 	case g.router:
-		p.role = router
+		p.Role = objects.Router
 	case v.Client == envoy.ForGRPC:
-		p.role = grpcClient
+		p.Role = objects.GRPCClient
 	default:
-		p.role = sidecarProxy
+		p.Role = objects.SidecarProxy
 	}
 	if g.labels != "" {
 		for pair := range strings.SplitSeq(g.labels, "\x00") {
 			key, value, _ := strings.Cut(pair, "=")
-			p.labels[key] = value
+			p.Labels[key] = value
 		}
 	}
 	p.targetPorts = parseTargetPorts(g.targets)
@@ -167,7 +168,7 @@ func proxyOf(v ads.View) *proxy {
 		p.server, p.node = strings.Split(g.server, ","), g.node
 	}
 	if g.services != "" {
-		p.services = strings.Split(g.services, ",")
+		p.Services = strings.Split(g.services, ",")
 	}
 	if g.addresses != "" {
 		p.addresses = strings.Split(g.addresses, ",")

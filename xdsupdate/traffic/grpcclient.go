@@ -12,6 +12,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // grpcRoutes returns the route configuration of a service port for a gRPC client, or nil, and the
@@ -23,26 +26,26 @@ func (st *state) grpcRoutes(p *proxy, name string) (*routev3.RouteConfiguration,
 		return nil, nil
 	}
 	e, svc := st.grpcService(p, host, port)
-	if svc == nil || lower(svc.host) != lower(host) {
+	if svc == nil || hostname.Lower(svc.Host) != hostname.Lower(host) {
 		return nil, nil
 	}
-	rules := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port, service: svc})
-	b := st.newVirtualHosts(p, e, []*service{svc})
+	rules := st.serviceRoutes(p, e, svc, place{gateway: objects.MeshGateway, port: port, service: svc})
+	b := st.newVirtualHosts(p, e, []*mesh.Service{svc})
 	b.addService(svc, port, bothDomains, rules)
 	return &routev3.RouteConfiguration{Name: name, VirtualHosts: b.hosts}, rules.leftOut
 }
 
 // grpcService returns the service with a port, and the egress listener that contains it.
-func (st *state) grpcService(p *proxy, host registry.Hostname, port uint32) (*egress, *service) {
-	e := st.scopeOf(p).egressFor(port)
+func (st *state) grpcService(p *proxy, host registry.Hostname, port uint32) (*mesh.Egress, *mesh.Service) {
+	e := st.scopeOf(p).EgressFor(port)
 	if e == nil {
 		return nil, nil
 	}
-	svc := e.service(host)
+	svc := e.Service(host)
 	if svc != nil {
-		_, svc = concrete(svc, e.service)
+		_, svc = mesh.Concrete(svc, e.Service)
 	}
-	if _, ok := svc.port(port); !ok {
+	if _, ok := svc.Port(port); !ok {
 		return nil, nil
 	}
 	return e, svc
@@ -56,13 +59,13 @@ func (st *state) grpcListener(p *proxy, name string) *listenerv3.Listener {
 	if !ok {
 		return nil
 	}
-	for _, h := range []registry.Hostname{host, completed(host, p.namespace, st.settings.domain)} {
+	for _, h := range []registry.Hostname{host, completed(host, p.Namespace, st.settings.Domain)} {
 		number := port
 		if number == 0 {
 			scope := st.scopeOf(p)
-			svc := scope.service(h)
+			svc := scope.Service(h)
 			if svc != nil {
-				_, svc = concrete(svc, scope.service)
+				_, svc = mesh.Concrete(svc, scope.Service)
 			}
 			number = defaultPort(svc)
 		}
@@ -71,7 +74,7 @@ func (st *state) grpcListener(p *proxy, name string) *listenerv3.Listener {
 			if all := addressesOf(svc, p); len(all) > 0 {
 				address = strings.Trim(all[0], "[]")
 			}
-			return xdsbuild.GRPCListener(name, envoy.ClusterName(number, svc.host), address, number)
+			return xdsbuild.GRPCListener(name, envoy.ClusterName(number, svc.Host), address, number)
 		}
 	}
 	return nil
@@ -80,7 +83,7 @@ func (st *state) grpcListener(p *proxy, name string) *listenerv3.Listener {
 // completed returns the full host name of a short name in a namespace: "NAME", "NAME.NAMESPACE" or
 // "NAME.NAMESPACE.svc".
 func completed(host registry.Hostname, namespace, domain string) registry.Hostname {
-	name := strings.TrimSuffix(string(lower(host)), ".svc")
+	name := strings.TrimSuffix(string(hostname.Lower(host)), ".svc")
 	if label, rest, dotted := strings.Cut(name, "."); dotted && rest == namespace {
 		name = label
 	}
@@ -91,12 +94,12 @@ func completed(host registry.Hostname, namespace, domain string) registry.Hostna
 }
 
 // defaultPort returns the port of a target without a port, or 0 if there is none.
-func defaultPort(svc *service) uint32 {
+func defaultPort(svc *mesh.Service) uint32 {
 	if svc == nil {
 		return 0
 	}
-	all := newService(svc.of).ports
-	i := slices.IndexFunc(all, func(p servicePort) bool { return p.Protocol == registry.ProtocolGRPC })
+	all := mesh.NewService(svc.Of).Ports
+	i := slices.IndexFunc(all, func(p mesh.ServicePort) bool { return p.Protocol == registry.ProtocolGRPC })
 	switch {
 	case len(all) == 1:
 		return all[0].Number

@@ -16,6 +16,8 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 )
 
@@ -34,13 +36,13 @@ func (st *state) serverListener(p *proxy, name string) (*listenerv3.Listener, []
 		return nil, nil
 	}
 	port := uint32(at.Port())
-	all := st.workloads.at(p.namespace, p.server)
-	if !slices.ContainsFunc(all, func(w workload) bool { return w.servesOn(port) }) {
+	all := st.workloads.At(p.Namespace, p.server)
+	if !slices.ContainsFunc(all, func(w mesh.Workload) bool { return servesOn(w, port) }) {
 		return nil, nil
 	}
 	labels := labelsOf(all)
 	guard := st.serverProtectionOf(p, labels)
-	server := xdsbuild.GRPCServer{MutualTLS: st.servesMutualTLS(p.namespace, labels, port), Filters: guard.http.list}
+	server := xdsbuild.GRPCServer{MutualTLS: st.servesMutualTLS(p.Namespace, labels, port), Filters: guard.http.list}
 	if err := guard.http.refused; err != nil { // no other filter applies without the policies
 		server.Filters = []*hcm.HttpFilter{denyAll()}
 		return server.Listener(name, at), append(slices.Clip(guard.problems), fmt.Errorf("all calls are denied: %w", err))
@@ -49,16 +51,16 @@ func (st *state) serverListener(p *proxy, name string) (*listenerv3.Listener, []
 }
 
 // servesOn reports whether a service port forwards to a port of the workload.
-func (w workload) servesOn(port uint32) bool {
-	return w.endpoint.EndpointPort == port &&
-		slices.ContainsFunc(w.service.Ports, func(p *registry.Port) bool { return p != nil && xdsbuild.Serves(w.endpoint, p) })
+func servesOn(w mesh.Workload, port uint32) bool {
+	return w.Endpoint.EndpointPort == port &&
+		slices.ContainsFunc(w.Service.Ports, func(p *registry.Port) bool { return p != nil && xdsbuild.Serves(w.Endpoint, p) })
 }
 
 // labelsOf returns the distinct label sets of workloads, in the order of their services. All
 // workloads must be the same server (S94).
-func labelsOf(all []workload) (out []registry.Labels) {
+func labelsOf(all []mesh.Workload) (out []registry.Labels) {
 	for _, w := range all {
-		labels := w.endpoint.Attributes().Labels
+		labels := w.Endpoint.Attributes().Labels
 		if !slices.ContainsFunc(out, labels.Equal) {
 			out = append(out, labels)
 		}
@@ -76,10 +78,10 @@ func (st *state) servesMutualTLS(namespace string, sets []registry.Labels, port 
 // mutualTLSBy returns the policy that makes a server accept only mutual TLS on a port, if any. A
 // gRPC server cannot accept both, so PERMISSIVE means mutual TLS for workloads with the label of a
 // certificate, and plain text for all others (S10).
-func (st *state) mutualTLSBy(namespace string, sets []registry.Labels, port uint32) (by peerMode, mutual bool) {
+func (st *state) mutualTLSBy(namespace string, sets []registry.Labels, port uint32) (by objects.PeerMode, mutual bool) {
 	for _, labels := range sets {
-		by = st.peerMode(namespace, labels, port)
-		if by.mode == strict || by.mode == permissive && labels[tlsModeLabel] == tlsModeIstio {
+		by = st.PeerMode(namespace, labels, port)
+		if by.Mode == objects.Strict || by.Mode == objects.Permissive && labels[tlsModeLabel] == tlsModeIstio {
 			return by, true
 		}
 	}
@@ -92,11 +94,11 @@ func (st *state) serverProtectionOf(p *proxy, sets []registry.Labels) *protectio
 		return st.newServerProtection(p, sets)
 	}
 	var key strings.Builder
-	fmt.Fprintf(&key, "%s %t", p.namespace, p.node)
+	fmt.Fprintf(&key, "%s %t", p.Namespace, p.node)
 	for _, labels := range sets {
 		key.WriteString("\x00" + labels.String())
 	}
-	return st.serverProtections.get(key.String(), func() *protection { return st.newServerProtection(p, sets) })
+	return st.serverProtections.Get(key.String(), func() *protection { return st.newServerProtection(p, sets) })
 }
 
 // newServerProtection builds the filters: first DENY, which includes CUSTOM policies, then ALLOW.
@@ -104,9 +106,9 @@ func (st *state) serverProtectionOf(p *proxy, sets []registry.Labels) *protectio
 // match the first (S94).
 func (st *state) newServerProtection(p *proxy, sets []registry.Labels) *protection {
 	b := &protectionBuilder{state: st, proxy: p}
-	for _, a := range st.authorizationPoliciesIn(p.namespace) {
-		which := slices.IndexFunc(sets, a.selects)
-		if which < 0 || which > 0 && a.spec.GetAction() == security.AuthorizationPolicy_ALLOW {
+	for _, a := range st.AuthorizationPoliciesIn(p.Namespace) {
+		which := slices.IndexFunc(sets, a.Selects)
+		if which < 0 || which > 0 && a.Spec.GetAction() == security.AuthorizationPolicy_ALLOW {
 			continue
 		}
 		b.apply(a)

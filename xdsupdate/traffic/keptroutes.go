@@ -3,9 +3,7 @@
 package traffic
 
 import (
-	"maps"
 	"slices"
-	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
@@ -13,13 +11,15 @@ import (
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // keptRoutes caches the routes of VirtualServices on routers across pushes, so that a change of one
 // among 10,000 VirtualServices of a route configuration rebuilds only its own routes. It is
 // immutable.
 type keptRoutes struct {
-	of pmap.Map[*virtualService, []keptRules]
+	of pmap.Map[*objects.VirtualService, []keptRules]
 }
 
 // keptRules are the routes of a VirtualService in a place.
@@ -39,7 +39,7 @@ type keptPlace struct {
 // disconnected routers stay.
 const maxKeptPlaces limit.Size = 64
 
-func (k keptRoutes) get(v *virtualService, at keptPlace) *builtRules {
+func (k keptRoutes) get(v *objects.VirtualService, at keptPlace) *builtRules {
 	list, _ := k.of.Get(v)
 	for _, kept := range list {
 		if kept.at == at {
@@ -60,19 +60,19 @@ func (k keptRoutes) with(at keptPlace, rules *builtRules) keptRoutes {
 // after returns the entries that a difference does not concern. Routes depend on the rules of their
 // VirtualService and its delegates, on the services of their destinations, and on DestinationRules
 // for these.
-func (k keptRoutes) after(d *difference, w world, indexes ...*index) keptRoutes {
+func (k keptRoutes) after(d *difference, w *mesh.World, indexes ...*objects.Index) keptRoutes {
 	if k.of.Len() == 0 {
 		return k
 	}
-	drop := func(list ...*virtualService) {
+	drop := func(list ...*objects.VirtualService) {
 		for _, v := range list {
 			k.of = k.of.Delete(v)
 		}
 	}
 	leadingTo := func(host registry.Hostname) {
-		for _, name := range relatedIn(host, d.before.world, w) {
+		for _, name := range mesh.RelatedIn(host, d.before.world, w) {
 			for _, x := range indexes {
-				drop(x.finder.leadingTo(name)...)
+				drop(x.Finder.LeadingTo(name)...)
 			}
 		}
 	}
@@ -80,18 +80,18 @@ func (k keptRoutes) after(d *difference, w world, indexes ...*index) keptRoutes 
 		leadingTo(host)
 	}
 	for _, o := range d.objects {
-		for _, r := range objectsOf[*destinationRule](o.revisions()) {
-			if r.host.IsWildcard() {
+		for _, r := range objects.Of[*objects.DestinationRule](o.Revisions()) {
+			if r.Host.IsWildcard() {
 				return keptRoutes{}
 			}
-			leadingTo(r.host)
+			leadingTo(r.Host)
 		}
 	}
 	for _, v := range d.virtualServices() {
 		drop(v)
-		if v.delegate() {
+		if v.Delegate() {
 			for _, x := range indexes {
-				drop(x.finder.roots(v.objectName)...)
+				drop(x.Finder.Roots(v.ObjectName)...)
 			}
 		}
 	}
@@ -99,7 +99,7 @@ func (k keptRoutes) after(d *difference, w world, indexes ...*index) keptRoutes 
 }
 
 // gatewayRules returns the routes of a VirtualService in a place on a router.
-func (st *state) gatewayRules(p *proxy, v *virtualService, at place) *builtRules {
+func (st *state) gatewayRules(p *proxy, v *objects.VirtualService, at place) *builtRules {
 	rules := st.allGatewayRules(p, v, at)
 	if p.leaving == nil || len(rules.routes) == 0 {
 		return rules
@@ -115,8 +115,8 @@ func (st *state) gatewayRules(p *proxy, v *virtualService, at place) *builtRules
 }
 
 // allGatewayRules returns the routes for clients that have rejected none.
-func (st *state) allGatewayRules(p *proxy, v *virtualService, at place) *builtRules {
-	key := keptPlace{at, p.namespace, joinLabels(p.labels)}
+func (st *state) allGatewayRules(p *proxy, v *objects.VirtualService, at place) *builtRules {
+	key := keptPlace{at, p.Namespace, objects.JoinLabels(p.Labels)}
 	st.mu.Lock()
 	rules := st.kept.get(v, key)
 	st.mu.Unlock()
@@ -134,7 +134,7 @@ func (st *state) allGatewayRules(p *proxy, v *virtualService, at place) *builtRu
 	return rules
 }
 
-func (st *state) builtRules(p *proxy, v *virtualService, at place) *builtRules {
+func (st *state) builtRules(p *proxy, v *objects.VirtualService, at place) *builtRules {
 	rules := &builtRules{of: v}
 	rules.routes, rules.positions, rules.leftOut = st.allRuleRoutes(p, v, at, (*xdsbuild.RouteScope).Routes)
 	rules.size = sizeOf(rules.routes)
@@ -144,18 +144,4 @@ func (st *state) builtRules(p *proxy, v *virtualService, at place) *builtRules {
 // hashes reports whether some route has the key of a consistent hash.
 func (r *builtRules) hashes() bool {
 	return slices.ContainsFunc(r.routes, func(route *routev3.Route) bool { return len(route.GetRoute().GetHashPolicy()) > 0 })
-}
-
-func joinLabels(labels registry.Labels) string {
-	if len(labels) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		b.WriteString(key)
-		b.WriteByte('=')
-		b.WriteString(labels[key])
-		b.WriteByte(0)
-	}
-	return b.String()
 }

@@ -2,13 +2,17 @@
 
 package traffic
 
+import (
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
+)
+
 import "testing"
 
 // TestKeptPlacesAreBounded: of a VirtualService on ever more routers, the routes of the
 // last ones are kept.
 func TestKeptPlacesAreBounded(t *testing.T) {
 	var kept keptRoutes
-	rules := &builtRules{of: &virtualService{}}
+	rules := &builtRules{of: &objects.VirtualService{}}
 	for port := range uint32(3 * maxKeptPlaces.Get()) {
 		at := keptPlace{place: place{port: port}}
 		kept = kept.with(at, rules)

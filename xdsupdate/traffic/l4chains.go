@@ -12,6 +12,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // Routes apply in their order, but Envoy chooses a filter chain by one property after the other:
@@ -29,7 +30,7 @@ type gatewayChain struct {
 	l4Ranges
 	// of is the VirtualService whose route the chain implements, and field is the route's field.
 	// Nil stands for a server without such routes.
-	of    *virtualService
+	of    *objects.VirtualService
 	field string
 	// rule is the position of the route in its field.
 	rule int
@@ -46,15 +47,15 @@ type chainOwner struct {
 // owner returns the VirtualService of a chain, or else the Gateway's server.
 func (c gatewayChain) owner() chainOwner {
 	if c.of != nil {
-		return chainOwner{c.of.config, c.field}
+		return chainOwner{c.of.Config, c.field}
 	}
-	return chainOwner{c.server.gateway.config, c.server.field()}
+	return chainOwner{c.server.gateway.Config, c.server.field()}
 }
 
 // byAge returns chains sorted by the age of their owners, the oldest first.
 func byAge(chains []gatewayChain) []gatewayChain {
 	out := slices.Clone(chains)
-	slices.SortStableFunc(out, func(a, b gatewayChain) int { return compareConfigs(a.owner().config, b.owner().config) })
+	slices.SortStableFunc(out, func(a, b gatewayChain) int { return objects.CompareConfigs(a.owner().config, b.owner().config) })
 	return out
 }
 
@@ -177,11 +178,4 @@ func (s *chainSpreader) claim(c gatewayChain, d netip.Prefix, names []string, pr
 		at[text].names = append(at[text].names, n)
 	}
 	return parts
-}
-
-// matchesDestinations reports whether some TCP or TLS route matches on destination subnets.
-func (v *virtualService) matchesDestinations() bool {
-	return slices.ContainsFunc(v.l4Routes(), func(r l4Route) bool {
-		return slices.ContainsFunc(r.matches, func(m l4Match) bool { return len(m.GetDestinationSubnets()) > 0 })
-	})
 }

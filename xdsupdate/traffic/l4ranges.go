@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/netip"
 	"strings"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // l4Ranges are the address ranges of a match of a TCP or TLS route. An empty list stands for all
@@ -20,7 +22,7 @@ func newL4Ranges(destinations []string, source string) (l4Ranges, error) {
 	for i, text := range destinations {
 		prefixes, err := parseSubnet(text)
 		if err != nil {
-			return l4Ranges{}, fmt.Errorf("%s: %w", element("destinationSubnets", i), err)
+			return l4Ranges{}, fmt.Errorf("%s: %w", objects.Element("destinationSubnets", i), err)
 		}
 		out.destinations = append(out.destinations, prefixes...)
 	}

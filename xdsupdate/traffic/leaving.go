@@ -13,6 +13,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // leaving selects the objects that are left out of a resource for a client that rejects it, and
@@ -42,12 +44,12 @@ func (p *proxy) leaves(c *configstore.Config, state any) ads.Omission {
 }
 
 // leavesService is leaves for a service, which contributes its host names.
-func (p *proxy) leavesService(svc *service) ads.Omission {
+func (p *proxy) leavesService(svc *mesh.Service) ads.Omission {
 	if p.leaving == nil {
 		return ads.Included
 	}
-	state := serviceState{svc.of[0], svc.of[len(svc.of)-1], len(svc.of)}
-	return p.leaving.of(ads.Contribution{Object: xdsupdate.ServiceKey(svc.host, svc.namespace), State: state})
+	state := serviceState{svc.Of[0], svc.Of[len(svc.Of)-1], len(svc.Of)}
+	return p.leaving.of(ads.Contribution{Object: xdsupdate.ServiceKey(svc.Host, svc.Namespace), State: state})
 }
 
 // serviceState identifies a state of a service, which several registries may have.
@@ -57,11 +59,11 @@ type serviceState struct {
 }
 
 // leavesRules is leaves for the routes of a VirtualService.
-func (st *state) leavesRules(p *proxy, v *virtualService) ads.Omission {
+func (st *state) leavesRules(p *proxy, v *objects.VirtualService) ads.Omission {
 	if p.leaving == nil {
 		return ads.Included
 	}
-	return p.leaves(v.config, st.rulesState(v))
+	return p.leaves(v.Config, st.rulesState(v))
 }
 
 func (l *leaving) of(contribution ads.Contribution) ads.Omission {
@@ -76,16 +78,16 @@ func (l *leaving) of(contribution ads.Contribution) ads.Omission {
 
 // rulesState identifies a revision of the rules of a VirtualService, including its delegates.
 type rulesState struct {
-	of        *virtualService
+	of        *objects.VirtualService
 	delegates string
 }
 
-func (st *state) rulesState(v *virtualService) rulesState {
+func (st *state) rulesState(v *objects.VirtualService) rulesState {
 	out := rulesState{of: v}
 	var delegates strings.Builder
-	for _, r := range v.spec.GetHttp() {
+	for _, r := range v.Spec.GetHttp() {
 		if r.GetDelegate() != nil {
-			fmt.Fprintf(&delegates, "%p ", st.delegateOf(v, r))
+			fmt.Fprintf(&delegates, "%p ", st.DelegateOf(v, r))
 		}
 	}
 	out.delegates = delegates.String()
@@ -96,7 +98,7 @@ func (st *state) rulesState(v *virtualService) rulesState {
 // that answer the same requests with 500. Routes with other matches than plain paths, such as
 // regular expressions, may be the reason for the rejection. They are replaced by a route that
 // answers all remaining requests with 500, as are all routes if more is left out.
-func (st *state) routesOrFailing(p *proxy, v *virtualService, at place, routes []*routev3.Route) []*routev3.Route {
+func (st *state) routesOrFailing(p *proxy, v *objects.VirtualService, at place, routes []*routev3.Route) []*routev3.Route {
 	if p.leaving == nil || len(routes) == 0 {
 		return routes
 	}
@@ -104,8 +106,8 @@ func (st *state) routesOrFailing(p *proxy, v *virtualService, at place, routes [
 	if how == ads.Included {
 		return routes
 	}
-	all := st.routeScope(p, v.namespace, at).FailingRoutes()
-	if how > ads.Failing || p.role == grpcClient {
+	all := st.routeScope(p, v.Namespace, at).FailingRoutes()
+	if how > ads.Failing || p.Role == objects.GRPCClient {
 		return all
 	}
 	var out []*routev3.Route

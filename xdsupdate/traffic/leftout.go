@@ -11,6 +11,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // Clients reject a route configuration or a listener as a whole, even if only one of several
@@ -63,9 +64,9 @@ func notHashed(name string, reason error) error {
 
 // leftOutRules collects the errors for the routes of a VirtualService, at most one for each rule.
 type leftOutRules struct {
-	of *virtualService
+	of *objects.VirtualService
 	// places are the origins of the rules, including rules of delegates.
-	places map[*networking.HTTPRoute]rulePlace
+	places map[*networking.HTTPRoute]objects.RulePlace
 	last   *networking.HTTPRoute
 	found  []error
 }
@@ -78,18 +79,18 @@ func (l *leftOutRules) add(rule *networking.HTTPRoute, reason error) {
 	l.addAt(l.places[rule], reason)
 }
 
-func (l *leftOutRules) addAt(place rulePlace, reason error) {
-	if place.delegate != nil {
-		reason = fmt.Errorf("delegate %s: %w", place.delegate, reason)
+func (l *leftOutRules) addAt(place objects.RulePlace, reason error) {
+	if place.Delegate != nil {
+		reason = fmt.Errorf("delegate %s: %w", place.Delegate, reason)
 	}
-	l.found = append(l.found, leftOut(l.of.config, element("spec.http", place.at), failedRequests(reason)))
+	l.found = append(l.found, leftOut(l.of.Config, objects.Element("spec.http", place.At), failedRequests(reason)))
 }
 
 // checkedRoutes returns the routes that build returns or, if it panics, routes that fail all
 // requests, with an error.
-func checkedRoutes(scope *xdsbuild.RouteScope, v *virtualService, build func() []*routev3.Route) (routes []*routev3.Route, err error) {
+func checkedRoutes(scope *xdsbuild.RouteScope, v *objects.VirtualService, build func() []*routev3.Route) (routes []*routev3.Route, err error) {
 	if p := guard.Call(func() { routes = build() }); p != nil {
-		return scope.FailingRoutes(), leftOut(v.config, "spec.http", p)
+		return scope.FailingRoutes(), leftOut(v.Config, "spec.http", p)
 	}
 	return routes, nil
 }

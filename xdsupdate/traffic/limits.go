@@ -4,12 +4,10 @@ package traffic
 
 import (
 	"fmt"
-	"net/http"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
-	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 )
@@ -121,14 +119,6 @@ func tooManyMatches(limit int) error {
 	return fmt.Errorf("with those of the delegate there are more than %d matches", limit)
 }
 
-// failingRule returns a rule that answers the requests of another rule with 500.
-func failingRule(r *networking.HTTPRoute) *networking.HTTPRoute {
-	return &networking.HTTPRoute{
-		Name: r.GetName(), Match: r.GetMatch(),
-		DirectResponse: &networking.HTTPDirectResponse{Status: http.StatusInternalServerError},
-	}
-}
-
 // sizeOf returns the encoded size of routes in a virtual host, plus the size of their regular
 // expression programs.
 func sizeOf(routes []*routev3.Route) int {
@@ -138,14 +128,4 @@ func sizeOf(routes []*routev3.Route) int {
 		n += 1 + protowire.SizeBytes(size) + xdsbuild.ProgramSize(r)
 	}
 	return n
-}
-
-// rulePlace is the origin of a rule.
-type rulePlace struct {
-	// at is the position of the rule among the VirtualService's own rules.
-	at int
-	// delegate is the delegate that contains the rule. It is nil if the VirtualService itself does.
-	delegate *virtualService
-	// failing is set if the rule replaces rules that exceed a limit.
-	failing bool
 }

@@ -6,6 +6,9 @@ import (
 	"fmt"
 
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // TLS routes of VirtualServices share a listener as HTTP routes share a route configuration. Each
@@ -26,7 +29,7 @@ const (
 // passedRoutes are the TLS routes of a VirtualService at a server.
 type passedRoutes struct {
 	server *gatewayServer
-	of     *virtualService
+	of     *objects.VirtualService
 }
 
 // admitPassed decides which TLS routes fit on a listener. It returns the errors for the others.
@@ -34,7 +37,7 @@ func (st *state) admitPassed(p *proxy, l *gatewayListener) map[passedRoutes]erro
 	var parts []passedRoutes
 	for _, s := range l.servers {
 		for _, v := range st.virtualServicesOf(p, s) {
-			if len(v.spec.GetTls()) > 0 && s.kind.takesTLSRoutes(v) && s.sharesHost(v) {
+			if len(v.Spec.GetTls()) > 0 && s.kind.takesTLSRoutes(v) && s.sharesHost(v) {
 				parts = append(parts, passedRoutes{s, v})
 			}
 		}
@@ -43,7 +46,7 @@ func (st *state) admitPassed(p *proxy, l *gatewayListener) map[passedRoutes]erro
 	out := make(map[passedRoutes]error)
 	claims := make([]claim, len(parts))
 	for i, part := range parts {
-		claims[i] = claimOf(part.of.config, 0)
+		claims[i] = claimOf(part.of.Config, 0)
 		switch bytes := st.tlsBytes(part.of); {
 		case exceeds(bytes, limits.RouteBytes):
 			out[part] = fmt.Errorf("its routes have more than %d bytes", limits.RouteBytes)
@@ -63,13 +66,15 @@ func (st *state) admitPassed(p *proxy, l *gatewayListener) map[passedRoutes]erro
 
 // repetition returns the number of copies of a VirtualService up to and including a server: one for
 // each earlier server, for each Gateway that the VirtualService is bound to.
-func (s *gatewayServer) repetition(v *virtualService) int { return s.position * len(v.gateways) }
+func (s *gatewayServer) repetition(v *objects.VirtualService) int {
+	return s.position * len(v.Gateways)
+}
 
 // tlsBytes returns an upper bound for the size of the filter chains of a VirtualService's TLS
 // routes.
-func (st *state) tlsBytes(v *virtualService) int {
+func (st *state) tlsBytes(v *objects.VirtualService) int {
 	n := 0
-	for _, r := range v.spec.GetTls() {
+	for _, r := range v.Spec.GetTls() {
 		n += len(r.GetMatch()) * (chainBytes + st.destinationBytes(v, r.GetRoute()))
 		for _, m := range r.GetMatch() {
 			for _, h := range m.GetSniHosts() {
@@ -82,10 +87,10 @@ func (st *state) tlsBytes(v *virtualService) int {
 }
 
 // destinationBytes returns an upper bound for the size of destinations in a filter chain.
-func (st *state) destinationBytes(v *virtualService, route []*networking.RouteDestination) int {
+func (st *state) destinationBytes(v *objects.VirtualService, route []*networking.RouteDestination) int {
 	n := 0
 	for _, d := range route {
-		host := resolveHost(d.GetDestination().GetHost(), v.namespace, st.settings.domain)
+		host := hostname.Resolve(d.GetDestination().GetHost(), v.Namespace, st.settings.Domain)
 		n += len(host) + len(d.GetDestination().GetSubset()) + weightBytes
 	}
 	return n

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 
@@ -34,7 +35,7 @@ func (st *state) recording(build func(of *state) proto.Message) (route.Made, *ma
 	of.made = &made{hosts: make(map[string][]*builtRules)}
 	m := build(&of)
 	return route.Made{Message: m, Chains: of.made.chains, Routes: func(h *routev3.VirtualHost) []route.Origin {
-		return of.made.routes(st.index, h)
+		return of.made.routes(st.Index, h)
 	}}, of.made
 }
 
@@ -49,19 +50,19 @@ func (m *made) noteChain(c gatewayChain) {
 		return
 	}
 	if c.of != nil {
-		m.chains = append(m.chains, originOf(c.of, element(c.field, c.rule)))
+		m.chains = append(m.chains, originOf(c.of, objects.Element(c.field, c.rule)))
 		return
 	}
 	g := c.server.gateway
-	m.chains = append(m.chains, route.Origin{Kind: istio.Gateway.Kind, Namespace: g.namespace, Name: g.name, Field: c.server.field()})
+	m.chains = append(m.chains, route.Origin{Kind: istio.Gateway.Kind, Namespace: g.Namespace, Name: g.Name, Field: c.server.field()})
 }
 
-func originOf(v *virtualService, field string) route.Origin {
-	return route.Origin{Kind: istio.VirtualService.Kind, Namespace: v.namespace, Name: v.name, Field: field}
+func originOf(v *objects.VirtualService, field string) route.Origin {
+	return route.Origin{Kind: istio.VirtualService.Kind, Namespace: v.Namespace, Name: v.Name, Field: field}
 }
 
 // routes returns the origins of the routes of a virtual host.
-func (m *made) routes(x *index, h *routev3.VirtualHost) []route.Origin {
+func (m *made) routes(x *objects.Index, h *routev3.VirtualHost) []route.Origin {
 	out := make([]route.Origin, len(h.GetRoutes()))
 	for i, r := range h.GetRoutes() {
 		for _, rules := range m.hosts[h.GetName()] {
@@ -74,20 +75,20 @@ func (m *made) routes(x *index, h *routev3.VirtualHost) []route.Origin {
 }
 
 // origin returns the origin of a route.
-func (r *builtRules) origin(x *index, at int) route.Origin {
+func (r *builtRules) origin(x *objects.Index, at int) route.Origin {
 	if at >= len(r.positions) {
 		return originOf(r.of, "spec.http")
 	}
 	position := int(r.positions[at])
-	out := originOf(r.of, element("spec.http", position))
-	if rules := x.rulesOf(r.of); position < len(rules) {
+	out := originOf(r.of, objects.Element("spec.http", position))
+	if rules := x.RulesOf(r.of); position < len(rules) {
 		out.Rule = rules[position].GetName()
 	}
 	return out
 }
 
 // virtualServices returns the VirtualServices with routes in a virtual host, in their order.
-func (m *made) virtualServices(host string) (out []*virtualService) {
+func (m *made) virtualServices(host string) (out []*objects.VirtualService) {
 	for _, rules := range m.hosts[host] {
 		if rules.of != nil && !slices.Contains(out, rules.of) {
 			out = append(out, rules.of)

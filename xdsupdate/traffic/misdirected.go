@@ -11,6 +11,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // HTTP/2 clients reuse one connection for several hosts if its certificate is valid for all of them
@@ -41,10 +43,10 @@ type chainNames struct {
 	// owners are the servers of the names. A chain for all names has the name "*".
 	owners map[registry.Hostname]*gatewayServer
 	// routed are the VirtualServices of the names that come from TLS routes.
-	routed map[registry.Hostname]*virtualService
+	routed map[registry.Hostname]*objects.VirtualService
 	// sorted and set contain all names.
 	sorted func() []registry.Hostname
-	set    func() *hostSet
+	set    func() *hostname.Set
 	// wildcards is set if some name is a wildcard.
 	wildcards bool
 	// anyForeign is set if every host without a chain is treated as the host of another chain.
@@ -55,7 +57,7 @@ type chainNames struct {
 // with a name owns the name. A chain that shares a name with an earlier chain is left out.
 func (st *state) newChainNames(p *proxy, l *gatewayListener) *chainNames {
 	n := &chainNames{
-		owners: make(map[registry.Hostname]*gatewayServer, len(l.servers)), routed: make(map[registry.Hostname]*virtualService),
+		owners: make(map[registry.Hostname]*gatewayServer, len(l.servers)), routed: make(map[registry.Hostname]*objects.VirtualService),
 	}
 	configs := 0
 	for _, s := range l.servers {
@@ -67,14 +69,14 @@ func (st *state) newChainNames(p *proxy, l *gatewayListener) *chainNames {
 		}
 	}
 	n.sorted = sync.OnceValue(func() []registry.Hostname { return slices.Sorted(maps.Keys(n.owners)) })
-	n.set = sync.OnceValue(func() *hostSet { return newHostSet(n.sorted()) })
+	n.set = sync.OnceValue(func() *hostname.Set { return hostname.NewSet(n.sorted()) })
 	n.anyForeign = n.owners[anyHost] == nil && len(n.owners)*configs > mostForeignHosts
 	return n
 }
 
 // claim assigns the names of a chain to its server, unless one of them is taken. v is the
 // VirtualService of the names, or nil.
-func (n *chainNames) claim(names []string, by *gatewayServer, v *virtualService) {
+func (n *chainNames) claim(names []string, by *gatewayServer, v *objects.VirtualService) {
 	if len(names) == 0 {
 		names = []string{string(anyHost)}
 	}
@@ -96,18 +98,18 @@ func (n *chainNames) claim(names []string, by *gatewayServer, v *virtualService)
 // of the client's resource.
 func (n *chainNames) absent(p *proxy, name registry.Hostname) bool {
 	if v := n.routed[name]; v != nil {
-		return p.leaves(v.config, v) == ads.Absent
+		return p.leaves(v.Config, v) == ads.Absent
 	}
 	s := n.owners[name]
-	return s != nil && p.leaves(s.gateway.config, s.gateway) == ads.Absent
+	return s != nil && p.leaves(s.gateway.Config, s.gateway) == ads.Absent
 }
 
 // namesOfChains yields the server names of each filter chain of a server that takes all connections
 // with these names. No names stand for all names. AUTO_PASSTHROUGH servers are skipped, because
 // their names are cluster names that no client uses as a host. The second value is the
 // VirtualService of a chain, or nil.
-func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq2[[]string, *virtualService] {
-	return func(yield func([]string, *virtualService) bool) {
+func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq2[[]string, *objects.VirtualService] {
+	return func(yield func([]string, *objects.VirtualService) bool) {
 		switch s.kind {
 		case passthrough:
 			st.namesOfTLSRoutes(p, s, yield)
@@ -125,12 +127,12 @@ func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq2[[]string, *
 }
 
 // namesOfTLSRoutes yields the names of the TLS routes of a server, until yield returns false.
-func (st *state) namesOfTLSRoutes(p *proxy, s *gatewayServer, yield func([]string, *virtualService) bool) (more bool) {
+func (st *state) namesOfTLSRoutes(p *proxy, s *gatewayServer, yield func([]string, *objects.VirtualService) bool) (more bool) {
 	for _, v := range st.virtualServicesOf(p, s) {
-		if len(v.spec.GetTls()) == 0 || !s.kind.takesTLSRoutes(v) || !s.sharesHost(v) {
+		if len(v.Spec.GetTls()) == 0 || !s.kind.takesTLSRoutes(v) || !s.sharesHost(v) {
 			continue
 		}
-		for _, r := range v.spec.GetTls() {
+		for _, r := range v.Spec.GetTls() {
 			for _, m := range r.GetMatch() {
 				if len(m.GetDestinationSubnets()) > 0 || len(r.GetRoute()) == 0 || !s.fits(p, v, m) {
 					continue
@@ -162,7 +164,7 @@ func (n *chainNames) allowed(s *gatewayServer, hosts []registry.Hostname) []regi
 		return hosts
 	}
 	return slices.DeleteFunc(hosts, func(h registry.Hostname) bool {
-		name, ok := mostSpecific(n.owners, h)
+		name, ok := hostname.MostSpecific(n.owners, h)
 		return ok && n.foreign(s.routes, name) && !n.owners[name].trusts(s)
 	})
 }
@@ -228,7 +230,7 @@ func (n *chainNames) foreignTo(routes string, own []registry.Hostname) []registr
 		if !name.IsWildcard() {
 			continue
 		}
-		for i := range n.set().below(name) {
+		for i := range n.set().Below(name) {
 			if below := n.sorted()[i]; n.foreign(routes, below) {
 				out = append(out, below)
 			}
@@ -242,7 +244,7 @@ func (n *chainNames) foreignTo(routes string, own []registry.Hostname) []registr
 // no routes.
 func (n *chainNames) coveredByForeign(routes string, host registry.Hostname, routed func(registry.Hostname) bool) bool {
 	if n.wildcards {
-		for wildcard := range wildcardsOf(host) {
+		for wildcard := range hostname.Wildcards(host) {
 			switch {
 			case wildcard == host:
 			case routed(wildcard):

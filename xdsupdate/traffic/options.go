@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // Options configures New. The zero value works.
@@ -74,10 +76,8 @@ const defaultDomain = "cluster.local"
 
 // settings are the options with all defaults. They are immutable.
 type settings struct {
-	options Options
-	mesh    *meshconfig.MeshConfig
-	// domain is the DNS suffix of short names, in lower case.
-	domain   string
+	objects.Settings
+	options  Options
 	gateways *xdsbuild.Networks
 	// unixSockets is a canonical path. It is empty if there is no such directory.
 	unixSockets string
@@ -88,13 +88,15 @@ type settings struct {
 
 func newSettings(o Options) *settings {
 	s := &settings{
-		options: o, mesh: defaultMesh(), limits: o.Limits.withDefaults(),
-		domain:      cmp.Or(strings.ToLower(strings.Trim(o.Domain, ".")), defaultDomain),
+		options: o, limits: o.Limits.withDefaults(),
 		gateways:    xdsbuild.NewNetworks(networkGateways(o.Networks)),
 		unixSockets: cleanDirectory(o.UnixSockets),
 	}
+	s.Settings = objects.Settings{
+		Mesh: defaultMesh(), Domain: cmp.Or(strings.ToLower(strings.Trim(o.Domain, ".")), defaultDomain), Matches: s.limits.Matches,
+	}
 	if o.Mesh != nil {
-		override(s.mesh, o.Mesh)
+		override(s.Mesh, o.Mesh)
 	}
 	return s
 }
@@ -137,4 +139,11 @@ func override(defaults, with *meshconfig.MeshConfig) {
 	proto.Merge(defaults, with)
 }
 
-func (s *settings) rootNamespace() string { return s.mesh.GetRootNamespace() }
+func setFields(m interface{ ProtoReflect() protoreflect.Message }) []protoreflect.FieldDescriptor {
+	var out []protoreflect.FieldDescriptor
+	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		out = append(out, f)
+		return true
+	})
+	return out
+}

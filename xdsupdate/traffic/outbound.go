@@ -4,13 +4,14 @@ package traffic
 
 import (
 	"slices"
-	"strconv"
-	"strings"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // unknownHostPort is the port for VirtualService hosts without a service.
@@ -18,13 +19,13 @@ const unknownHostPort = 80
 
 // httpPort reports whether requests to a port can be routed as HTTP, because its protocol is HTTP
 // or must be detected by the client.
-func httpPort(p servicePort) bool {
-	return (p.Protocol.IsHTTP() || p.Protocol == registry.ProtocolUnsupported) && p.of.Resolution != registry.Alias
+func httpPort(p mesh.ServicePort) bool {
+	return (p.Protocol.IsHTTP() || p.Protocol == registry.ProtocolUnsupported) && p.Of.Resolution != registry.Alias
 }
 
 // onPort reports whether requests to a port of a service can be routed as HTTP.
-func onPort(svc *service, number uint32) bool {
-	p, ok := svc.port(number)
+func onPort(svc *mesh.Service, number uint32) bool {
+	p, ok := svc.Port(number)
 	return ok && httpPort(p)
 }
 
@@ -37,12 +38,12 @@ func onPort(svc *service, number uint32) bool {
 //	                 on a port whose protocol the sidecar detects
 func (st *state) outboundRoutes(p *proxy, name string) (*routev3.RouteConfiguration, []error) {
 	scope := st.scopeOf(p)
-	if e := scope.egressNamed(name); e != nil {
+	if e := scope.EgressNamed(name); e != nil {
 		b := st.allPorts(p, e)
 		return routeConfiguration(name, append(b.hosts, st.catchAll(p))), append(b.leftOut, st.leftOutOf(scope, e)...)
 	}
 	if port, ok := envoy.ParseHTTPRouteName(name); ok {
-		e := scope.egressFor(port)
+		e := scope.EgressFor(port)
 		if e == nil {
 			return nil, nil
 		}
@@ -56,27 +57,10 @@ func (st *state) outboundRoutes(p *proxy, name string) (*routev3.RouteConfigurat
 	return nil, nil
 }
 
-// egressNamed returns the listener whose route configuration has its own name, or nil.
-func (s *scope) egressNamed(name string) *egress {
-	i := slices.IndexFunc(s.egress, func(e *egress) bool { return e.named() && e.routeName() == name })
-	if i < 0 {
-		return nil
-	}
-	return s.egress[i]
-}
-
-// routeName returns the name of the route configuration of a named listener.
-func (e *egress) routeName() string {
-	if bind := e.listener.GetBind(); strings.HasPrefix(bind, unixScheme) {
-		return bind
-	}
-	return strconv.FormatUint(uint64(e.port().GetNumber()), 10)
-}
-
 // servicesOn returns the services of a listener with HTTP on a port.
-func servicesOn(e *egress, port uint32) []*service {
-	var out []*service
-	for _, s := range e.services {
+func servicesOn(e *mesh.Egress, port uint32) []*mesh.Service {
+	var out []*mesh.Service
+	for _, s := range e.Services {
 		if onPort(s, port) {
 			out = append(out, s)
 		}
@@ -86,9 +70,9 @@ func servicesOn(e *egress, port uint32) []*service {
 
 // allPorts returns the virtual hosts of all ports of a listener's services. Port 80 may be omitted
 // in requests.
-func (st *state) allPorts(p *proxy, e *egress) *virtualHosts {
-	b := st.newVirtualHosts(p, e, e.services)
-	ports := httpPorts(e.services)
+func (st *state) allPorts(p *proxy, e *mesh.Egress) *virtualHosts {
+	b := st.newVirtualHosts(p, e, e.Services)
+	ports := httpPorts(e.Services)
 	if !slices.Contains(ports, unknownHostPort) {
 		ports = append(ports, unknownHostPort)
 	}
@@ -105,10 +89,10 @@ func (st *state) allPorts(p *proxy, e *egress) *virtualHosts {
 }
 
 // httpPorts returns the HTTP ports of services, sorted.
-func httpPorts(services []*service) []uint32 {
+func httpPorts(services []*mesh.Service) []uint32 {
 	var out []uint32
 	for _, s := range services {
-		for _, port := range s.ports {
+		for _, port := range s.Ports {
 			if httpPort(port) {
 				out = append(out, port.Number)
 			}
@@ -124,39 +108,39 @@ func httpPorts(services []*service) []uint32 {
 func (st *state) detectedRoutes(
 	p *proxy, name string, host registry.Hostname, port uint32,
 ) (*routev3.RouteConfiguration, []error) {
-	e := st.scopeOf(p).egressFor(port)
+	e := st.scopeOf(p).EgressFor(port)
 	if e == nil {
 		return nil, nil
 	}
-	svc := e.service(host)
+	svc := e.Service(host)
 	if !detects(svc, port, p) {
 		return nil, nil
 	}
-	rules := st.serviceRoutes(p, e, svc, place{gateway: meshGateway, port: port})
+	rules := st.serviceRoutes(p, e, svc, place{gateway: objects.MeshGateway, port: port})
 	b := st.newVirtualHosts(p, nil, nil)
-	b.add(lower(svc.host), port, []string{"*"}, rules)
+	b.add(hostname.Lower(svc.Host), port, []string{"*"}, rules)
 	return routeConfiguration(name, b.hosts), rules.leftOut
 }
 
-func detects(svc *service, port uint32, p *proxy) bool {
-	found, ok := svc.port(port)
+func detects(svc *mesh.Service, port uint32, p *proxy) bool {
+	found, ok := svc.Port(port)
 	return ok && found.Protocol == registry.ProtocolUnsupported && httpPort(found) &&
-		(found.of.Headless() || len(addressesOf(svc, p)) > 0)
+		(found.Of.Headless() || len(addressesOf(svc, p)) > 0)
 }
 
 // serviceRoutes returns the routes of a service port. They come from the first VirtualService with any
 // route for the port, or else are the default route.
-func (st *state) serviceRoutes(p *proxy, e *egress, svc *service, at place) *builtRules {
+func (st *state) serviceRoutes(p *proxy, e *mesh.Egress, svc *mesh.Service, at place) *builtRules {
 	if onPort(svc, at.port) {
-		for _, v := range e.virtualServicesOf(lower(svc.host)) {
+		for _, v := range e.VirtualServicesOf(hostname.Lower(svc.Host)) {
 			rules := st.sidecarRules(p, v, at)
 			if len(rules.routes) == 0 {
 				continue
 			}
-			if limit := st.settings.limits.RepeatedBytes; exceeds(svc.position(at.port)*rules.size, limit) {
-				missing := leftOut(v.config, "spec.http", failedRequests(tooManyRepetitions(limit)))
+			if limit := st.settings.limits.RepeatedBytes; exceeds(svc.Position(at.port)*rules.size, limit) {
+				missing := leftOut(v.Config, "spec.http", failedRequests(tooManyRepetitions(limit)))
 				rules = &builtRules{
-					of: v, routes: st.routeScope(p, v.namespace, at).FailingRoutes(),
+					of: v, routes: st.routeScope(p, v.Namespace, at).FailingRoutes(),
 					leftOut: append(slices.Clip(rules.leftOut), missing),
 				}
 			}

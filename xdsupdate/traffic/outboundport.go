@@ -9,6 +9,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // portForm is a port of a route configuration, with the form of its domains.
@@ -19,12 +22,12 @@ type portForm struct {
 
 // portRoutes are the routes of a VirtualService on a port.
 type portRoutes struct {
-	of    *virtualService
+	of    *objects.VirtualService
 	port  portForm
 	rules *builtRules
 	// own are services, and others are hosts without a service. At least one of the lists is not
 	// empty.
-	own    []*service
+	own    []*mesh.Service
 	others []registry.Hostname
 	// over is set if the routes exceed a limit.
 	over bool
@@ -32,7 +35,7 @@ type portRoutes struct {
 
 // addPorts adds the virtual hosts of ports: the routes of VirtualServices, and default routes for
 // all other services.
-func (b *virtualHosts) addPorts(e *egress, ports []portForm) {
+func (b *virtualHosts) addPorts(e *mesh.Egress, ports []portForm) {
 	b.domains["*"] = struct{}{} // Reserved for catchAll: Envoy would reject the route configuration if another host had this name.
 	parts := make([][]*portRoutes, len(ports))
 	for i, port := range ports {
@@ -44,25 +47,25 @@ func (b *virtualHosts) addPorts(e *egress, ports []portForm) {
 			b.addRoutes(part)
 		}
 		for _, svc := range servicesOn(e, port.number) {
-			if !b.has(svc.host, port.number) {
-				b.addService(svc, port.number, port.form, b.st.defaultRules(b.proxy, svc, place{gateway: meshGateway, port: port.number}))
+			if !b.has(svc.Host, port.number) {
+				b.addService(svc, port.number, port.form, b.st.defaultRules(b.proxy, svc, place{gateway: objects.MeshGateway, port: port.number}))
 			}
 		}
 	}
 }
 
 // portRoutes returns the VirtualServices with hosts on a port, in the order of precedence.
-func (b *virtualHosts) portRoutes(e *egress, port portForm) []*portRoutes {
+func (b *virtualHosts) portRoutes(e *mesh.Egress, port portForm) []*portRoutes {
 	services := servicesOn(e, port.number)
-	by := e.covering(services)
-	names := sync.OnceValue(func() *hostSet { return newHostSet(hostNames(services)) })
+	by := covering(e, services)
+	names := sync.OnceValue(func() *hostname.Set { return hostname.NewSet(hostNames(services)) })
 	var out []*portRoutes
-	for _, v := range e.virtualServices() {
+	for _, v := range e.VirtualServices() {
 		part := &portRoutes{of: v, port: port, own: by[v]}
 		if len(part.own) == 0 && port.number != unknownHostPort {
 			continue
 		}
-		if part.others = e.otherHosts(v, names); len(part.own)+len(part.others) > 0 {
+		if part.others = otherHosts(e, v, names); len(part.own)+len(part.others) > 0 {
 			out = append(out, part)
 		}
 	}
@@ -72,15 +75,15 @@ func (b *virtualHosts) portRoutes(e *egress, port portForm) []*portRoutes {
 // admit decides which routes fit, and builds them.
 func (b *virtualHosts) admit(parts []*portRoutes) {
 	byAge := slices.Clone(parts)
-	slices.SortStableFunc(byAge, func(x, y *portRoutes) int { return compareObjects(x.of, y.of) })
+	slices.SortStableFunc(byAge, func(x, y *portRoutes) int { return objects.Compare(x.of, y.of) })
 	budget := routeBudget{b.st.settings.limits, make(map[string]int)}
 	var built []*portRoutes
 	var costs []routeCost
 	for _, part := range byAge {
-		least, times := leastBytes*b.st.matchesOf(part.of), part.repetition()
+		least, times := leastBytes*b.st.MatchesOf(part.of), part.repetition()
 		err := budget.check(part.of, least, least*times)
 		if err == nil {
-			part.rules = b.st.sidecarRules(b.proxy, part.of, place{gateway: meshGateway, port: part.port.number})
+			part.rules = b.st.sidecarRules(b.proxy, part.of, place{gateway: objects.MeshGateway, port: part.port.number})
 			b.leftOut = append(b.leftOut, part.rules.leftOut...)
 			cost := routeCost{part.of, part.bytes(part.rules.size), len(part.others)}
 			if err = budget.take(part.of, cost.bytes, part.rules.size*times); err == nil {
@@ -99,7 +102,7 @@ func (b *virtualHosts) admit(parts []*portRoutes) {
 func (b *virtualHosts) withoutRoom(part *portRoutes, reason error) {
 	if reason != nil {
 		part.over, part.rules = true, &builtRules{of: part.of, routes: (&xdsbuild.RouteScope{}).FailingRoutes()}
-		b.leftOut = append(b.leftOut, leftOut(part.of.config, "spec.http", failedRequests(reason)))
+		b.leftOut = append(b.leftOut, leftOut(part.of.Config, "spec.http", failedRequests(reason)))
 	}
 }
 
@@ -118,7 +121,7 @@ func (r *portRoutes) bytes(size int) int {
 func (r *portRoutes) repetition() int {
 	times := len(r.others)
 	for _, svc := range r.own {
-		times += svc.position(r.port.number)
+		times += svc.Position(r.port.number)
 	}
 	return times
 }
@@ -144,20 +147,20 @@ func (b *virtualHosts) addRoutes(r *portRoutes) {
 	}
 }
 
-func hostNames(services []*service) []registry.Hostname {
+func hostNames(services []*mesh.Service) []registry.Hostname {
 	out := make([]registry.Hostname, len(services))
 	for i, s := range services {
-		out[i] = lower(s.host)
+		out[i] = hostname.Lower(s.Host)
 	}
 	return out
 }
 
 // covering returns the services of each VirtualService: the services whose name is one of its
 // hosts, or whose longest wildcard in any VirtualService is one of its hosts, regardless of age.
-func (e *egress) covering(services []*service) map[*virtualService][]*service {
-	out := make(map[*virtualService][]*service)
+func covering(e *mesh.Egress, services []*mesh.Service) map[*objects.VirtualService][]*mesh.Service {
+	out := make(map[*objects.VirtualService][]*mesh.Service)
 	for _, svc := range services {
-		for _, v := range e.virtualServicesOf(lower(svc.host)) {
+		for _, v := range e.VirtualServicesOf(hostname.Lower(svc.Host)) {
 			out[v] = append(out[v], svc)
 		}
 	}
@@ -166,13 +169,13 @@ func (e *egress) covering(services []*service) map[*virtualService][]*service {
 
 // otherHosts returns the hosts of a VirtualService without a service, and the wildcards that cover
 // no service in the set. The names in the set are in lower case.
-func (e *egress) otherHosts(v *virtualService, services func() *hostSet) []registry.Hostname {
+func otherHosts(e *mesh.Egress, v *objects.VirtualService, services func() *hostname.Set) []registry.Hostname {
 	var out []registry.Hostname
-	for _, host := range v.hosts {
-		if e.service(host) != nil {
+	for _, host := range v.Hosts {
+		if e.Service(host) != nil {
 			continue
 		}
-		if !host.IsWildcard() || !services().covers(host) {
+		if !host.IsWildcard() || !services().Covers(host) {
 			out = append(out, host)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // Policies provides the resources for Istio's traffic and security policies to an ads server.
@@ -66,6 +67,7 @@ func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 	}
 	p := &Policies{settings: newSettings(o), store: configs, logger: o.Logger}
 	p.settings.keys = newTokenKeys(o, p.settings.limits.KeyBytes, p.requestPush)
+	p.settings.KeysFrom = p.settings.keys.cache.Get
 	p.keys.Store(&map[string]struct{}{})
 	p.servers.last = p.last.Load
 	return p
@@ -77,7 +79,7 @@ func (p *Policies) Name() string { return "traffic" }
 // Attach implements ads.Provider. It panics if called twice.
 func (p *Policies) Attach(updater xdsupdate.XDSUpdater) {
 	p.attach(updater)
-	p.configs = xdsupdate.FollowConfigs(updater, p.store, kinds(), sameConfig)
+	p.configs = xdsupdate.FollowConfigs(updater, p.store, objects.Kinds(), objects.SameConfig)
 	p.server, _ = updater.(server)
 }
 
@@ -104,15 +106,15 @@ func (p *Policies) requestPush(keys map[configstore.ConfigKey]struct{}) {
 
 // regroup updates the label keys that policies use from an index. It reports whether they have
 // changed.
-func (p *Policies) regroup(x *index) bool {
-	if last := p.last.Load(); last != nil && last.state.index == x {
+func (p *Policies) regroup(x *objects.Index) bool {
+	if last := p.last.Load(); last != nil && last.state.Index == x {
 		return false
 	}
 	keys := make(map[string]struct{})
-	for key := range x.labelKeys.All() {
+	for key := range x.LabelKeys.All() {
 		keys[key] = struct{}{}
 	}
-	for _, key := range failoverKeys(p.settings.mesh.GetLocalityLbSetting()) {
+	for _, key := range objects.FailoverKeys(p.settings.Mesh.GetLocalityLbSetting()) {
 		keys[key] = struct{}{}
 	}
 	if maps.Equal(keys, *p.keys.Load()) {

@@ -19,6 +19,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 )
 
@@ -59,7 +60,7 @@ func (st *state) protectionOf(p *proxy) *protection {
 	if p.leaving != nil {
 		return st.newProtection(p)
 	}
-	return st.protections.get(p, func() *protection { return st.newProtection(p) })
+	return st.protections.Get(p, func() *protection { return st.newProtection(p) })
 }
 
 func (st *state) newProtection(p *proxy) *protection {
@@ -70,7 +71,7 @@ func (st *state) newProtection(p *proxy) *protection {
 
 func (st *state) protectionFor(p *proxy, unverified bool) *protection {
 	b := &protectionBuilder{state: st, proxy: p, unverified: unverified}
-	for _, a := range st.authorizationPoliciesOf(p) {
+	for _, a := range st.AuthorizationPoliciesOf(&p.Proxy) {
 		b.apply(a)
 	}
 	b.askProviders()
@@ -96,10 +97,10 @@ var actionsInOrder = [...]security.AuthorizationPolicy_Action{
 // askedFirst returns the policies that apply to a router, as "ACTION namespace/name", in the order
 // of evaluation.
 func (st *state) askedFirst(p *proxy) (out []string) {
-	policies := st.authorizationPoliciesOf(p)
+	policies := st.AuthorizationPoliciesOf(&p.Proxy)
 	for _, action := range actionsInOrder {
 		for _, a := range policies {
-			if a.spec.GetAction() == action && !a.dryRun {
+			if a.Spec.GetAction() == action && !a.DryRun {
 				out = append(out, action.String()+" "+a.String())
 			}
 		}
@@ -131,9 +132,9 @@ type askedProvider struct {
 
 // apply adds a policy. If it is left out, it is closed, and its name goes, too, if nothing of it may
 // remain.
-func (b *protectionBuilder) apply(a *authorizationPolicy) {
-	policy := a.policy()
-	how := b.proxy.leaves(a.config, a)
+func (b *protectionBuilder) apply(a *objects.AuthorizationPolicy) {
+	policy := a.Policy()
+	how := b.proxy.leaves(a.Config, a)
 	policy.Closed = policy.Closed || how != ads.Included
 	if how == ads.Absent {
 		policy.Namespace, policy.Name = "", "left-out"
@@ -150,7 +151,7 @@ func (b *protectionBuilder) translator(form rbac.Form) rbac.Translator {
 }
 
 func (b *protectionBuilder) problem(p rbac.Policy, field string, err error) {
-	of := named[*authorizationPolicy](b.index, istio.AuthorizationPolicy, objectName{p.Namespace, p.Name})
+	of := objects.Named[*objects.AuthorizationPolicy](b.Index, istio.AuthorizationPolicy, objects.ObjectName{Namespace: p.Namespace, Name: p.Name})
 	if of == nil {
 		return // It is left out for a client that rejects its name.
 	}
@@ -158,7 +159,7 @@ func (b *protectionBuilder) problem(p rbac.Policy, field string, err error) {
 	if p.Spec.GetAction() == security.AuthorizationPolicy_ALLOW {
 		what = "it allows nothing"
 	}
-	b.problems = append(b.problems, leftOut(of.config, field, fmt.Errorf("%s: %w", what, err)))
+	b.problems = append(b.problems, leftOut(of.Config, field, fmt.Errorf("%s: %w", what, err)))
 }
 
 // checkOf returns a function that validates a part of a listener for the clients of a form.
@@ -258,7 +259,7 @@ func (x *protection) closeBeyond(chains []gatewayChain, limit int) []error {
 	for i, c := range chains {
 		claims[i] = claimOf(c.owner().config, x.bytesIn(c.FilterChain))
 	}
-	var objects []*configstore.Config
+	var owners []*configstore.Config
 	closed, count := make(map[*configstore.Config][]string), 0
 	for i, over := range allot(limit, claims) {
 		if !over {
@@ -267,7 +268,7 @@ func (x *protection) closeBeyond(chains []gatewayChain, limit int) []error {
 		c := &chains[i]
 		owner := c.owner()
 		if closed[owner.config] == nil {
-			objects = append(objects, owner.config)
+			owners = append(owners, owner.config)
 		}
 		closed[owner.config] = append(closed[owner.config], owner.field)
 		c.FilterChain, count = closedChain(c.GetFilterChainMatch()), count+1
@@ -276,7 +277,7 @@ func (x *protection) closeBeyond(chains []gatewayChain, limit int) []error {
 		return []error{fmt.Errorf("all connections are closed: its policies, in each of %d filter chains, have more than %d bytes", count, limit)}
 	}
 	var errs []error
-	for _, of := range objects {
+	for _, of := range owners {
 		reason := fmt.Errorf("the policies of the listener, in each of %d filter chains, would have more than %d bytes%s, for %d filter chains",
 			len(chains), limit, beyondShare, len(closed[of]))
 		errs = append(errs, leftOut(of, closed[of][0], closedConnections(reason)))
@@ -301,5 +302,5 @@ func closedChain(match *listenerv3.FilterChainMatch) *listenerv3.FilterChain {
 
 // trust returns the trust domains of the mesh.
 func (s *settings) trust() rbac.Trust {
-	return rbac.Trust{Domain: s.mesh.GetTrustDomain(), Aliases: s.mesh.GetTrustDomainAliases()}
+	return rbac.Trust{Domain: s.Mesh.GetTrustDomain(), Aliases: s.Mesh.GetTrustDomainAliases()}
 }

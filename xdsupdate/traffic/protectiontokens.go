@@ -8,6 +8,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/jwtauthn"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 )
 
@@ -23,8 +24,8 @@ const (
 // the claims of tokens.
 func (b *protectionBuilder) tokens() {
 	var rules []jwtauthn.Rule
-	for _, a := range b.requestAuthenticationsOf(b.proxy) {
-		if how := b.proxy.leaves(a.config, a); how != ads.Included {
+	for _, a := range b.RequestAuthenticationsOf(&b.proxy.Proxy) {
+		if how := b.proxy.leaves(a.Config, a); how != ads.Included {
 			name := leftOutTokens
 			if how < ads.Absent {
 				name += a.String()
@@ -32,18 +33,18 @@ func (b *protectionBuilder) tokens() {
 			b.add(rbac.HTTPFilter, rbac.DenyAll(name))
 			return
 		}
-		if len(a.unread) > 0 { // Reported by Ineffective.
+		if len(a.Unread) > 0 { // Reported by Ineffective.
 			b.add(rbac.HTTPFilter, rbac.DenyAll(refusedTokens+a.String()))
 			return
 		}
-		for i, r := range a.rules {
+		for i, r := range a.Rules {
 			if err := checkOf(rbac.HTTP)(jwtauthn.Provider(r.Rule)); err != nil {
-				b.problems = append(b.problems, leftOut(a.config, element("spec.jwtRules", i), fmt.Errorf("all requests are denied: %w", err)))
+				b.problems = append(b.problems, leftOut(a.Config, objects.Element("spec.jwtRules", i), fmt.Errorf("all requests are denied: %w", err)))
 				b.add(rbac.HTTPFilter, rbac.DenyAll(refusedTokens+a.String()))
 				return
 			}
-			if errors.Is(r.err, errNoIssuer) { // Keys that are not fetched yet are not an error of the object. Ineffective reports them.
-				b.problems = append(b.problems, leftOut(a.config, element("spec.jwtRules", i), r.err))
+			if errors.Is(r.Err, objects.ErrNoIssuer) { // Keys that are not fetched yet are not an error of the object. Ineffective reports them.
+				b.problems = append(b.problems, leftOut(a.Config, objects.Element("spec.jwtRules", i), r.Err))
 			}
 			rules = append(rules, r.Rule)
 		}

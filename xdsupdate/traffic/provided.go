@@ -13,14 +13,16 @@ import (
 	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/memo"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // provided is the result of one push. It is immutable except for cached computations.
 type provided struct {
 	state *state
-	world *pushWorld
 	// proxies are the proxies that stand for all proxies of a view.
-	proxies *memo[ads.View, *proxy]
+	proxies *memo.Results[ads.View, *proxy]
 	// shared counts the pushes that have kept the cached computations.
 	shared int
 }
@@ -54,31 +56,31 @@ func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	last := p.last.Load()
 	if last == nil {
-		w := newPushWorld(nil, push)
+		w := mesh.NewWorld(nil, push)
 		configs := p.take(push)
 		for key, c := range configs {
 			p.settings.keys.follow(key, nil, c)
 		}
-		next := &provided{state: newState(newIndex(configs, p.settings), w), world: w, proxies: &memo[ads.View, *proxy]{}}
-		p.logClosed(next.state, next.state.objects.All())
-		regroup := p.regroup(next.state.index)
+		next := &provided{state: newState(objects.NewIndex(configs, &p.settings.Settings), w, p.settings), proxies: &memo.Results[ads.View, *proxy]{}}
+		p.logClosed(next.state, next.state.Objects.All())
+		regroup := p.regroup(next.state.Index)
 		regroup = p.targets.advance(w, push) || regroup
 		p.last.Store(next)
 		p.watches.publish(p, next, ads.Changes{}) // the first state
 		return next, ads.Changes{Regroup: p.servers.appeared(nil) || regroup}
 	}
-	w := newPushWorld(last.world, push)
+	w := mesh.NewWorld(last.state.world, push)
 	d := p.difference(push, last.state)
-	next := &provided{world: w}
+	next := &provided{}
 	if d.endpointsOnly() && last.shared < maxShared.Get() {
 		next.state, next.proxies, next.shared = last.state.withEndpoints(w), last.proxies, last.shared+1
 	} else {
-		next.state, next.proxies = last.state.next(last.state.withAll(d.objects), w, d), &memo[ads.View, *proxy]{}
+		next.state, next.proxies = last.state.next(last.state.WithAll(d.objects), w, d), &memo.Results[ads.View, *proxy]{}
 	}
 	d.after = next.state
 	p.logClosed(next.state, d.now())
 	changes := newAffected(d).changes()
-	changes.Regroup = p.regroup(next.state.index)
+	changes.Regroup = p.regroup(next.state.Index)
 	changes.Regroup = p.targets.advance(w, push) || changes.Regroup
 	p.last.Store(next)
 	changes.Regroup = p.servers.appeared(d) || changes.Regroup
@@ -88,7 +90,7 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 
 // proxy returns the proxy that stands for all proxies of a view.
 func (x *provided) proxy(v ads.View) *proxy {
-	return x.proxies.get(v, func() *proxy {
+	return x.proxies.Get(v, func() *proxy {
 		p := proxyOf(v)
 		p.locate(v)
 		return p
@@ -127,7 +129,7 @@ func (st *state) covers(p *proxy, typeURL, name string) bool {
 	case envoy.LoadAssignmentType:
 		return st.coversAssignment(p, name)
 	case envoy.ListenerType:
-		return p.role == router && st.routerOf(p).listeners[name] != nil
+		return p.Role == objects.Router && st.routerOf(p).listeners[name] != nil
 	default:
 		_, found := slices.BinarySearch(st.names(p, typeURL), name)
 		return found
@@ -199,7 +201,7 @@ func (x *provided) answer(v ads.View, p *proxy, typeURL, name string, at *cluste
 			return x.state.without(p, typeURL, name, leftOut)
 		}
 	}
-	if p.role == grpcClient && typeURL == envoy.ClusterType {
+	if p.Role == objects.GRPCClient && typeURL == envoy.ClusterType {
 		// Without a response the client would delay all calls of routes that reference the cluster.
 		out.StandIn = func() proto.Message { return emptyCluster(name) }
 	}
@@ -213,7 +215,7 @@ func serves(typeURL string, p *proxy) bool {
 	case envoy.ClusterType, envoy.LoadAssignmentType, envoy.RouteType:
 		return true
 	case envoy.ListenerType:
-		return p.role != sidecarProxy
+		return p.Role != objects.SidecarProxy
 	default:
 		return false
 	}

@@ -9,27 +9,13 @@ import (
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
-)
-
-// role is the way a client uses its resources.
-type role uint8
-
-const (
-	// sidecarProxy is an Envoy next to a workload. Only its outbound side is configured.
-	sidecarProxy role = iota
-	// router is an Envoy that serves as a gateway.
-	router
-	// grpcClient is a gRPC library that implements xDS. It may also be a server.
-	grpcClient
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // proxy contains the properties of a client that influence its resources. It is immutable.
 type proxy struct {
-	role      role
-	namespace string
-	cluster   registry.ClusterID
-	// labels include the topology labels: region, zone, subzone, network, cluster.
-	labels registry.Labels
+	objects.Proxy
+	cluster registry.ClusterID
 	// locality is "region/zone/subzone".
 	locality string
 	network  string
@@ -48,8 +34,6 @@ type proxy struct {
 	// node is set if a gRPC server uses grpc-js, whose servers know fewer properties of
 	// connections.
 	node bool
-	// services are the hosts, in lower case, of the services that a router is an endpoint of.
-	services []string
 	// registered is the result of registryProxy for proxies of views; nil: not computed.
 	registered *registry.Proxy
 	// location and families are set for proxies of views, see clusterShare.
@@ -60,7 +44,7 @@ type proxy struct {
 
 // client returns the proxy's kind of client.
 func (p *proxy) client() envoy.Client {
-	if p.role == grpcClient {
+	if p.Role == objects.GRPCClient {
 		return envoy.ForGRPC
 	}
 	return envoy.ForEnvoy

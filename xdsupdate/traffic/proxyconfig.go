@@ -55,10 +55,10 @@ func (s *settings) configOf(p *proxy) *meshconfig.ProxyConfig {
 	if p.config != nil {
 		return p.config
 	}
-	return s.mesh.GetDefaultConfig()
+	return s.Mesh.GetDefaultConfig()
 }
 
 // meshOf returns the mesh configuration for the connection managers of a proxy.
 func (s *settings) meshOf(p *proxy) *meshconfig.MeshConfig {
-	return &meshconfig.MeshConfig{DefaultConfig: s.configOf(p), PathNormalization: s.mesh.GetPathNormalization()}
+	return &meshconfig.MeshConfig{DefaultConfig: s.configOf(p), PathNormalization: s.Mesh.GetPathNormalization()}
 }

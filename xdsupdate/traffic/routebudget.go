@@ -4,6 +4,8 @@ package traffic
 
 import (
 	"fmt"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // VirtualServices of many namespaces share a route configuration. Its limits (SharedBytes,
@@ -25,11 +27,11 @@ const leastBytes = 256
 
 // check returns an error if a VirtualService exceeds limits independently of other namespaces. The
 // sizes are its bytes in this route configuration and in all copies that a client has.
-func (b *routeBudget) check(v *virtualService, bytes, everywhere int) error {
+func (b *routeBudget) check(v *objects.VirtualService, bytes, everywhere int) error {
 	switch {
 	case exceeds(everywhere, b.limits.RepeatedBytes):
 		return tooManyRepetitions(b.limits.RepeatedBytes)
-	case exceeds(b.built[v.namespace]+bytes, b.limits.SharedBytes):
+	case exceeds(b.built[v.Namespace]+bytes, b.limits.SharedBytes):
 		return tooManyBytes("route configuration", b.limits.SharedBytes)
 	default:
 		return nil
@@ -37,17 +39,17 @@ func (b *routeBudget) check(v *virtualService, bytes, everywhere int) error {
 }
 
 // take is like check, for a VirtualService that is built. It counts the bytes if there is no error.
-func (b *routeBudget) take(v *virtualService, bytes, everywhere int) error {
+func (b *routeBudget) take(v *objects.VirtualService, bytes, everywhere int) error {
 	err := b.check(v, bytes, everywhere)
 	if err == nil {
-		b.built[v.namespace] += bytes
+		b.built[v.Namespace] += bytes
 	}
 	return err
 }
 
 // routeCost is the contribution of a VirtualService to a route configuration.
 type routeCost struct {
-	of           *virtualService
+	of           *objects.VirtualService
 	bytes, hosts int
 }
 
@@ -66,7 +68,7 @@ func (b *routeBudget) allot(costs []routeCost) []error {
 	} {
 		claims := make([]claim, len(costs))
 		for i, c := range costs {
-			if claims[i] = claimOf(c.of.config, 0); out[i] == nil {
+			if claims[i] = claimOf(c.of.Config, 0); out[i] == nil {
 				claims[i].cost = limited.cost(c)
 			}
 		}
@@ -95,7 +97,7 @@ func tooManyRoutes(limit int) error {
 }
 
 // notServed returns the error for a VirtualService that is left out of a route configuration.
-func notServed(v *virtualService, reason error) error {
-	return leftOut(v.config, "spec.http",
+func notServed(v *objects.VirtualService, reason error) error {
+	return leftOut(v.Config, "spec.http",
 		fmt.Errorf("its routes are left out, and requests to hosts that no other VirtualService is for are answered with 500: %w", reason))
 }

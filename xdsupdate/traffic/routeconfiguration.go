@@ -11,15 +11,16 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // routes returns a route configuration of a proxy by its name, or nil, and the errors for parts of
 // it that are left out.
 func (st *state) routes(p *proxy, name string) (*routev3.RouteConfiguration, []error) {
-	switch p.role {
-	case grpcClient:
+	switch p.Role {
+	case objects.GRPCClient:
 		return st.grpcRoutes(p, name)
-	case router:
+	case objects.Router:
 		return st.gatewayRoutes(p, name)
 	default:
 		return st.outboundRoutes(p, name)
@@ -29,10 +30,10 @@ func (st *state) routes(p *proxy, name string) (*routev3.RouteConfiguration, []e
 // routeNames returns the names of all route configurations that the listeners of an Envoy can
 // reference, sorted. gRPC clients subscribe to theirs by name.
 func (st *state) routeNames(p *proxy) []string {
-	switch p.role {
-	case grpcClient:
+	switch p.Role {
+	case objects.GRPCClient:
 		return nil
-	case router:
+	case objects.Router:
 		return st.gatewayRouteNames(p)
 	default:
 		return st.outboundRouteNames(p)
@@ -42,22 +43,22 @@ func (st *state) routeNames(p *proxy) []string {
 func (st *state) outboundRouteNames(p *proxy) []string {
 	var out []string
 	scope := st.scopeOf(p)
-	for _, e := range scope.egress {
-		if e.named() {
-			if len(httpPorts(e.services)) > 0 {
-				out = append(out, e.routeName())
+	for _, e := range scope.Egress {
+		if e.Named() {
+			if len(httpPorts(e.Services)) > 0 {
+				out = append(out, e.RouteName())
 			}
 			continue
 		}
-		for _, port := range httpPorts(e.services) {
-			if scope.egressFor(port) == e {
+		for _, port := range httpPorts(e.Services) {
+			if scope.EgressFor(port) == e {
 				out = append(out, envoy.HTTPRouteName(port))
 			}
 		}
-		for _, svc := range e.services {
-			for _, port := range svc.ports {
-				if scope.egressFor(port.Number) == e && detects(svc, port.Number, p) {
-					out = append(out, envoy.ListenerName(port.Number, svc.host))
+		for _, svc := range e.Services {
+			for _, port := range svc.Ports {
+				if scope.EgressFor(port.Number) == e && detects(svc, port.Number, p) {
+					out = append(out, envoy.ListenerName(port.Number, svc.Host))
 				}
 			}
 		}
@@ -111,10 +112,10 @@ func (st *state) catchAll(p *proxy) *routev3.VirtualHost {
 // unknownTraffic returns the cluster for requests to unknown hosts, and whether such requests are
 // allowed. The proxy's Sidecar decides, or else the mesh configuration.
 func (st *state) unknownTraffic(p *proxy) (cluster string, allowed bool) {
-	sc := st.sidecarOf(p)
+	sc := st.SidecarOf(&p.Proxy)
 	policy := (*networking.OutboundTrafficPolicy)(nil)
 	if sc != nil {
-		policy = sc.spec.GetOutboundTrafficPolicy()
+		policy = sc.Spec.GetOutboundTrafficPolicy()
 	}
 	if policy == nil {
 		return passthroughCluster, st.settings.allowsUnknown()
@@ -123,7 +124,7 @@ func (st *state) unknownTraffic(p *proxy) (cluster string, allowed bool) {
 		return "", false
 	}
 	if d := policy.GetEgressProxy(); d != nil {
-		return st.destinationCluster(p, d, sc.namespace, 0), true
+		return st.destinationCluster(p, d, sc.Namespace, 0), true
 	}
 	return passthroughCluster, true
 }

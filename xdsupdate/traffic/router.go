@@ -7,6 +7,9 @@ import (
 	"maps"
 	"slices"
 	"sync"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // routerConfig is the configuration of a router by its Gateways: listeners and route configurations
@@ -27,7 +30,7 @@ type routerConfig struct {
 
 // routerOf returns the configuration of a router.
 func (st *state) routerOf(p *proxy) *routerConfig {
-	return st.routers.get(p, func() *routerConfig { return st.newRouterConfig(p) })
+	return st.routers.Get(p, func() *routerConfig { return st.newRouterConfig(p) })
 }
 
 func (st *state) newRouterConfig(p *proxy) *routerConfig {
@@ -35,8 +38,8 @@ func (st *state) newRouterConfig(p *proxy) *routerConfig {
 		listeners: make(map[string]*gatewayListener), routes: make(map[string][]*gatewayServer),
 		chains: make(map[string]func() *chainNames),
 	}
-	for _, g := range st.gatewaysOf(p) {
-		c.certificate = cmp.Or(c.certificate, g.certificate)
+	for _, g := range st.GatewaysOf(&p.Proxy) {
+		c.certificate = cmp.Or(c.certificate, g.Certificate)
 	}
 	for _, l := range st.gatewayListeners(p) {
 		c.listeners[l.Name()] = l
@@ -83,7 +86,7 @@ func (st *state) served(p *proxy, l *gatewayListener) bool {
 		if err != nil {
 			continue
 		}
-		if c.of == nil || !c.of.matchesDestinations() {
+		if c.of == nil || !c.of.MatchesDestinations() {
 			return true
 		}
 		chains, _ := st.filterChains(p, l, &protection{})
@@ -100,29 +103,29 @@ func (st *state) gatewayRouteNames(p *proxy) []string {
 // virtualServicesOf returns the VirtualServices that are bound to the Gateway of a server and
 // visible to a router, in the order of precedence. It may omit VirtualServices that have no host in
 // common with the server.
-func (st *state) virtualServicesOf(p *proxy, s *gatewayServer) []*virtualService {
+func (st *state) virtualServicesOf(p *proxy, s *gatewayServer) []*objects.VirtualService {
 	gateway := s.gateway.String()
 	if slices.ContainsFunc(s.hosts, func(h serverHost) bool { return h.name.IsWildcard() }) {
-		return st.virtualServicesFor(gateway, p.namespace)
+		return st.VirtualServicesFor(gateway, p.Namespace)
 	}
 	// Avoid comparing a server with few names to all VirtualServices.
-	found := make(map[*virtualService]struct{})
-	add := func(list []*virtualService) {
+	found := make(map[*objects.VirtualService]struct{})
+	add := func(list []*objects.VirtualService) {
 		for _, v := range list {
-			if v.boundTo(gateway) && v.visibility.in(p.namespace) {
+			if v.BoundTo(gateway) && v.Visibility.In(p.Namespace) {
 				found[v] = struct{}{}
 			}
 		}
 	}
 	for _, h := range s.hosts {
-		add(st.finder.withHost(h.name))
-		if st.finder.wildcards > 0 {
-			for wildcard := range wildcardsOf(h.name) {
-				add(st.finder.withHost(wildcard))
+		add(st.Finder.WithHost(h.name))
+		if st.Finder.Wildcards > 0 {
+			for wildcard := range hostname.Wildcards(h.name) {
+				add(st.Finder.WithHost(wildcard))
 			}
 		}
 	}
-	return slices.SortedFunc(maps.Keys(found), func(a, b *virtualService) int {
-		return cmp.Or(cmp.Compare(a.rank(p.namespace), b.rank(p.namespace)), compareObjects(a, b))
+	return slices.SortedFunc(maps.Keys(found), func(a, b *objects.VirtualService) int {
+		return cmp.Or(cmp.Compare(a.Rank(p.Namespace), b.Rank(p.Namespace)), objects.Compare(a, b))
 	})
 }

@@ -9,8 +9,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
 
-	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // ruleReach limits the services that a rule applies to. A rule adds clusters for its subsets, and
@@ -28,22 +29,19 @@ type ruleReach struct {
 	subsets []int
 }
 
-// smallPolicy is the maximum size in bytes of a policy that does not count as a repetition.
-const smallPolicy = 512
-
 // reachOf returns the reach of a rule, which may be nil.
-func (st *state) reachOf(m *rule) *ruleReach {
-	if m == nil || len(m.subsets) == 0 && m.policyBytes == 0 && m.hashEntries == 0 {
+func (st *state) reachOf(m *objects.Rule) *ruleReach {
+	if m == nil || len(m.Subsets) == 0 && m.PolicyBytes == 0 && m.HashEntries == 0 {
 		return nil
 	}
-	host, limits := m.of[0].host, st.settings.limits
+	host, limits := m.Of[0].Host, st.settings.limits
 	if !host.IsWildcard() {
-		if services := st.world.named(host); len(services) > 0 && m.exceeds(limits, countPorts(services)) {
+		if services := st.world.Named(host); len(services) > 0 && exceedsAt(m, limits, countPorts(services)) {
 			return newRuleReach(m, []claim{cover(host, services)}, limits)
 		}
 		return nil
 	}
-	return st.reaches.get(m, func() *ruleReach { return newRuleReach(m, st.coveredBy(host), limits) })
+	return st.reaches.Get(m, func() *ruleReach { return newRuleReach(m, st.coveredBy(host), limits) })
 }
 
 // cover returns the claim of the services with a host name, of which there is at least one: a port
@@ -63,7 +61,7 @@ func countPorts(services []*registry.Service) (ports int) {
 // coveredBy returns the services that a wildcard host covers, in unspecified order.
 func (st *state) coveredBy(host registry.Hostname) []claim {
 	var out []claim
-	for name, services := range st.world.hosts() {
+	for name, services := range st.world.Hosts() {
 		if name.SubsetOf(host) && len(services) > 0 {
 			out = append(out, cover(name, services))
 		}
@@ -71,28 +69,18 @@ func (st *state) coveredBy(host registry.Hostname) []claim {
 	return out
 }
 
-// costs returns what a rule adds to each port of a service: clusters, bytes of policy, and hash
-// entries.
-func (m *rule) costs() (clusters, bytes, entries int) {
-	bytes, entries = m.policyBytes, m.hashEntries
-	for _, n := range m.subsetsOf {
-		clusters, bytes, entries = clusters+n.count, bytes+n.bytes, entries+n.hashEntries
-	}
-	return clusters, bytes, entries
-}
-
-// exceeds reports whether a rule exceeds limits at services with as many ports.
-func (m *rule) exceeds(limits Limits, ports int) bool {
-	clusters, bytes, entries := m.costs()
+// exceedsAt reports whether a rule exceeds limits at services with as many ports.
+func exceedsAt(m *objects.Rule, limits Limits, ports int) bool {
+	clusters, bytes, entries := m.Costs()
 	return exceeds(ports*clusters, limits.Clusters) || exceeds(ports*bytes, limits.RepeatedBytes) || exceeds(ports*entries, limits.HashEntries)
 }
 
-func newRuleReach(m *rule, covered []claim, limits Limits) *ruleReach {
+func newRuleReach(m *objects.Rule, covered []claim, limits Limits) *ruleReach {
 	ports := 0
 	for _, s := range covered {
 		ports += s.cost
 	}
-	if !m.exceeds(limits, ports) {
+	if !exceedsAt(m, limits, ports) {
 		return nil
 	}
 	out := &ruleReach{ranks: make(map[registry.Hostname]int, len(covered))}
@@ -111,30 +99,30 @@ func newRuleReach(m *rule, covered []claim, limits Limits) *ruleReach {
 		}
 		return len(services)
 	}
-	_, _, entries := m.costs()
+	_, _, entries := m.Costs()
 	hashed := 0
 	for ; out.hashed < len(services); out.hashed++ {
 		if hashed += services[out.hashed].cost * entries; exceeds(hashed, limits.HashEntries) {
 			break
 		}
 	}
-	out.policy = fitting(0, m.policyBytes)
-	for _, n := range m.subsetsOf {
-		out.subsets = append(out.subsets, fitting(n.count, n.bytes))
+	out.policy = fitting(0, m.PolicyBytes)
+	for _, n := range m.SubsetsOf {
+		out.subsets = append(out.subsets, fitting(n.Count, n.Bytes))
 	}
 	return out
 }
 
 // noRoomForHash returns an error if requests to a host are not hashed because its rule exceeds the
 // limit. First is true for the highest-ranked service without hashing.
-func (st *state) noRoomForHash(m *rule, host registry.Hostname) (first bool, reason error) {
+func (st *state) noRoomForHash(m *objects.Rule, host registry.Hostname) (first bool, reason error) {
 	reach := st.reachOf(m)
-	if reach == nil || reach.ranks[lower(host)] < reach.hashed {
+	if reach == nil || reach.ranks[hostname.Lower(host)] < reach.hashed {
 		return false, nil
 	}
 	reason = fmt.Errorf("the requests to %s, and to services beyond the shares of their namespaces, are not hashed: for all ports, subsets and priorities of all services rings and tables would have more than %d entries",
 		host, st.settings.limits.HashEntries)
-	return reach.ranks[lower(host)] == reach.hashed, reason
+	return reach.ranks[hostname.Lower(host)] == reach.hashed, reason
 }
 
 func withoutHash(p *networking.TrafficPolicy) *networking.TrafficPolicy {
@@ -146,27 +134,18 @@ func withoutHash(p *networking.TrafficPolicy) *networking.TrafficPolicy {
 	return p
 }
 
-// hashEntries returns the maximum number of hash entries that a policy costs for one port.
-func hashEntries(p *networking.TrafficPolicy) int {
-	entries := xdsbuild.HashEntries(p.GetLoadBalancer())
-	for _, at := range p.GetPortLevelSettings() {
-		entries = max(entries, xdsbuild.HashEntries(at.GetLoadBalancer()))
-	}
-	return entries
-}
-
 // subsetsOf returns the subsets of a rule with clusters for a host. The rule may be nil.
-func (st *state) subsetsOf(m *rule, host registry.Hostname) []*networking.Subset {
+func (st *state) subsetsOf(m *objects.Rule, host registry.Hostname) []*networking.Subset {
 	reach := st.reachOf(m)
 	switch {
 	case m == nil:
 		return nil
 	case reach == nil:
-		return m.subsets
+		return m.Subsets
 	}
 	var out []*networking.Subset
-	for _, s := range m.subsets {
-		if reach.ranks[lower(host)] < reach.subsets[m.origins[s]] {
+	for _, s := range m.Subsets {
+		if reach.ranks[hostname.Lower(host)] < reach.subsets[m.Origins[s]] {
 			out = append(out, s)
 		}
 	}
@@ -174,12 +153,12 @@ func (st *state) subsetsOf(m *rule, host registry.Hostname) []*networking.Subset
 }
 
 // subsetOf returns the named subset if a host has clusters for it, or nil.
-func (st *state) subsetOf(m *rule, host registry.Hostname, name string) *networking.Subset {
-	s := m.subset(name)
+func (st *state) subsetOf(m *objects.Rule, host registry.Hostname, name string) *networking.Subset {
+	s := m.Subset(name)
 	if s == nil {
 		return nil
 	}
-	if reach := st.reachOf(m); reach != nil && reach.ranks[lower(host)] >= reach.subsets[m.origins[s]] {
+	if reach := st.reachOf(m); reach != nil && reach.ranks[hostname.Lower(host)] >= reach.subsets[m.Origins[s]] {
 		return nil
 	}
 	return s
@@ -187,8 +166,8 @@ func (st *state) subsetOf(m *rule, host registry.Hostname, name string) *network
 
 // noRoomForPolicy returns an error if a host has no clusters because its policy exceeds limits.
 // Without the policy, clients could connect in plain text.
-func (st *state) noRoomForPolicy(m *rule, host registry.Hostname) error {
-	if reach := st.reachOf(m); reach != nil && reach.ranks[lower(host)] >= reach.policy {
+func (st *state) noRoomForPolicy(m *objects.Rule, host registry.Hostname) error {
+	if reach := st.reachOf(m); reach != nil && reach.ranks[hostname.Lower(host)] >= reach.policy {
 		return fmt.Errorf("the policy in the clusters of all ports of all services has more than %d bytes", st.settings.limits.RepeatedBytes)
 	}
 	return nil
@@ -196,15 +175,15 @@ func (st *state) noRoomForPolicy(m *rule, host registry.Hostname) error {
 
 // noRoomForSubsets returns an error for each DestinationRule whose subsets exceed limits, if the
 // host is the highest-ranked service without them.
-func (st *state) noRoomForSubsets(m *rule, host registry.Hostname) []error {
+func (st *state) noRoomForSubsets(m *objects.Rule, host registry.Hostname) []error {
 	reach := st.reachOf(m)
 	if reach == nil {
 		return nil
 	}
 	var out []error
-	for i, r := range m.of {
-		if m.subsetsOf[i].count > 0 && reach.ranks[lower(host)] == reach.subsets[i] {
-			out = append(out, leftOut(r.config, "spec.subsets", st.tooManySubsets(host)))
+	for i, r := range m.Of {
+		if m.SubsetsOf[i].Count > 0 && reach.ranks[hostname.Lower(host)] == reach.subsets[i] {
+			out = append(out, leftOut(r.Config, "spec.subsets", st.tooManySubsets(host)))
 		}
 	}
 	return out
@@ -216,30 +195,14 @@ func (st *state) tooManySubsets(host registry.Hostname) error {
 		host, limits.Clusters, limits.RepeatedBytes)
 }
 
-// subsetsSize is the contribution of a DestinationRule's subsets to one port.
-type subsetsSize struct{ count, bytes, hashEntries int }
-
-// bytesOf returns the maximum size of a policy in a cluster of one port.
-func bytesOf(p *networking.TrafficPolicy) int {
-	if p == nil {
-		return 0
-	}
-	ports, most := 0, 0
-	for _, at := range p.GetPortLevelSettings() {
-		n := proto.Size(at)
-		ports, most = ports+n, max(most, n)
-	}
-	return proto.Size(p) - ports + most
-}
-
 // keepReaches hands the reaches that a difference does not change to the next state.
 func (st *state) keepReaches(d *difference, next *state) {
 	if len(d.services) > 0 {
 		return
 	}
-	for m, reach := range st.reaches.all() {
-		if of, ok := next.rules.hosts.Get(ruleKey{m.of[0].namespace, m.of[0].host}); ok && slices.Contains(of.merged, m) {
-			next.reaches.get(m, func() *ruleReach { return reach })
+	for m, reach := range st.reaches.All() {
+		if of := next.Rules.For(m.Of[0].Namespace, m.Of[0].Host); of != nil && slices.Contains(of.Merged, m) {
+			next.reaches.Get(m, func() *ruleReach { return reach })
 		}
 	}
 }

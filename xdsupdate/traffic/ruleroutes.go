@@ -9,32 +9,35 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // place is the context that a VirtualService's routes are built for.
 type place struct {
-	// gateway is "namespace/name", or meshGateway.
+	// gateway is "namespace/name", or objects.MeshGateway.
 	gateway string
 	// port is the port of the route configuration, or at a gateway the port of the server.
 	port uint32
 	// tls is set if the gateway's server uses HTTPS.
 	tls bool
 	// service is the service of a gRPC client's route configuration. It is nil for other clients.
-	service *service
+	service *mesh.Service
 }
 
 // allRuleRoutes returns the routes for clients that have rejected none, and the positions of their
 // rules among all rules of the VirtualService, which are unknown for routes that fail all requests.
 // Build builds the routes of rules.
 func (st *state) allRuleRoutes(
-	p *proxy, v *virtualService, at place, build func(*xdsbuild.RouteScope, []*networking.HTTPRoute) []*routev3.Route,
+	p *proxy, v *objects.VirtualService, at place, build func(*xdsbuild.RouteScope, []*networking.HTTPRoute) []*routev3.Route,
 ) (routes []*routev3.Route, positions []int32, missed []error) {
 	limits := st.settings.limits
 	scope := st.rulesScope(p, v, at)
-	missing := &leftOutRules{of: v, places: make(map[*networking.HTTPRoute]rulePlace)}
+	missing := &leftOutRules{of: v, places: make(map[*networking.HTTPRoute]objects.RulePlace)}
 	scope.LeftOut, scope.MaxBytes = missing.add, limits.RouteBytes
 	routes, err := checkedRoutes(scope, v, func() []*routev3.Route {
-		rules, places := st.placedRules(v)
+		rules, places := st.PlacedRules(v)
 		at := 0
 		scope.Made = func(rule *networking.HTTPRoute, routes int) {
 			for rules[at] != rule {
@@ -45,14 +48,14 @@ func (st *state) allRuleRoutes(
 			}
 		}
 		for i, r := range rules {
-			if missing.places[r] = places[i]; places[i].failing {
+			if missing.places[r] = places[i]; places[i].Failing {
 				missing.addAt(places[i], tooManyMatches(limits.Matches))
 			}
 		}
 		return build(scope, rules)
 	})
 	if err == nil && exceeds(len(routes), limits.Routes) {
-		routes, err = scope.FailingRoutes(), leftOut(v.config, "spec.http", failedRequests(tooManyRoutes(limits.Routes)))
+		routes, err = scope.FailingRoutes(), leftOut(v.Config, "spec.http", failedRequests(tooManyRoutes(limits.Routes)))
 	}
 	if err != nil {
 		missing.found = append(missing.found, err)
@@ -64,15 +67,15 @@ func (st *state) allRuleRoutes(
 }
 
 // defaultRoute returns the route for a service without a VirtualService.
-func (st *state) defaultRoute(p *proxy, svc *service, at place) *routev3.Route {
-	cluster := envoy.ClusterName(at.port, svc.host)
-	return st.routeScope(p, svc.namespace, at).DefaultRoute(cluster, st.hashOf(p, svc.host, svc, at.port, ""))
+func (st *state) defaultRoute(p *proxy, svc *mesh.Service, at place) *routev3.Route {
+	cluster := envoy.ClusterName(at.port, svc.Host)
+	return st.routeScope(p, svc.Namespace, at).DefaultRoute(cluster, st.hashOf(p, svc.Host, svc, at.port, ""))
 }
 
 // rulesScope is routeScope for the rules of a VirtualService.
-func (st *state) rulesScope(p *proxy, v *virtualService, at place) *xdsbuild.RouteScope {
-	out := st.routeScope(p, v.namespace, at)
-	out.WholeElements = matchesElements(v.config)
+func (st *state) rulesScope(p *proxy, v *objects.VirtualService, at place) *xdsbuild.RouteScope {
+	out := st.routeScope(p, v.Namespace, at)
+	out.WholeElements = objects.MatchesElements(v.Config)
 	return out
 }
 
@@ -80,17 +83,17 @@ func (st *state) rulesScope(p *proxy, v *virtualService, at place) *xdsbuild.Rou
 // envoy.
 func (st *state) routeScope(p *proxy, namespace string, at place) *xdsbuild.RouteScope {
 	out := &xdsbuild.RouteScope{
-		Port: at.port, Gateway: at.gateway, TLS: at.tls, Namespace: p.namespace, Labels: p.labels,
-		Retries: st.settings.mesh.GetDefaultHttpRetryPolicy(),
+		Port: at.port, Gateway: at.gateway, TLS: at.tls, Namespace: p.Namespace, Labels: p.Labels,
+		Retries: st.settings.Mesh.GetDefaultHttpRetryPolicy(),
 		Cluster: func(d *networking.Destination) string { return st.destinationCluster(p, d, namespace, at.port) },
 		ConsistentHash: func(d *networking.Destination) *networking.LoadBalancerSettings_ConsistentHashLB {
 			host, svc, port := st.destination(p, d, namespace, at.port)
 			return st.hashOf(p, host, svc, port, d.GetSubset())
 		},
 	}
-	if p.role == grpcClient {
+	if p.Role == objects.GRPCClient {
 		out.Client = envoy.ForGRPC
-		out.ServiceCluster = envoy.ClusterName(at.port, at.service.host)
+		out.ServiceCluster = envoy.ClusterName(at.port, at.service.Host)
 	}
 	return out
 }
@@ -108,14 +111,14 @@ func (st *state) destinationCluster(p *proxy, d *networking.Destination, namespa
 // configuration.
 func (st *state) destination(
 	p *proxy, d *networking.Destination, namespace string, port uint32,
-) (registry.Hostname, *service, uint32) {
-	host := resolveHost(d.GetHost(), namespace, st.settings.domain)
+) (registry.Hostname, *mesh.Service, uint32) {
+	host := hostname.Resolve(d.GetHost(), namespace, st.settings.Domain)
 	svc := st.destinationService(p, host, namespace)
 	if svc != nil {
-		host, svc = concrete(svc, func(target registry.Hostname) *service { return st.destinationService(p, target, namespace) })
+		host, svc = mesh.Concrete(svc, func(target registry.Hostname) *mesh.Service { return st.destinationService(p, target, namespace) })
 	}
 	if svc != nil {
-		if only := svc.onlyPort(); only != 0 {
+		if only := svc.OnlyPort(); only != 0 {
 			port = only
 		}
 	}
@@ -127,8 +130,8 @@ func (st *state) destination(
 
 // destinationService returns the service of a destination in a VirtualService of a namespace, or
 // nil.
-func (st *state) destinationService(p *proxy, host registry.Hostname, namespace string) *service {
-	if p.role == router {
+func (st *state) destinationService(p *proxy, host registry.Hostname, namespace string) *mesh.Service {
+	if p.Role == objects.Router {
 		return st.serviceFor(p, host, namespace)
 	}
 	return st.seenBy(p, host)

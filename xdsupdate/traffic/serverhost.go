@@ -6,13 +6,14 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
 )
 
 // serverHost is a host of a Gateway server, "host" or "namespace/host".
 type serverHost struct {
 	// namespace restricts the VirtualServices that may use the host. It is empty for any namespace.
 	namespace string
-	// name is canonical, see canonicalHost.
+	// name is canonical, see hostname.Canonical.
 	name registry.Hostname
 }
 
@@ -20,9 +21,9 @@ type serverHost struct {
 func newServerHosts(hosts []string, namespace string) []serverHost {
 	out := make([]serverHost, 0, len(hosts))
 	for _, h := range hosts {
-		host := serverHost{name: canonicalHost(h)}
+		host := serverHost{name: hostname.Canonical(h)}
 		if ns, name, ok := strings.Cut(h, "/"); ok {
-			host.name = canonicalHost(name)
+			host.name = hostname.Canonical(name)
 			switch ns {
 			case "*":
 			case ".":
@@ -44,11 +45,11 @@ func (h serverHost) admits(namespace string) bool {
 // intersect returns the distinct hosts that a VirtualService of a namespace and a server have in
 // common. If two hosts overlap, the narrower one is in the result. The set names contains the names
 // of the server's hosts.
-func intersect(server []serverHost, names *hostSet, hosts []registry.Hostname, namespace string) []registry.Hostname {
+func intersect(server []serverHost, names *hostname.Set, hosts []registry.Hostname, namespace string) []registry.Hostname {
 	var out []registry.Hostname
-	have := make(map[registry.Hostname]struct{}, min(len(hosts), fewHosts.Get()))
+	have := make(map[registry.Hostname]struct{}, min(len(hosts), hostname.FewHosts.Get()))
 	for _, h := range hosts {
-		for _, i := range names.matching(h) {
+		for _, i := range names.Matching(h) {
 			s := server[i]
 			if !s.admits(namespace) {
 				continue

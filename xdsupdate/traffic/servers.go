@@ -10,6 +10,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/limit"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // servers tracks the gRPC clients that may be servers, because their namespace has a workload at
@@ -57,7 +59,7 @@ func (s *servers) of(namespace string, addresses []string) []string {
 	// No workload is missed: the places are recorded before this read, and appeared reads them
 	// after the state is stored.
 	last := s.last()
-	if !known && (last == nil || len(last.state.workloads.at(namespace, canonical)) == 0) {
+	if !known && (last == nil || len(last.state.workloads.At(namespace, canonical)) == 0) {
 		return nil
 	}
 	s.mu.Lock()
@@ -99,7 +101,7 @@ func (s *servers) appeared(d *difference) bool {
 func (s *servers) changedPlaces(d *difference) map[workloadPlace]struct{} {
 	out := make(map[workloadPlace]struct{})
 	for _, host := range slices.Concat(d.endpoints, d.services) {
-		for _, svc := range slices.Concat(d.before.world.named(host), d.after.world.named(host)) {
+		for _, svc := range slices.Concat(d.before.world.Named(host), d.after.world.Named(host)) {
 			addPlaces(out, d, svc)
 		}
 	}
@@ -115,11 +117,11 @@ func addPlaces(places map[workloadPlace]struct{}, d *difference, svc *registry.S
 			places[placeOf(svc, a)] = struct{}{}
 		}
 	}
-	before, after := d.before.world.endpoints(svc.Hostname, namespace), d.after.world.endpoints(svc.Hostname, namespace)
+	before, after := d.before.world.Endpoints(svc.Hostname, namespace), d.after.world.Endpoints(svc.Hostname, namespace)
 	for _, e := range after.ChangesSince(before) {
 		add(e)
 	}
-	if !slices.Contains(d.services, lower(svc.Hostname)) {
+	if !slices.Contains(d.services, hostname.Lower(svc.Hostname)) {
 		return
 	}
 	for e := range before.All() {
@@ -137,9 +139,9 @@ func (c *affected) serverListeners(namespace string, of func(p *proxy) bool) {
 }
 
 // selectsServer reports whether a policy selects a server before or after the push.
-func (c *affected) selectsServer(a *authorizationPolicy, p *proxy) bool {
+func (c *affected) selectsServer(a *objects.AuthorizationPolicy, p *proxy) bool {
 	return slices.ContainsFunc([]*state{c.before, c.after}, func(st *state) bool {
-		return slices.ContainsFunc(labelsOf(st.workloads.at(p.namespace, p.server)), a.selects)
+		return slices.ContainsFunc(labelsOf(st.workloads.At(p.Namespace, p.server)), a.Selects)
 	})
 }
 
@@ -156,7 +158,7 @@ func (c *affected) serverWorkloads() {
 	for namespace := range namespaces {
 		c.serverListeners(namespace, func(p *proxy) bool {
 			return slices.ContainsFunc(p.server, func(address string) bool {
-				_, changed := places[workloadPlace{p.namespace, address}]
+				_, changed := places[workloadPlace{p.Namespace, address}]
 				return changed
 			})
 		})

@@ -10,17 +10,18 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // clusterShare identifies the views that share a cluster or a load assignment: views with equal values
 // receive the same resource. Irrelevant fields are zero.
 type clusterShare struct {
-	role role
+	role objects.Role
 	// service and rule belong to the name of the cluster. If rules are merged, rule is the first one.
 	service *registry.Service
-	rule    objectName
+	rule    objects.ObjectName
 	// policy is the first DestinationRule generated from BackendTLSPolicies.
-	policy objectName
+	policy objects.ObjectName
 	// certificate is the credential that the proxy presents to backends.
 	certificate string
 	location    unique.Handle[location]
@@ -61,16 +62,16 @@ func (x *provided) shareOf(v ads.View, p *proxy, typeURL, name string, at *clust
 }
 
 func (x *provided) clusterShareOf(p *proxy, typeURL string, at *clusterPlace) clusterShare {
-	s := clusterShare{role: p.role}
+	s := clusterShare{role: p.Role}
 	if at == nil {
 		return s
 	}
-	s.service, s.location = at.port.of, p.families
+	s.service, s.location = at.port.Of, p.families
 	if at.rule != nil {
-		s.rule = at.rule.of[0].objectName
+		s.rule = at.rule.Of[0].ObjectName
 	}
-	if policies, _ := x.state.policiesOf(p, at.host, at.port.of.Attributes.Namespace); len(policies) > 0 {
-		if s.policy = policies[0].objectName; p.role == router {
+	if policies, _ := x.state.PoliciesOf(&p.Proxy, at.host, at.port.Of.Attributes.Namespace); len(policies) > 0 {
+		if s.policy = policies[0].ObjectName; p.Role == objects.Router {
 			s.certificate = x.state.routerOf(p).certificate
 		}
 	}

@@ -11,6 +11,9 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // sharedRules are the routes of a state that sidecars with different views have in common, so that
@@ -23,7 +26,7 @@ type sharedRules struct {
 
 // sharedKey identifies the routes of a VirtualService, or of a service without one.
 type sharedKey struct {
-	of      *virtualService
+	of      *objects.VirtualService
 	at      place
 	service string
 	// read is everything of the sidecar and its view that the routes depend on.
@@ -46,7 +49,7 @@ func (s *sharedRules) get(key sharedKey, build func() *builtRules) *builtRules {
 }
 
 // sidecarRules returns the routes of a VirtualService in a place on a sidecar or gRPC client.
-func (st *state) sidecarRules(p *proxy, v *virtualService, at place) *builtRules {
+func (st *state) sidecarRules(p *proxy, v *objects.VirtualService, at place) *builtRules {
 	if p.leaving != nil {
 		rules := st.builtRules(p, v, at)
 		rules.routes = st.routesOrFailing(p, v, at, rules.routes)
@@ -58,14 +61,14 @@ func (st *state) sidecarRules(p *proxy, v *virtualService, at place) *builtRules
 }
 
 // defaultRules returns the route of a sidecar or gRPC client for a service without a VirtualService.
-func (st *state) defaultRules(p *proxy, svc *service, at place) *builtRules {
+func (st *state) defaultRules(p *proxy, svc *mesh.Service, at place) *builtRules {
 	build := func() *builtRules { return &builtRules{routes: []*routev3.Route{st.defaultRoute(p, svc, at)}} }
 	if p.leaving != nil {
 		return build()
 	}
 	var read reading
-	read.hash(st.hashOf(p, svc.host, svc, at.port, ""))
-	return st.shared.get(sharedKey{at: at, service: string(svc.host), read: string(read)}, build)
+	read.hash(st.hashOf(p, svc.Host, svc, at.port, ""))
+	return st.shared.get(sharedKey{at: at, service: string(svc.Host), read: string(read)}, build)
 }
 
 // reading collects what routes depend on.
@@ -80,12 +83,12 @@ func (r *reading) hash(h *networking.LoadBalancerSettings_ConsistentHashLB) {
 
 // readBy returns what the routes of a VirtualService, including its delegates, depend on at a
 // sidecar: the results of the functions of its scope, and the source that its matches ask for.
-func (st *state) readBy(p *proxy, v *virtualService, at place) string {
+func (st *state) readBy(p *proxy, v *objects.VirtualService, at place) string {
 	scope := st.rulesScope(p, v, at)
 	var out reading
 	namespace, labels := false, false
 	read := func(r *networking.HTTPRoute) {
-		for d := range destinationsIn(r) {
+		for d := range objects.DestinationsIn(r) {
 			out.text(scope.Cluster(d))
 			out.hash(scope.ConsistentHash(d))
 		}
@@ -94,19 +97,19 @@ func (st *state) readBy(p *proxy, v *virtualService, at place) string {
 			labels = labels || len(m.GetSourceLabels()) > 0
 		}
 	}
-	for _, r := range v.rules() {
+	for _, r := range v.Rules() {
 		read(r)
-		if d := st.delegateOf(v, r); d != nil {
-			for _, r := range d.rules() {
+		if d := st.DelegateOf(v, r); d != nil {
+			for _, r := range d.Rules() {
 				read(r)
 			}
 		}
 	}
 	if namespace {
-		out.text(p.namespace)
+		out.text(p.Namespace)
 	}
 	if labels {
-		out.text(joinLabels(p.labels))
+		out.text(objects.JoinLabels(p.Labels))
 	}
 	return string(out)
 }

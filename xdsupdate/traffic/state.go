@@ -4,19 +4,23 @@ package traffic
 
 import (
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"weak"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/memo"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // state contains the policies, services and endpoints of one snapshot. It is immutable except for
 // cached computations.
 type state struct {
 	*computed
-	world     world
-	workloads *workloads
+	world     *mesh.World
+	workloads *mesh.Workloads
 	// report returns the findings about all policies, computed once.
 	report func() report
 	// made records what a resource is made of. It is nil unless somebody asks.
@@ -26,21 +30,22 @@ type state struct {
 // computed contains the policies of one snapshot, and cached computations from policies and
 // services that do not depend on endpoints. States that differ only in endpoints share it.
 type computed struct {
-	*index
+	*objects.Index
+	settings *settings
 
-	scopes memo[scopeKey, *scope]
+	scopes memo.Results[scopeKey, *mesh.Scope]
 	// bases are the scopes of earlier states.
-	bases map[scopeKey]*scopeBase
+	bases map[scopeKey]*mesh.ScopeBase
 	// Clients with equal views share a proxy.
-	routers       memo[*proxy, *routerConfig]
-	clusterScopes memo[*proxy, clusterScope]
+	routers       memo.Results[*proxy, *routerConfig]
+	clusterScopes memo.Results[*proxy, clusterScope]
 	// protections are those of routers. Those of gRPC servers are by namespace and labels.
-	protections       memo[*proxy, *protection]
-	serverProtections memo[string, *protection]
+	protections       memo.Results[*proxy, *protection]
+	serverProtections memo.Results[string, *protection]
 	// reaches are the reaches of wildcard rules.
-	reaches memo[*rule, *ruleReach]
+	reaches memo.Results[*objects.Rule, *ruleReach]
 	// explanations are compiled resources.
-	explanations memo[explainedKey, explained]
+	explanations memo.Results[explainedKey, explained]
 	shared       sharedRules
 
 	mu   sync.Mutex
@@ -48,17 +53,17 @@ type computed struct {
 }
 
 type scopeKey struct {
-	sidecar   *sidecar
+	sidecar   *objects.Sidecar
 	namespace string
 }
 
-func newState(x *index, w world) *state {
+func newState(x *objects.Index, w *mesh.World, s *settings) *state {
 	return (&computed{
-		index: x, shared: sharedRules{of: make(map[sharedKey]weak.Pointer[builtRules])},
-	}).in(w, newWorkloads(nil, w, true))
+		Index: x, settings: s, shared: sharedRules{of: make(map[sharedKey]weak.Pointer[builtRules])},
+	}).in(w, mesh.NewWorkloads(nil, w, true))
 }
 
-func (c *computed) in(w world, workloads *workloads) *state {
+func (c *computed) in(w *mesh.World, workloads *mesh.Workloads) *state {
 	st := &state{computed: c, world: w, workloads: workloads}
 	st.report = sync.OnceValue(st.newReport)
 	return st
@@ -66,39 +71,39 @@ func (c *computed) in(w world, workloads *workloads) *state {
 
 // withEndpoints returns the state with the endpoints of a world. The world's services must be
 // unchanged.
-func (st *state) withEndpoints(w world) *state {
-	return st.in(w, newWorkloads(st.workloads, w, false))
+func (st *state) withEndpoints(w *mesh.World) *state {
+	return st.in(w, mesh.NewWorkloads(st.workloads, w, false))
 }
 
-func (st *state) next(x *index, w world, d *difference) *state {
-	out := newState(x, w)
-	out.workloads = newWorkloads(st.workloads, w, len(d.services) > 0)
+func (st *state) next(x *objects.Index, w *mesh.World, d *difference) *state {
+	out := newState(x, w, st.settings)
+	out.workloads = mesh.NewWorkloads(st.workloads, w, len(d.services) > 0)
 	out.bases = st.basesAfter(d)
 	st.keepReaches(d, out)
 	st.mu.Lock()
 	defer st.mu.Unlock()
-	out.kept = st.kept.after(d, w, st.index, x)
+	out.kept = st.kept.after(d, w, st.Index, x)
 	return out
 }
 
 // scopeOf returns the scope of a proxy. A router's scope contains everything visible in its
 // namespace.
-func (st *state) scopeOf(p *proxy) *scope {
-	key := scopeKey{st.sidecarOf(p), p.namespace}
-	return st.scopes.get(key, func() *scope {
-		if base := st.bases[key]; base != nil && base.scope != nil {
-			return base.in(st.index, st.world)
+func (st *state) scopeOf(p *proxy) *mesh.Scope {
+	key := scopeKey{st.SidecarOf(&p.Proxy), p.Namespace}
+	return st.scopes.Get(key, func() *mesh.Scope {
+		if base := st.bases[key]; base != nil && base.Scope != nil {
+			return base.In(st.Index, st.world, st.settings.limits.Imports)
 		}
-		return newScope(st.index, st.world, key.sidecar, key.namespace)
+		return mesh.NewScope(st.Index, st.world, key.sidecar, key.namespace, st.settings.limits.Imports)
 	})
 }
 
 // serviceFor returns the service that an object of a namespace refers to by a host name, for a
 // router: the service in the object's namespace if it is visible there, or else the service that
 // the router sees, or nil.
-func (st *state) serviceFor(p *proxy, host registry.Hostname, namespace string) *service {
-	own := chooseService(st.world.named(host), namespace, func(s *registry.Service) bool {
-		return s.Attributes.Namespace == namespace && st.settings.visible(s, namespace)
+func (st *state) serviceFor(p *proxy, host registry.Hostname, namespace string) *mesh.Service {
+	own := mesh.ChooseService(st.world.Named(host), namespace, func(s *registry.Service) bool {
+		return s.Attributes.Namespace == namespace && st.settings.Visible(s, namespace)
 	})
 	if own != nil {
 		return own
@@ -110,10 +115,10 @@ func (st *state) serviceFor(p *proxy, host registry.Hostname, namespace string) 
 // covers.
 func (st *state) servicesOf(host registry.Hostname) iter.Seq[*registry.Service] {
 	if !host.IsWildcard() {
-		return slices.Values(st.world.named(host))
+		return slices.Values(st.world.Named(host))
 	}
 	return func(yield func(*registry.Service) bool) {
-		for name, services := range st.world.hosts() {
+		for name, services := range st.world.Hosts() {
 			for _, s := range services {
 				if name.SubsetOf(host) && !yield(s) {
 					return
@@ -125,10 +130,42 @@ func (st *state) servicesOf(host registry.Hostname) iter.Seq[*registry.Service] 
 
 // seenBy returns the service that a proxy sees for a host name, or nil. It does not build a scope
 // for a single lookup, because that costs as much as the number of services.
-func (st *state) seenBy(p *proxy, host registry.Hostname) *service {
-	key := scopeKey{st.sidecarOf(p), p.namespace}
-	if key.sidecar == nil && st.bases[key] == nil && !st.scopes.has(key) {
-		return (&egress{index: st.index, namespace: p.namespace}).choose(st.world.named(host))
+func (st *state) seenBy(p *proxy, host registry.Hostname) *mesh.Service {
+	key := scopeKey{st.SidecarOf(&p.Proxy), p.Namespace}
+	if key.sidecar == nil && st.bases[key] == nil && !st.scopes.Has(key) {
+		return (&mesh.Egress{Index: st.Index, Namespace: p.Namespace}).Choose(st.world.Named(host))
 	}
-	return st.scopeOf(p).service(host)
+	return st.scopeOf(p).Service(host)
+}
+
+// scopeBases returns the bases of a state's scopes, including those inherited from earlier states.
+func (st *state) scopeBases() map[scopeKey]*mesh.ScopeBase {
+	out := maps.Clone(st.bases)
+	if out == nil {
+		out = make(map[scopeKey]*mesh.ScopeBase)
+	}
+	for key, s := range st.scopes.All() {
+		out[key] = mesh.NewScopeBase(s)
+	}
+	return out
+}
+
+// basesAfter returns the bases after a difference.
+func (st *state) basesAfter(d *difference) map[scopeKey]*mesh.ScopeBase {
+	out := st.scopeBases()
+	gone := make(map[*objects.Sidecar]struct{})
+	for _, o := range d.objects {
+		if s, is := o.Before.(*objects.Sidecar); is {
+			gone[s] = struct{}{}
+		}
+	}
+	for key, base := range out {
+		next := base.Since(d.services, d.virtualServices())
+		if _, is := gone[key.sidecar]; is || next == nil {
+			delete(out, key)
+		} else {
+			out[key] = next
+		}
+	}
+	return out
 }

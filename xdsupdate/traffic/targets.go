@@ -14,6 +14,8 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
 )
 
 // targets determines the listening ports of routers. If a service has an endpoint at a router's
@@ -23,7 +25,7 @@ import (
 // stored.
 type targets struct {
 	mu    sync.Mutex
-	world world // world of the last push, nil before the first
+	world *mesh.World // world of the last push, nil before the first
 	// byPlace contains the target ports for each place of a router, by host.
 	byPlace map[workloadPlace]map[registry.Hostname]targetPorts
 }
@@ -100,14 +102,14 @@ func (t *targets) watch(namespace string, addresses []string) {
 		some = true
 	}
 	if some && t.world != nil {
-		for name := range t.world.hosts() {
+		for name := range t.world.Hosts() {
 			t.scan(name)
 		}
 	}
 }
 
 // advance sets the world of a push and reports whether the ports of a router have changed.
-func (t *targets) advance(w world, push *ads.PushContext) bool {
+func (t *targets) advance(w *mesh.World, push *ads.PushContext) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	before := t.world
@@ -117,14 +119,14 @@ func (t *targets) advance(w world, push *ads.PushContext) bool {
 	}
 	changed := false
 	if before == nil {
-		for name := range w.hosts() {
+		for name := range w.Hosts() {
 			changed = t.scan(name) || changed
 		}
 		return changed
 	}
 	for _, host := range push.ChangedHosts() {
 		if !host.EndpointsOnly || t.moved(before, host.Hostname) {
-			changed = t.scan(lower(host.Hostname)) || changed
+			changed = t.scan(hostname.Lower(host.Hostname)) || changed
 		}
 	}
 	return changed
@@ -132,9 +134,9 @@ func (t *targets) advance(w world, push *ads.PushContext) bool {
 
 // moved reports whether the changed endpoints of a host since an earlier world include one at the
 // address of a router. Most changes do not, and then need no scan of all endpoints.
-func (t *targets) moved(since world, host registry.Hostname) bool {
-	for _, svc := range t.world.named(host) {
-		now, before := t.world.endpoints(svc.Hostname, svc.Attributes.Namespace), since.endpoints(svc.Hostname, svc.Attributes.Namespace)
+func (t *targets) moved(since *mesh.World, host registry.Hostname) bool {
+	for _, svc := range t.world.Named(host) {
+		now, before := t.world.Endpoints(svc.Hostname, svc.Attributes.Namespace), since.Endpoints(svc.Hostname, svc.Attributes.Namespace)
 		for _, e := range now.ChangesSince(before) {
 			for _, a := range e.Addresses {
 				if t.watched(placeOf(svc, a)) {
@@ -150,24 +152,15 @@ func (t *targets) watched(at workloadPlace) bool { return t.byPlace[at] != nil }
 
 // placeOf returns the place of a service's endpoint address.
 func placeOf(svc *registry.Service, address string) workloadPlace {
-	return workloadPlace{svc.Attributes.Namespace, canonicalAddress(address)}
-}
-
-// canonicalAddress is ipaddr.Canonical without parsing IPv4 addresses, which have only one
-// spelling.
-func canonicalAddress(address string) string {
-	if strings.IndexByte(address, ':') < 0 {
-		return address
-	}
-	return ipaddr.Canonical(address)
+	return workloadPlace{svc.Attributes.Namespace, mesh.CanonicalAddress(address)}
 }
 
 // scan evaluates the endpoints of a host in lower case, and reports whether target ports have
 // changed.
 func (t *targets) scan(name registry.Hostname) bool {
 	found := make(map[workloadPlace]targetPorts)
-	for _, svc := range t.world.named(name) {
-		for e := range t.world.endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
+	for _, svc := range t.world.Named(name) {
+		for e := range t.world.Endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
 			for _, a := range e.Addresses {
 				if at := placeOf(svc, a); t.watched(at) {
 					addTargets(found, at, svc, e)

@@ -10,11 +10,12 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // tcpRoute is a TCP route that applies to a server.
 type tcpRoute struct {
-	of    *virtualService
+	of    *objects.VirtualService
 	spec  *networking.TCPRoute
 	field string
 	at    int // its position
@@ -28,13 +29,13 @@ type tcpRoute struct {
 func (st *state) tcpRoutes(p *proxy, s *gatewayServer) iter.Seq2[tcpRoute, error] {
 	return func(yield func(tcpRoute, error) bool) {
 		for _, v := range st.virtualServicesOf(p, s) {
-			if len(v.spec.GetTcp()) == 0 || !s.sharesHost(v) {
+			if len(v.Spec.GetTcp()) == 0 || !s.sharesHost(v) {
 				continue
 			}
-			for i, r := range v.spec.GetTcp() {
-				route := tcpRoute{of: v, spec: r, field: element("spec.tcp", i), at: i}
+			for i, r := range v.Spec.GetTcp() {
+				route := tcpRoute{of: v, spec: r, field: objects.Element("spec.tcp", i), at: i}
 				fits, err := route.setRanges(p, s)
-				if err != nil && !yield(tcpRoute{}, leftOut(v.config, route.field, closedConnections(err))) {
+				if err != nil && !yield(tcpRoute{}, leftOut(v.Config, route.field, closedConnections(err))) {
 					return
 				}
 				if fits && (!yield(route, nil) || len(route.ranges) == 0) {
@@ -81,14 +82,14 @@ func (st *state) tcpChains(p *proxy, s *gatewayServer, guard *protection) iter.S
 		}
 		over := st.admitTCP(s, routes)
 		for i, r := range routes {
-			how := p.leaves(r.of.config, r.of)
+			how := p.leaves(r.of.Config, r.of)
 			if how > ads.Failing {
 				continue
 			}
 			left := how == ads.Failing
 			if over[i] != nil && !left {
 				left = true
-				if !yield(gatewayChain{}, leftOut(r.of.config, "spec.tcp", closedConnections(over[i]))) {
+				if !yield(gatewayChain{}, leftOut(r.of.Config, "spec.tcp", closedConnections(over[i]))) {
 					return
 				}
 			}
@@ -145,12 +146,12 @@ func (st *state) tcpBytes(r tcpRoute) int {
 // admitTCP returns for each TCP route of a server an error if it exceeds limits, or nil.
 func (st *state) admitTCP(s *gatewayServer, routes []tcpRoute) []error {
 	out := make([]error, len(routes))
-	limits, bytes := st.settings.limits, make(map[*virtualService]int)
+	limits, bytes := st.settings.limits, make(map[*objects.VirtualService]int)
 	claims := make([]claim, len(routes))
 	for i, r := range routes {
 		n := st.tcpBytes(r)
 		bytes[r.of] += n
-		claims[i] = claimOf(r.of.config, 0)
+		claims[i] = claimOf(r.of.Config, 0)
 		if exceeds(bytes[r.of]*s.repetition(r.of), limits.RepeatedBytes) {
 			out[i] = tooManyRepetitions(limits.RepeatedBytes)
 		} else {

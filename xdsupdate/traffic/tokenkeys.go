@@ -12,6 +12,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/keyset"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // tokenKeys contains the key sets of RequestAuthentications that are fetched from URIs.
@@ -79,7 +80,7 @@ func sourcesOf(c *configstore.Config) (out []keyset.Source) {
 	}
 	spec, _ := c.Spec.(*security.RequestAuthentication)
 	for _, r := range spec.GetJwtRules() {
-		if s, fetched := sourceOf(r); fetched {
+		if s, fetched := objects.SourceOf(r); fetched {
 			out = append(out, s)
 		}
 	}

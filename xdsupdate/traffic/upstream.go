@@ -13,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // cluster returns the named cluster as a proxy receives it, or nil. The place is that of the name. A
@@ -30,7 +31,7 @@ func (st *state) cluster(p *proxy, name string, at *clusterPlace) *clusterv3.Clu
 			return c
 		}
 	}
-	if p.role == grpcClient && clusterNamed(name) {
+	if p.Role == objects.GRPCClient && clusterNamed(name) {
 		return emptyCluster(name)
 	}
 	return nil
@@ -45,7 +46,7 @@ func (st *state) assignment(p *proxy, name string, at *clusterPlace) *endpointv3
 	if u != nil && u.EDS() {
 		return u.LoadAssignment()
 	}
-	if p.role == grpcClient && clusterNamed(name) && (u == nil || u.Cluster() == nil) {
+	if p.Role == objects.GRPCClient && clusterNamed(name) && (u == nil || u.Cluster() == nil) {
 		return &endpointv3.ClusterLoadAssignment{ClusterName: name}
 	}
 	return nil
@@ -56,11 +57,11 @@ func (st *state) assignment(p *proxy, name string, at *clusterPlace) *endpointv3
 // host name.
 func (st *state) plainAssignment(p *proxy, at *clusterPlace) bool {
 	if at == nil || at.subset != nil || at.passed ||
-		len(st.world.named(at.host)) != 1 || at.host != at.port.of.Hostname || at.port.of.Resolution != registry.ClientSideLB {
+		len(st.world.Named(at.host)) != 1 || at.host != at.port.Of.Hostname || at.port.Of.Resolution != registry.ClientSideLB {
 		return false
 	}
 	u := st.upstreamOf(p, at)
-	u.Plaintext = st.takesPlaintext(u, st.world.endpoints(u.Service.Hostname, u.Service.Attributes.Namespace))
+	u.Plaintext = st.takesPlaintext(u, st.world.Endpoints(u.Service.Hostname, u.Service.Attributes.Namespace))
 	return u.EDS() && u.Plain()
 }
 
@@ -68,9 +69,9 @@ func (st *state) plainAssignment(p *proxy, at *clusterPlace) bool {
 // the whole input of the cluster.
 func (st *state) eds(p *proxy, at *clusterPlace) bool {
 	u := xdsbuild.Upstream{
-		Service: at.port.of, Port: at.port.Port, Subset: at.subset.GetName(), Gateway: p.role == router, Client: p.client(),
+		Service: at.port.Of, Port: at.port.Port, Subset: at.subset.GetName(), Gateway: p.Role == objects.Router, Client: p.client(),
 	}
-	if at.rule.trafficPolicy() != nil || at.subset.GetTrafficPolicy() != nil {
+	if at.rule.TrafficPolicy() != nil || at.subset.GetTrafficPolicy() != nil {
 		u.Policy = st.trafficPolicy(at)
 	}
 	return u.EDS()
@@ -78,7 +79,7 @@ func (st *state) eds(p *proxy, at *clusterPlace) bool {
 
 // trafficPolicy returns the policy of the DestinationRule and the mesh for a place, or nil.
 func (st *state) trafficPolicy(at *clusterPlace) *networking.TrafficPolicy {
-	return xdsbuild.TrafficPolicy(at.rule.trafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy(), st.settings.mesh)
+	return xdsbuild.TrafficPolicy(at.rule.TrafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy(), st.settings.Mesh)
 }
 
 func clusterNamed(name string) bool {
@@ -93,8 +94,8 @@ func (st *state) upstream(p *proxy, at *clusterPlace) (*xdsbuild.Upstream, *xdsu
 		return nil, nil
 	}
 	u := st.upstreamOf(p, at)
-	endpoints := st.world.endpoints(at.port.of.Hostname, at.port.of.Attributes.Namespace)
-	u.Identities, u.MutualTLS = endpoints.ServiceAccounts(), st.takesMutualTLS(at.port.of, endpoints)
+	endpoints := st.world.Endpoints(at.port.Of.Hostname, at.port.Of.Attributes.Namespace)
+	u.Identities, u.MutualTLS = endpoints.ServiceAccounts(), st.takesMutualTLS(at.port.Of, endpoints)
 	u.Plaintext = st.takesPlaintext(u, endpoints)
 	return u, endpoints
 }
@@ -102,19 +103,19 @@ func (st *state) upstream(p *proxy, at *clusterPlace) (*xdsbuild.Upstream, *xdsu
 // upstreamOf returns the input for a cluster of a proxy, without endpoints.
 func (st *state) upstreamOf(p *proxy, at *clusterPlace) *xdsbuild.Upstream {
 	u := &xdsbuild.Upstream{
-		Service: at.port.of, Port: at.port.Port, Subset: at.subset.GetName(), Labels: at.subset.GetLabels(),
+		Service: at.port.Of, Port: at.port.Port, Subset: at.subset.GetName(), Labels: at.subset.GetLabels(),
 		Policy:           st.trafficPolicy(at),
-		SelectedByLabels: at.rule.selective(),
-		Mesh:             st.settings.mesh,
+		SelectedByLabels: at.rule.Selective(),
+		Mesh:             st.settings.Mesh,
 		Networks:         st.settings.gateways,
 		OutliersForGRPC:  st.settings.options.OutliersForGRPC,
-		Gateway:          p.role == router,
+		Gateway:          p.Role == objects.Router,
 		EncodedMetadata:  true,
 		AutoPassthrough:  at.passed,
 		Proxy:            p.registryProxy(),
 	}
 	st.applyPolicies(u, p, *at)
-	if p.role == grpcClient {
+	if p.Role == objects.GRPCClient {
 		u.Client = envoy.ForGRPC
 	}
 	if _, err := st.noRoomForHash(at.rule, at.host); err != nil {
@@ -134,6 +135,6 @@ func (p *proxy) registryProxy() *registry.Proxy {
 		return p.registered
 	}
 	return &registry.Proxy{
-		Namespace: p.namespace, ClusterID: p.cluster, IPAddresses: p.addresses, Labels: p.labels, Locality: p.locality, Network: p.network,
+		Namespace: p.Namespace, ClusterID: p.cluster, IPAddresses: p.addresses, Labels: p.Labels, Locality: p.locality, Network: p.network,
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
 )
 
 // virtualHosts collects the virtual hosts of a route configuration. Clients reject duplicate
@@ -20,7 +22,7 @@ type virtualHosts struct {
 	st    *state
 	proxy *proxy
 	// egress is the listener whose aliases are included. It is nil if there are none.
-	egress *egress
+	egress *mesh.Egress
 	// addresses maps address domains to the host name of their service.
 	addresses map[string]registry.Hostname
 	// services are the host names of services. They take precedence over short names.
@@ -33,17 +35,17 @@ type virtualHosts struct {
 
 // newVirtualHosts returns an empty collection. Services lists the services with a port in the route
 // configuration, sorted by host name.
-func (st *state) newVirtualHosts(p *proxy, e *egress, services []*service) *virtualHosts {
+func (st *state) newVirtualHosts(p *proxy, e *mesh.Egress, services []*mesh.Service) *virtualHosts {
 	b := &virtualHosts{
 		st: st, proxy: p, egress: e,
 		addresses: make(map[string]registry.Hostname), services: make(map[registry.Hostname]struct{}),
 		names: make(map[string]struct{}), domains: make(map[string]struct{}),
 	}
 	for _, s := range services {
-		b.services[lower(s.host)] = struct{}{}
+		b.services[hostname.Lower(s.Host)] = struct{}{}
 		for _, a := range addressesOf(s, p) {
 			if _, taken := b.addresses[a]; !taken {
-				b.addresses[a] = lower(s.host)
+				b.addresses[a] = hostname.Lower(s.Host)
 			}
 		}
 	}
@@ -52,19 +54,19 @@ func (st *state) newVirtualHosts(p *proxy, e *egress, services []*service) *virt
 
 // has reports whether there is a virtual host for a port of a host.
 func (b *virtualHosts) has(host registry.Hostname, port uint32) bool {
-	_, ok := b.names[envoy.ListenerName(port, lower(host))]
+	_, ok := b.names[envoy.ListenerName(port, hostname.Lower(host))]
 	return ok
 }
 
 // addService adds a virtual host for a port of a service, unless the service is left out.
-func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, rules *builtRules) {
+func (b *virtualHosts) addService(svc *mesh.Service, port uint32, form domainForm, rules *builtRules) {
 	if b.proxy.leavesService(svc) == ads.Absent {
 		return
 	}
-	host := lower(svc.host)
-	names, short := serviceNames(host, b.proxy.namespace, b.st.settings.domain)
+	host := hostname.Lower(svc.Host)
+	names, short := serviceNames(host, b.proxy.Namespace, b.st.settings.Domain)
 	for _, alias := range b.st.aliasesSeen(b.egress, host) {
-		full, shorter := serviceNames(alias, b.proxy.namespace, b.st.settings.domain)
+		full, shorter := serviceNames(alias, b.proxy.Namespace, b.st.settings.Domain)
 		names, short = append(names, full...), append(short, shorter...)
 	}
 	for _, s := range short {
@@ -72,7 +74,7 @@ func (b *virtualHosts) addService(svc *service, port uint32, form domainForm, ru
 			names = append(names, s)
 		}
 	}
-	if svc.headless() {
+	if svc.Headless() {
 		names = withPods(names)
 	}
 	for _, a := range addressesOf(svc, b.proxy) {
@@ -138,4 +140,15 @@ func checkVirtualHost(h *routev3.VirtualHost) error {
 // countsAttempts reports whether requests have a header with the attempt count.
 func (s *settings) countsAttempts(p *proxy) bool {
 	return !s.configOf(p).GetProxyHeaders().GetAttemptCount().GetDisabled().GetValue()
+}
+
+// aliasesSeen returns the names of the aliases of a host that a listener sees.
+func (st *state) aliasesSeen(e *mesh.Egress, host registry.Hostname) []registry.Hostname {
+	if e == nil {
+		return nil
+	}
+	return mesh.AliasNames(st.world, host, func(alias, target registry.Hostname) bool {
+		svc := e.Service(alias)
+		return svc != nil && mesh.TargetOf(svc.Of[0]) == target
+	})
 }

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package mesh
+
+import (
+	"cmp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/internal/pmap"
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
+)
+
+// Scope contains the services and VirtualServices that the outbound side of proxies sees,
+// restricted by exportTo and a Sidecar. Proxies with the same namespace and Sidecar share it. It is
+// immutable except for cached computations.
+type Scope struct {
+	index *objects.Index
+	// Sidecar is nil if no Sidecar applies. The scope then contains everything visible.
+	Sidecar   *objects.Sidecar
+	namespace string
+	// Egress are the listeners in order, and a listener without a port is last. There is at least
+	// one.
+	Egress []*Egress
+	// services are the services with clusters, by host name in lower case: the services of all
+	// listeners, and the destinations of their VirtualServices.
+	services pmap.Map[registry.Hostname, *Service]
+	// Sorted contains the services, sorted by host name.
+	Sorted []*Service
+	// imports is the number of services of the listeners before Limits.Imports is applied. A
+	// service counts once for each listener.
+	imports int
+	// imported are the destinations of a Sidecar's VirtualServices.
+	imported map[registry.Hostname]struct{}
+}
+
+// Egress contains the services and VirtualServices that one listener of a scope sees.
+type Egress struct {
+	Index     *objects.Index
+	Namespace string
+	// Listener is nil if the Sidecar has none. The egress then contains everything visible.
+	Listener *networking.IstioEgressListener
+	Hosts    EgressHosts
+	// Services are sorted by host name. For a listener with a port, they are the services with this
+	// port, restricted to it.
+	Services []*Service
+	byHost   pmap.Map[registry.Hostname, *Service]
+	// Dropped is the first service that exceeds the limit of imports. It is empty if there is none.
+	Dropped registry.Hostname
+	// VirtualServices returns the VirtualServices of the mesh that the listener sees, in the order
+	// of precedence.
+	VirtualServices func() []*objects.VirtualService
+}
+
+// port returns the listener's port, or nil if it has none.
+func (e *Egress) port() *networking.SidecarPort { return e.Listener.GetPort() }
+
+// Named reports whether the listener's route configuration has its own name, because the listener
+// is an HTTP proxy or a unix socket. Such listeners serve all ports of their services.
+func (e *Egress) Named() bool {
+	return e.port() != nil &&
+		(strings.EqualFold(e.port().GetProtocol(), "HTTP_PROXY") || strings.HasPrefix(e.Listener.GetBind(), objects.UnixScheme))
+}
+
+// Service returns the named service, or nil. Names are case-insensitive.
+func (s *Scope) Service(host registry.Hostname) *Service {
+	svc, _ := s.services.Get(hostname.Lower(host))
+	return svc
+}
+
+// Service returns the named service, or nil. Names are case-insensitive.
+func (e *Egress) Service(host registry.Hostname) *Service {
+	svc, _ := e.byHost.Get(hostname.Lower(host))
+	return svc
+}
+
+// EgressFor returns the listener for a port: the listener with the port, or else the one without a
+// port, or nil.
+func (s *Scope) EgressFor(port uint32) *Egress {
+	for _, e := range s.Egress {
+		if e.port() == nil || !e.Named() && e.port().GetNumber() == port {
+			return e
+		}
+	}
+	return nil
+}
+
+// NewScope builds the scope of proxies in a namespace. The Sidecar may be nil. The limit is
+// Limits.Imports.
+func NewScope(x *objects.Index, w *World, sc *objects.Sidecar, namespace string, limit int) *Scope {
+	s := &Scope{index: x, Sidecar: sc, namespace: namespace}
+	for _, l := range sc.Listeners() {
+		s.Egress = append(s.Egress, newEgress(x, w, l, namespace))
+	}
+	if sc == nil {
+		s.services, s.Sorted = s.Egress[0].byHost, s.Egress[0].Services
+		return s
+	}
+	s.limitImports(limit)
+	for _, e := range s.Egress {
+		for _, svc := range e.Services {
+			s.add(svc)
+		}
+	}
+	s.imported = make(map[registry.Hostname]struct{})
+	for _, e := range s.Egress {
+		for _, v := range e.VirtualServices() {
+			s.addDestinations(x, w, v)
+		}
+	}
+	for _, svc := range s.services.All() {
+		s.Sorted = append(s.Sorted, svc)
+	}
+	slices.SortFunc(s.Sorted, compareServices)
+	return s
+}
+
+func compareServices(a, b *Service) int {
+	return cmp.Compare(hostname.Lower(a.Host), hostname.Lower(b.Host))
+}
+
+func newEgress(x *objects.Index, w *World, l *networking.IstioEgressListener, namespace string) *Egress {
+	e := &Egress{Namespace: namespace, Listener: l, Hosts: NewEgressHosts(l.GetHosts(), namespace).indexed()}
+	e.bind(x)
+	for name, services := range w.Hosts() {
+		if svc := e.Choose(services); svc != nil {
+			e.Services = append(e.Services, svc)
+			e.byHost = e.byHost.Set(name, svc)
+		}
+	}
+	slices.SortFunc(e.Services, compareServices)
+	return e
+}
+
+// bind sets the index that the listener's VirtualServices come from.
+func (e *Egress) bind(x *objects.Index) {
+	e.Index = x
+	e.VirtualServices = sync.OnceValue(func() []*objects.VirtualService {
+		return objects.SeenIn(x.Finder.BoundTo(objects.MeshGateway), e.Namespace, e.Imports)
+	})
+}
+
+// Choose returns the service that the listener sees, among the services with one host name, or nil.
+func (e *Egress) Choose(services []*registry.Service) *Service {
+	svc := ChooseService(services, e.Namespace, func(svc *registry.Service) bool {
+		return e.Index.Settings.Visible(svc, e.Namespace) && (e.Listener == nil || e.Hosts.Service(svc))
+	})
+	if svc != nil && e.port() != nil && !e.Named() {
+		svc = svc.withPorts(func(number uint32) bool { return number == e.port().GetNumber() })
+	}
+	return svc
+}
+
+// Imports reports whether the listener sees a VirtualService, provided that the VirtualService is
+// visible.
+func (e *Egress) Imports(v *objects.VirtualService) bool {
+	return e.Listener == nil || e.Hosts.VirtualService(v)
+}
+
+// VirtualServicesOf returns the VirtualServices for a host name in lower case, in the order of
+// precedence: it looks for exactly this host, and else for the longest wildcard that covers it.
+func (e *Egress) VirtualServicesOf(name registry.Hostname) []*objects.VirtualService {
+	if found := e.virtualServicesWith(name); len(found) > 0 {
+		return found
+	}
+	if e.Index.Finder.Wildcards == 0 {
+		return nil
+	}
+	for wildcard := range hostname.Wildcards(name) {
+		if found := e.virtualServicesWith(wildcard); len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+func (e *Egress) virtualServicesWith(host registry.Hostname) []*objects.VirtualService {
+	return objects.SeenIn(e.Index.Finder.WithHost(host), e.Namespace, func(v *objects.VirtualService) bool { return v.BoundTo(objects.MeshGateway) && e.Imports(v) })
+}
+
+// add adds a service, or its ports to an existing service.
+func (s *Scope) add(svc *Service) {
+	name := hostname.Lower(svc.Host)
+	have := s.Service(name)
+	switch {
+	case have == nil:
+		s.services = s.services.Set(name, svc)
+	case have.Namespace == svc.Namespace:
+		s.services = s.services.Set(name, have.merge(svc))
+	}
+}
+
+// merge returns the service with additional ports of another one with the same name and namespace.
+func (s *Service) merge(with *Service) *Service {
+	out := s.withoutPorts()
+	for _, p := range slices.Concat(s.Ports, with.Ports) {
+		out.addPort(p)
+	}
+	return out
+}
+
+// addDestinations adds the destinations of an imported VirtualService with the ports that it uses,
+// or with all ports if a destination has none. Destinations are added even if the Sidecar does not
+// import them (Istio 1.30).
+func (s *Scope) addDestinations(x *objects.Index, w *World, v *objects.VirtualService) {
+	for host, ports := range x.DestinationsOf(v) {
+		s.imported[host] = struct{}{}
+		svc := s.destination(w, host)
+		if svc != nil {
+			_, svc = Concrete(svc, func(target registry.Hostname) *Service {
+				s.imported[target] = struct{}{}
+				return s.destination(w, target)
+			})
+		}
+		if _, all := ports[0]; svc != nil && !all {
+			svc = svc.withPorts(func(number uint32) bool {
+				_, used := ports[number]
+				return used
+			})
+		}
+		if svc != nil {
+			s.add(svc)
+		}
+	}
+}
+
+// destination returns the service of a destination in the scope's namespace, or else in the
+// alphabetically first namespace with a visible one.
+func (s *Scope) destination(w *World, host registry.Hostname) *Service {
+	var visible []*registry.Service
+	for _, svc := range w.Named(host) {
+		if s.index.Settings.Visible(svc, s.namespace) {
+			visible = append(visible, svc)
+		}
+	}
+	own := slices.ContainsFunc(visible, func(svc *registry.Service) bool { return svc.Attributes.Namespace == s.namespace })
+	namespace := s.namespace
+	if !own && len(visible) > 0 {
+		namespace = slices.MinFunc(visible, func(a, b *registry.Service) int {
+			return strings.Compare(a.Attributes.Namespace, b.Attributes.Namespace)
+		}).Attributes.Namespace
+	}
+	return ChooseService(visible, namespace, func(svc *registry.Service) bool { return svc.Attributes.Namespace == namespace })
+}
+
+// limitImports enforces Limits.Imports for the listeners of a Sidecar. The first listener that
+// exceeds it, and those after it, import only the oldest services within the rest of the limit. The
+// first listener of the Sidecar is never limited.
+func (s *Scope) limitImports(limit int) {
+	for i, e := range s.Egress {
+		before := s.imports
+		if s.imports += len(e.Services); i > 0 && limit > 0 && s.imports > limit {
+			e.keepOldest(max(0, limit-before))
+		}
+	}
+}
+
+// keepOldest drops all services of a new listener except the n oldest.
+func (e *Egress) keepOldest(n int) {
+	if n >= len(e.Services) {
+		return
+	}
+	byAge := slices.Clone(e.Services)
+	slices.SortFunc(byAge, func(a, b *Service) int {
+		return cmp.Or(a.Of[0].CreationTime.Compare(b.Of[0].CreationTime), compareServices(a, b))
+	})
+	for _, svc := range byAge[n:] {
+		e.byHost = e.byHost.Delete(hostname.Lower(svc.Host))
+	}
+	e.Dropped = byAge[n].Host
+	e.Services = byAge[:n]
+	slices.SortFunc(e.Services, compareServices)
+}
+
+// EgressNamed returns the listener whose route configuration has its own name, or nil.
+func (s *Scope) EgressNamed(name string) *Egress {
+	i := slices.IndexFunc(s.Egress, func(e *Egress) bool { return e.Named() && e.RouteName() == name })
+	if i < 0 {
+		return nil
+	}
+	return s.Egress[i]
+}
+
+// RouteName returns the name of the route configuration of a named listener.
+func (e *Egress) RouteName() string {
+	if bind := e.Listener.GetBind(); strings.HasPrefix(bind, objects.UnixScheme) {
+		return bind
+	}
+	return strconv.FormatUint(uint64(e.port().GetNumber()), 10)
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package objects
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
+
+// Visibility is the set of namespaces that see an object. It is immutable.
+type Visibility struct {
+	Public bool
+	// Namespaces are the names in exportTo, with "." resolved, sorted and without duplicates.
+	Namespaces []string
+}
+
+// newVisibility parses the exportTo of an object in a namespace. The defaults of the mesh apply if
+// it is empty.
+func newVisibility(exportTo, defaults []string, namespace string) Visibility {
+	if len(exportTo) == 0 {
+		exportTo = defaults
+	}
+	var v Visibility
+	for _, to := range exportTo {
+		switch to {
+		case "*":
+			return Visibility{Public: true}
+		case "~":
+		case ".":
+			v.Namespaces = append(v.Namespaces, namespace)
+		default:
+			v.Namespaces = append(v.Namespaces, to)
+		}
+	}
+	slices.Sort(v.Namespaces)
+	v.Namespaces = slices.Compact(v.Namespaces)
+	return v
+}
+
+// Private returns the visibility in one namespace alone.
+func Private(namespace string) Visibility { return Visibility{Namespaces: []string{namespace}} }
+
+// In reports whether proxies of a namespace see the object.
+func (v Visibility) In(namespace string) bool {
+	return v.Public || slices.Contains(v.Namespaces, namespace)
+}
+
+// Equal reports whether the same namespaces see both objects.
+func (v Visibility) Equal(w Visibility) bool {
+	return v.Public == w.Public && slices.Equal(v.Namespaces, w.Namespaces)
+}
+
+// key is equal for equal sets of namespaces.
+func (v Visibility) key() string {
+	if v.Public {
+		return "*"
+	}
+	return strings.Join(v.Namespaces, ",")
+}
+
+// Visible reports whether proxies of a namespace see a service. Its exportTo decides, or else the
+// default of the mesh.
+func (s *Settings) Visible(svc *registry.Service, namespace string) bool {
+	if len(svc.Attributes.ExportTo) > 0 {
+		return svc.VisibleIn(namespace)
+	}
+	return newVisibility(nil, s.Mesh.GetDefaultServiceExportTo(), svc.Attributes.Namespace).In(namespace)
+}
+
+// Covers reports whether v includes every namespace of w.
+func (v Visibility) Covers(w Visibility) bool {
+	return v.Public || !w.Public && !slices.ContainsFunc(w.Namespaces, func(n string) bool { return !v.In(n) })
+}
+
+// String returns "all namespaces" or "namespaces a, b".
+func (v Visibility) String() string {
+	switch {
+	case v.Public:
+		return "all namespaces"
+	case len(v.Namespaces) == 1:
+		return "namespace " + v.Namespaces[0]
+	default:
+		return "namespaces " + strings.Join(v.Namespaces, ", ")
+	}
+}
