@@ -159,7 +159,7 @@ func (m mesh) connect(address string) *proxies {
 
 // follow is a client until its connection is closed.
 func (p *proxies) follow(stub discovery.AggregatedDiscoveryServiceClient, client int) {
-	stream, err := stub.DeltaAggregatedResources(context.Background())
+	stream, err := stub.DeltaAggregatedResources(context.Background(), grpc.WaitForReady(true))
 	check(err)
 	namespace := p.mesh.namespace(client)
 	assignments := make([]string, 10)

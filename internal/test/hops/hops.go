@@ -123,7 +123,7 @@ func (s Stacks) Hops() []Hop {
 			if !isLibrary(frame) || !queue && helper(pkg) {
 				continue
 			}
-			if owner, _, inside := strings.Cut(pkg, "/internal/"); inside && owner == last {
+			if owner, _, inside := strings.Cut(pkg, "/internal/"); inside && !helper(owner) {
 				pkg = owner
 			}
 			if stage == "" {

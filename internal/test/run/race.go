@@ -65,6 +65,7 @@ var raced = map[string]racing{
 	"xdsupdate/secrets":                       {except: "^(TestAllHang|TestEnvoyAgrees|Fuzz.*)$"},
 	"xdsupdate/snapshots":                     {},
 	"xdsupdate/traffic":                       {only: "^Test(Calls|Key|Token|ClientsHavePrefixes|PoliciesInAnyOrder|Panic).*$"},
+	"xdsupdate/traffic/internal/memo":         {},
 	"xdsupdate/traffic/route":                 {},
 	"xdsupdate/xdstest":                       {},
 }
