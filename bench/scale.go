@@ -133,8 +133,8 @@ func start(store *configs.Store) *plane {
 	return p
 }
 
-// proxies are the clients of a mesh: each has the clusters and the routes of its namespace, and load assignments of ten
-// services. A connection carries the streams of a hundred.
+// proxies are the clients of a mesh: each has the clusters and the routes of its namespace, and load assignments of
+// ten services. A connection carries the streams of a hundred.
 type proxies struct {
 	mesh  mesh
 	conns []*grpc.ClientConn
@@ -142,7 +142,7 @@ type proxies struct {
 	moved chan move // of the first service of a namespace
 }
 
-// move says that a client has a version; -1 is the first state.
+// move is the version of a client; -1 is the first state.
 type move struct{ client, version int }
 
 func (m mesh) connect(address string) *proxies {
@@ -205,7 +205,7 @@ func versionOf(r *discovery.Resource) int {
 	return 0
 }
 
-// await returns when clients have reached a version: the number of them that is given.
+// await returns when the given number of clients have reached a version.
 func (p *proxies) await(clients, version int) {
 	reached := make(map[int]bool, clients)
 	for len(reached) < clients {
@@ -234,7 +234,7 @@ func (p *proxies) close() {
 type phase struct {
 	name      string
 	wall, cpu time.Duration
-	heap      int64 // what it has added
+	heap      int64 // bytes that the step has added
 }
 
 // run measures the life of a control plane with the mesh.
@@ -298,13 +298,13 @@ func (m mesh) run() (phases []phase, moves []time.Duration) {
 // heap returns the bytes that are in use after a collection.
 func heap() int64 {
 	runtime.GC()
-	runtime.GC() // what the first one has found unused
+	runtime.GC() // the finalizers of the first one have run
 	var s runtime.MemStats
 	runtime.ReadMemStats(&s)
 	return int64(s.HeapAlloc) //nolint:gosec // less than 2^63
 }
 
-// scale writes the costs of a mesh, and of one with a fifth of its namespaces: what is linear in the mesh costs a fifth.
+// scale writes the costs of a mesh, and of one with a fifth of its namespaces. A linear cost is a fifth there.
 func scale(w io.Writer, m mesh) {
 	fmt.Fprintf(w, "# A large mesh\n\n%d ServiceEntries with %d endpoints each, %d WorkloadEntries and %d VirtualServices in %d namespaces; %d clients,\n"+
 		"which are a part of the process: each has the clusters and the routes of its namespace, and ten load assignments.\n\n",
