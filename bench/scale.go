@@ -36,7 +36,7 @@ type mesh struct {
 	namespaces, entries, endpoints, workloads, rules, clients int
 }
 
-// whole is the mesh that docs/scaling.md describes.
+// whole is a mesh at the limit of one process.
 func whole() mesh {
 	return mesh{namespaces: 1_000, entries: 100_000, endpoints: 10, workloads: 100_000, rules: 20_000, clients: 10_000}
 }
@@ -136,17 +136,18 @@ func start(store *configs.Store) *plane {
 // proxies are the clients of a mesh: each has the clusters and the routes of its namespace, and load assignments of
 // ten services. A connection carries the streams of a hundred.
 type proxies struct {
-	mesh  mesh
-	conns []*grpc.ClientConn
-	ended sync.WaitGroup
-	moved chan move // of the first service of a namespace
+	mesh   mesh
+	conns  []*grpc.ClientConn
+	closed chan struct{}
+	ended  sync.WaitGroup
+	moved  chan move // of the first service of a namespace
 }
 
 // move is the version of a client; -1 is the first state.
 type move struct{ client, version int }
 
 func (m mesh) connect(address string) *proxies {
-	p := &proxies{mesh: m, moved: make(chan move, 1024)}
+	p := &proxies{mesh: m, closed: make(chan struct{}), moved: make(chan move, 1024)}
 	for i := range m.clients {
 		if i%100 == 0 {
 			p.conns = append(p.conns, must(grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))))
@@ -157,28 +158,44 @@ func (m mesh) connect(address string) *proxies {
 	return p
 }
 
-// follow is a client until its connection is closed.
+// follow is a client until its connection is closed. It comes back if its stream ends, because a server ends streams if
+// too many begin at once (ads.Limits).
 func (p *proxies) follow(stub discovery.AggregatedDiscoveryServiceClient, client int) {
+	for {
+		p.stream(stub, client)
+		select {
+		case <-p.closed:
+			return
+		case <-time.After(time.Second):
+		}
+	}
+}
+
+// stream follows one stream until it ends.
+func (p *proxies) stream(stub discovery.AggregatedDiscoveryServiceClient, client int) {
 	stream, err := stub.DeltaAggregatedResources(context.Background(), grpc.WaitForReady(true))
-	check(err)
+	if err != nil {
+		return
+	}
 	namespace := p.mesh.namespace(client)
 	assignments := make([]string, 10)
 	for i := range assignments {
 		assignments[i] = "outbound|80||" + p.mesh.host(client%p.mesh.namespaces+i*p.mesh.namespaces)
 	}
 	node := &core.Node{Id: fmt.Sprintf("sidecar~10.0.0.1~app-%d.%s~%s.svc.cluster.local", client, namespace, namespace)}
+	// Recv returns the errors of Send.
 	for _, of := range []struct {
 		typeURL string
 		names   []string
 	}{{envoy.ClusterType, []string{"*"}}, {envoy.LoadAssignmentType, assignments}, {envoy.RouteType, []string{"80"}}} {
-		check(stream.Send(&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: of.typeURL, ResourceNamesSubscribe: of.names}))
+		_ = stream.Send(&discovery.DeltaDiscoveryRequest{Node: node, TypeUrl: of.typeURL, ResourceNamesSubscribe: of.names})
 	}
 	for missing := map[string]bool{envoy.ClusterType: true, envoy.LoadAssignmentType: true, envoy.RouteType: true}; ; {
 		r, err := stream.Recv()
 		if err != nil {
 			return
 		}
-		_ = stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce()}) // Recv tells of the end
+		_ = stream.Send(&discovery.DeltaDiscoveryRequest{TypeUrl: r.GetTypeUrl(), ResponseNonce: r.GetNonce()})
 		if missing[r.GetTypeUrl()] {
 			if delete(missing, r.GetTypeUrl()); len(missing) == 0 {
 				p.moved <- move{client, -1}
@@ -216,6 +233,7 @@ func (p *proxies) await(clients, version int) {
 }
 
 func (p *proxies) close() {
+	close(p.closed)
 	for _, c := range p.conns {
 		check(c.Close())
 	}
@@ -284,14 +302,14 @@ func (m mesh) run() (phases []phase, moves []time.Duration) {
 		clients.await(m.clients, last)
 	})
 	step("a restart, and all clients come back", func() {
-		p.stop()
 		clients.close()
+		p.stop()
 		p = start(store)
 		clients = m.connect(p.address)
 		clients.await(m.clients, -1)
 	})
-	p.stop()
 	clients.close()
+	p.stop()
 	return phases, moves
 }
 

@@ -105,8 +105,7 @@ func ExampleSchema() {
 	_, err := routes.Create(configstore.NewConfig("r", "default", &structpb.Struct{
 		Fields: map[string]*structpb.Value{"weight": structpb.NewNumberValue(-1)},
 	}))
-	var invalid *configstore.ValidationError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*configstore.ValidationError](err); ok {
 		for _, v := range invalid.Violations {
 			fmt.Println(v)
 		}

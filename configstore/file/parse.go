@@ -244,8 +244,7 @@ func (s *Source) unreadable(name string, err error, old *content) result {
 
 // withoutPath takes the path out of an error that is reported with its file.
 func withoutPath(err error) error {
-	var p *fs.PathError
-	if errors.As(err, &p) {
+	if p, ok := errors.AsType[*fs.PathError](err); ok {
 		return p.Err
 	}
 	return err

@@ -69,8 +69,7 @@ const maxViolations = 100
 // invalid adds an object that breaks the rules of its kind, at the place of the first.
 func (e *edit) invalid(d *definition, doc manifest.Document, err error) {
 	p := d.position
-	var invalid *configstore.ValidationError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*configstore.ValidationError](err); ok {
 		p.line, p.column = doc.Position(invalid.Violations[0].Field)
 		if len(invalid.Violations) > maxViolations {
 			invalid.Violations = slices.Clone(invalid.Violations[:maxViolations])

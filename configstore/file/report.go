@@ -190,8 +190,7 @@ func attrs(e *Error) []any {
 		out = append(out, slog.String("object", e.Object.Object()))
 	}
 	out = append(out, slog.String("error", e.Err.Error()))
-	var p *guard.PanicError
-	if errors.As(e.Err, &p) {
+	if p, ok := errors.AsType[*guard.PanicError](e.Err); ok {
 		out = append(out, slog.String("stack", p.Stack))
 	}
 	return out

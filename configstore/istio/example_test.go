@@ -30,8 +30,7 @@ func ExampleSchemas() {
 	for _, w := range warnings {
 		fmt.Println("warning:", w)
 	}
-	var invalid *configstore.ValidationError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*configstore.ValidationError](err); ok {
 		for _, v := range invalid.Violations {
 			fmt.Println("error:", v.Field)
 		}

@@ -27,7 +27,7 @@ func FuzzPrefixTree(f *testing.F) {
 				}
 			}
 			if end, value, ok := tree.shortest(s); end != wantEnd || value != want || ok != found {
-				t.Fatalf("%q in %q = %d, %d, %v, want %d, %d, %v", s, values, end, value, ok, wantEnd, want, found)
+				t.Fatalf("%q in %v = %d, %d, %v, want %d, %d, %v", s, values, end, value, ok, wantEnd, want, found)
 			}
 		}
 	})

@@ -56,8 +56,7 @@ func testRules(t *testing.T, kind configstore.GroupVersionKind, base string, tes
 // checked returns all findings of Schema.Check.
 func checked(schema configstore.Schema, c configstore.Config) (warnings, violations []configstore.Violation) {
 	warnings, err := schema.Check(c)
-	var invalid *configstore.ValidationError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*configstore.ValidationError](err); ok {
 		violations = invalid.Violations
 	}
 	return warnings, violations

@@ -59,8 +59,7 @@ func (d Document) check(schemas configstore.Schemas) (*configstore.Checked, erro
 		return checked, nil
 	}
 	field := ""
-	var invalid *configstore.ValidationError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*configstore.ValidationError](err); ok {
 		field = invalid.Violations[0].Field
 	}
 	line, _ := d.Position(field)

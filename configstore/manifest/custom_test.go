@@ -34,14 +34,14 @@ type everything struct{ message *descriptorpb.DescriptorProto }
 
 func (e everything) field(name string, kind descriptorpb.FieldDescriptorProto_Type, typeName string, repeated bool) {
 	fd := &descriptorpb.FieldDescriptorProto{
-		Name: proto.String(name), Number: proto.Int32(int32(len(e.message.Field) + 1)), Type: &kind,
+		Name: new(name), Number: new(int32(len(e.message.Field) + 1)), Type: &kind,
 		Label: descriptorpb.FieldDescriptorProto_LABEL_OPTIONAL.Enum(),
 	}
 	if repeated {
 		fd.Label = descriptorpb.FieldDescriptorProto_LABEL_REPEATED.Enum()
 	}
 	if typeName != "" {
-		fd.TypeName = proto.String(typeName)
+		fd.TypeName = new(typeName)
 	}
 	e.message.Field = append(e.message.Field, fd)
 }
@@ -49,8 +49,8 @@ func (e everything) field(name string, kind descriptorpb.FieldDescriptorProto_Ty
 // mapField adds a map from a scalar to google.protobuf.Value.
 func (e everything) mapField(name string, key descriptorpb.FieldDescriptorProto_Type) {
 	entry := everything{message: &descriptorpb.DescriptorProto{
-		Name:    proto.String("Map" + strings.ToUpper(name[:1]) + name[1:] + "Entry"),
-		Options: &descriptorpb.MessageOptions{MapEntry: proto.Bool(true)},
+		Name:    new("Map" + strings.ToUpper(name[:1]) + name[1:] + "Entry"),
+		Options: &descriptorpb.MessageOptions{MapEntry: new(true)},
 	}}
 	entry.field("key", key, "", false)
 	entry.field("value", descriptorpb.FieldDescriptorProto_TYPE_MESSAGE, ".google.protobuf.Value", false)
@@ -81,8 +81,8 @@ func (e everything) scalars() {
 func everythingSchema(t *testing.T) configstore.Schema {
 	t.Helper()
 	file := &descriptorpb.FileDescriptorProto{
-		Name: proto.String("everything.proto"), Package: proto.String("test"), Syntax: proto.String("proto3"),
-		MessageType: []*descriptorpb.DescriptorProto{{Name: proto.String("Everything")}},
+		Name: new("everything.proto"), Package: new("test"), Syntax: new("proto3"),
+		MessageType: []*descriptorpb.DescriptorProto{{Name: new("Everything")}},
 	}
 	e := everything{message: file.MessageType[0]}
 	e.scalars()

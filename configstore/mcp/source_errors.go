@@ -126,8 +126,7 @@ func texts(errs []*Error) map[string]struct{} {
 
 func attrs(e *Error) []any {
 	out := []any{slog.String("type_url", e.TypeURL), slog.String("error", e.Error()), slog.Bool("kept", e.Kept)}
-	var p *guard.PanicError
-	if errors.As(e.Err, &p) {
+	if p, ok := errors.AsType[*guard.PanicError](e.Err); ok {
 		out = append(out, slog.String("stack", p.Stack))
 	}
 	return out

@@ -97,8 +97,7 @@ func (r *reference) check(verb string, c configstore.Config, stored *configstore
 		c.Spec = stored.Spec
 	}
 	_, err := schema.Check(c)
-	var invalid *configstore.ValidationError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*configstore.ValidationError](err); ok {
 		if r.is("one violation only") {
 			invalid.Violations = invalid.Violations[:1]
 		}

@@ -38,8 +38,7 @@ func (s Source) fetch(ctx context.Context, fetch Fetch, maxBytes int) (string, e
 	defer cancel()
 	get := func(uri string) ([]byte, error) {
 		data, err := fetch(ctx, uri)
-		var failed *url.Error
-		if errors.As(err, &failed) { // It contains the URI.
+		if failed, ok := errors.AsType[*url.Error](err); ok { // It contains the URI.
 			err = failed.Err
 		}
 		if err == nil && len(data) > maxBytes {

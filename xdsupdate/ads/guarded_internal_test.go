@@ -15,8 +15,8 @@ func TestGuardedFields(t *testing.T) {
 	guarded := 0
 	for _, of := range []any{state{}, selection{}, connection{}, subscription{}} {
 		fields := reflect.TypeOf(of)
-		for i := range fields.NumField() {
-			if !slices.Contains(once, fields.Field(i).Name) {
+		for field := range fields.Fields() {
+			if !slices.Contains(once, field.Name) {
 				guarded++
 			}
 		}

@@ -28,8 +28,7 @@ func (e exceeded) StreamClosed(_ ads.Stream, err error) { e.note(err) }
 func (e exceeded) StreamRefused(_ ads.Stream, err error) { e.note(err) }
 
 func (e exceeded) note(err error) {
-	var limit *ads.LimitError
-	if errors.As(err, &limit) {
+	if limit, ok := errors.AsType[*ads.LimitError](err); ok {
 		e.limits <- limit.Limit
 	}
 }

@@ -72,6 +72,3 @@ func (l *list[T]) around(q *query, b bounds) {
 		l.Previous = q.with("from", strconv.Itoa(max(0, l.From-b.limit)))
 	}
 }
-
-// pointer returns a pointer to a value, for fields whose value may be unknown.
-func pointer[V any](v V) *V { return &v }

@@ -63,7 +63,7 @@ func (h *handler) serviceRow(s *registry.Service) serviceRow {
 		row.Ports = append(row.Ports, portRow{p.Name, p.Number, p.Protocol})
 	}
 	if h.Server != nil {
-		row.Endpoints = pointer(h.endpointsOf(s))
+		row.Endpoints = new(h.endpointsOf(s))
 	}
 	return row
 }

@@ -17,8 +17,7 @@ type leftOutErrors map[configstore.ConfigKey][]*LeftOutError
 func newLeftOutErrors(errs []error) leftOutErrors {
 	out := make(leftOutErrors)
 	for _, err := range errs {
-		var part *LeftOutError
-		if errors.As(err, &part) {
+		if part, ok := errors.AsType[*LeftOutError](err); ok {
 			key := configstore.ConfigKey{Kind: part.Kind, Namespace: part.Namespace, Name: part.Name}
 			out[key] = append(out[key], part)
 		}

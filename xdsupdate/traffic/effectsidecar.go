@@ -3,11 +3,11 @@
 package traffic
 
 import (
+	"slices"
+
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
-
-import "slices"
 
 func (f *findings) sidecar(s *objects.Sidecar) {
 	for _, b := range f.Sidecars.In(s.Namespace) {

@@ -50,7 +50,7 @@ func (f *findings) hiddenSubsetsIn(r *objects.DestinationRule, svc *registry.Ser
 // namespacesWithRules returns the other namespaces that see a rule and have a rule of their own for
 // the host, sorted.
 func (f *findings) namespacesWithRules(r *objects.DestinationRule, host registry.Hostname) (out []string) {
-	for other := range f.Index.Rules.About(hostname.Lower(host)) {
+	for other := range f.Rules.About(hostname.Lower(host)) {
 		if other.Namespace != r.Namespace && r.Visibility.In(other.Namespace) && other.Visibility.In(other.Namespace) {
 			out = append(out, other.Namespace)
 		}

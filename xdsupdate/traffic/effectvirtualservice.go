@@ -198,7 +198,7 @@ func (f *findings) destination(use routeUse, field string, d *networking.Destina
 
 // hasSubset reports whether any DestinationRule for a host defines a subset.
 func (f *findings) hasSubset(host registry.Hostname, name string) bool {
-	for of := range f.Index.Rules.HostsAbout(host) {
+	for of := range f.Rules.HostsAbout(host) {
 		if slices.ContainsFunc(of.Merged, func(m *objects.Rule) bool { return m.Subset(name) != nil }) {
 			return true
 		}

@@ -3,10 +3,10 @@
 package traffic
 
 import (
+	"testing"
+
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
-
-import "testing"
 
 // TestKeptPlacesAreBounded: of a VirtualService on ever more routers, the routes of the
 // last ones are kept.

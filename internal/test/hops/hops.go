@@ -154,7 +154,6 @@ func partOf(name string) (part string, queue bool) {
 	return name[:slash] + pkg, false
 }
 
-//nolint:gochecknoglobals // regular expressions
 var (
 	decoration = regexp.MustCompile(`\[\.\.\.\]|[(*)]|\.func[0-9].*$|^.*/`)
 	row        = regexp.MustCompile("(?m)^\\| [0-9]+ \\| `([^`]+)` \\| `([^`]+)` \\|")

@@ -228,8 +228,7 @@ func (c *calls) add(client int, since int64, begun time.Time, target string, err
 
 // reasonOf says why a call failed, without the addresses of its connection.
 func reasonOf(err error) string {
-	var network *net.OpError
-	if errors.As(err, &network) {
+	if network, ok := errors.AsType[*net.OpError](err); ok {
 		return strings.ReplaceAll(err.Error(), network.Error(), network.Op+": "+network.Err.Error())
 	}
 	return err.Error()

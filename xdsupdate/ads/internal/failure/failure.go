@@ -99,8 +99,7 @@ func (f *List) Add(err error) {
 		return
 	}
 	of := Part{In: InResource}
-	var from *partError
-	if errors.As(err, &from) {
+	if from, ok := errors.AsType[*partError](err); ok {
 		of = from.Part
 	}
 	for i := range f.panics {
