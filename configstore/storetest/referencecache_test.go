@@ -26,6 +26,8 @@ type delivery struct {
 	aside sync.Mutex
 	// held is an event that the fault "kinds have queues" keeps back.
 	held []func()
+	// flushing is held by a Flush: Run begins after it, so that both never call handlers at the same time.
+	flushing sync.Mutex
 	// passing: handlers are being called.
 	passing bool
 }
@@ -138,14 +140,17 @@ func (r *reference) sortReplay(reg *registration) {
 }
 
 func (r *reference) Run(stop <-chan struct{}) {
+	r.flushing.Lock()
 	r.lock()
 	if r.ran && !r.is("run twice is fine") {
 		r.unlock()
+		r.flushing.Unlock()
 		panic("storetest: Run was called twice")
 	}
 	r.ran, r.running = true, true
 	r.push(entry{do: func() { r.synced = true }})
 	r.unlock()
+	r.flushing.Unlock()
 	defer r.end()
 	if r.is("run does not stop") {
 		stop = r.dead
@@ -195,6 +200,9 @@ func (r *reference) end() {
 
 func (r *reference) Flush(ctx context.Context) error {
 	done := make(chan struct{})
+	if r.flushing.TryLock() {
+		defer r.flushing.Unlock()
+	}
 	r.lock()
 	r.push(entry{do: func() { close(done) }})
 	alone, ended := !r.running, r.ended
