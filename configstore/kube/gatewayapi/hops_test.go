@@ -36,8 +36,8 @@ spec:
 		Configs: func(objects *memory.Controller) configstore.ConfigStoreCache {
 			return aggregate.MakeCache(objects, gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Infrastructure: machine{}}))
 		},
-		Files:     map[string]string{walk.File: walk.Content(0)},
-		Type: "router", Namespace: "shop", Labels: map[string]any{"gateway.networking.k8s.io/gateway-name": "edge"},
+		Files: map[string]string{walk.File: walk.Content(0)},
+		Type:  "router", Namespace: "shop", Labels: map[string]any{"gateway.networking.k8s.io/gateway-name": "edge"},
 		Subscribe: map[string][]string{envoy.ListenerType: nil, envoy.RouteType: {"http.80"}},
 	}))
 }
