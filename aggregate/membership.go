@@ -210,8 +210,8 @@ func (c *Controller) hasShard(shard xdsupdate.ShardKey) bool {
 	}) != nil
 }
 
-// difference returns the request for a push of the services in which two sets differ, or nil. When a registry is
-// added, replaced or deleted, there may be no other request for them.
+// difference returns a push request for the differences of two sets of services, or nil without a difference. When a
+// registry is added, replaced or deleted, there may be no other request for these services.
 func difference(before, after *registry.ServiceSet) *xdsupdate.PushRequest {
 	keys := map[xdsupdate.ConfigKey]struct{}{}
 	for host := range after.ChangedSince(before) {

@@ -11,8 +11,8 @@ import (
 // updaters are the updaters of the registries. Each registry writes to them through a ShardWriter.
 type updaters struct {
 	mu sync.Mutex
-	// all are the updaters of the registries, and readers those that read the services without roots. Both
-	// are nil if there are none.
+	// all are the updaters of the registries. readers are the updaters among these that read the services without
+	// roots. Both are nil if there are none.
 	all, readers xdsupdate.XDSUpdater
 	// writers is nil until the first registry is made. After that, updaters cannot be attached.
 	writers *xdsupdate.Writers
@@ -39,8 +39,8 @@ func (u *updaters) missing() bool {
 	return u.all == nil && u.writers == nil
 }
 
-// deliver calls updaters of the host for what was committed, and for a request that other updaters already have. A
-// nil request is none.
+// deliver calls updaters of the host for committed updates, and for a request that a commit has given to the other
+// updaters. A nil request is none.
 func (u *updaters) deliver(req *xdsupdate.PushRequest) {
 	u.made().Deliver()
 	u.mu.Lock()

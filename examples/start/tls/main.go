@@ -44,7 +44,8 @@ func main() {
 	var current atomic.Pointer[secrets.Secret]
 	current.Store(issuer.secret("first.shop.example.com"))
 	certificates := secrets.New(memory.NewController(memory.Make(istio.Schemas())), secrets.Options{
-		Names: []string{credential}, // Gateways in the store name theirs
+		Names:    []string{credential}, // Gateways in the store name theirs
+		Interval: -1,                   // a vault tells of changes, see below
 		Function: func(name secrets.Name) (*secrets.Secret, error) {
 			if name == (secrets.Name{Namespace: "shop", Name: credential}) {
 				return current.Load(), nil

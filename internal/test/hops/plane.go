@@ -28,7 +28,7 @@ import (
 )
 
 // patience is longer than anything takes.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // Options are the options of a Plane.
 type Options struct {
