@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/registry"
-	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
@@ -121,7 +120,7 @@ func (c *affected) endpointsOf(host registry.Hostname) {
 // secured reports whether the transport security of the service's clusters changes, because its
 // endpoints have other identities or because their support of mutual TLS has changed.
 func (c *affected) secured(svc *registry.Service) bool {
-	before, after := c.endpointsIn(c.before, svc), c.endpointsIn(c.after, svc)
+	before, after := c.before.world.Endpoints(svc), c.after.world.Endpoints(svc)
 	return before.MutualTLS() != after.MutualTLS() || !slices.Equal(before.ServiceAccounts(), after.ServiceAccounts())
 }
 
@@ -139,10 +138,6 @@ func (c *affected) passesThrough(svc *registry.Service) bool {
 		}
 	}
 	return false
-}
-
-func (c *affected) endpointsIn(st *state, svc *registry.Service) *xdsupdate.ServiceEndpoints {
-	return st.world.Endpoints(svc.Hostname, svc.Attributes.Namespace)
 }
 
 func (c *affected) servicesOf(host registry.Hostname) {

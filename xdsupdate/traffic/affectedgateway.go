@@ -69,7 +69,7 @@ func (c *affected) passingListeners() {
 				continue
 			}
 			for _, spec := range g.Spec.GetServers() {
-				for _, port := range c.targets.ports(spec.GetPort().GetNumber()) {
+				for _, port := range c.clients.ports(spec.GetPort().GetNumber()) {
 					c.listeners(spec, port, "", nil)
 				}
 			}

@@ -98,7 +98,7 @@ func (c *affected) gatewayOf(v *objects.VirtualService, name, why string) {
 // server adds the resources that a server of a Gateway builds from a VirtualService.
 func (c *affected) server(g *objects.Gateway, index int, v *objects.VirtualService, why string, views func(ads.View) bool) {
 	spec := g.Spec.GetServers()[index]
-	for _, port := range c.targets.ports(spec.GetPort().GetNumber()) {
+	for _, port := range c.clients.ports(spec.GetPort().GetNumber()) {
 		s := newGatewayServer(g, index, port)
 		if s == nil || !s.sharesHost(v) {
 			continue
@@ -128,7 +128,7 @@ func (c *affected) chainNames(port uint32, v *objects.VirtualService, why string
 		for _, g := range st.Gateways {
 			for i, spec := range g.Spec.GetServers() {
 				s := newGatewayServer(g, i, port)
-				if s != nil && s.kind == terminatedHTTP && slices.Contains(c.targets.ports(spec.GetPort().GetNumber()), port) {
+				if s != nil && s.kind == terminatedHTTP && slices.Contains(c.clients.ports(spec.GetPort().GetNumber()), port) {
 					c.add(envoy.RouteType, s.routes, why, views)
 				}
 			}

@@ -7,11 +7,13 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
@@ -22,13 +24,16 @@ type difference struct {
 	// have only changed endpoints.
 	services, endpoints []registry.Hostname
 	objects             []objects.Change
-	targets             *targets
-	servers             *servers
+	// clients are the places that clients have asked about, and places returns the places of workloads
+	// with changes.
+	clients *places
+	places  func() map[workloadPlace]struct{}
 }
 
 // difference returns the changes of a push relative to the old state. It leaves after unset.
 func (p *Policies) difference(push *ads.PushContext, old *state) *difference {
-	d := &difference{before: old, targets: &p.targets, servers: &p.servers}
+	d := &difference{before: old, clients: &p.places}
+	d.places = sync.OnceValue(d.changedPlaces)
 	for _, changed := range push.ChangedHosts() {
 		if changed.EndpointsOnly {
 			d.endpoints = append(d.endpoints, hostname.Lower(changed.Hostname))
@@ -89,6 +94,30 @@ func (d *difference) virtualServices() []*objects.VirtualService {
 	var out []*objects.VirtualService
 	for _, o := range d.objects {
 		out = append(out, objects.Of[*objects.VirtualService](o.Revisions())...)
+	}
+	return out
+}
+
+// changedPlaces returns the places of workloads in a difference: those of changed endpoints, and of
+// all endpoints of changed services.
+func (d *difference) changedPlaces() map[workloadPlace]struct{} {
+	out := make(map[workloadPlace]struct{})
+	add := func(svc *registry.Service, endpoints iter.Seq[*registry.Endpoint]) {
+		for e := range endpoints {
+			for _, a := range e.Addresses {
+				out[workloadPlace{svc.Attributes.Namespace, mesh.CanonicalAddress(a)}] = struct{}{}
+			}
+		}
+	}
+	for _, host := range slices.Concat(d.endpoints, d.services) {
+		for _, svc := range slices.Concat(d.before.world.Named(host), d.after.world.Named(host)) {
+			before, after := d.before.world.Endpoints(svc), d.after.world.Endpoints(svc)
+			add(svc, slices.Values(after.ChangesSince(before)))
+			if slices.Contains(d.services, host) {
+				add(svc, before.All())
+				add(svc, after.All())
+			}
+		}
 	}
 	return out
 }

@@ -88,7 +88,7 @@ func (f *findings) subset(r *objects.DestinationRule, field string, s *networkin
 	}
 	labels := registry.Labels(s.GetLabels())
 	selected := func(svc *registry.Service) bool {
-		for e := range f.world.Endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
+		for e := range f.world.Endpoints(svc).All() {
 			if labels.SubsetOf(e.Attributes().Labels) {
 				return true
 			}

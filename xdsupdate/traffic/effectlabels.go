@@ -31,7 +31,7 @@ func (f *findings) labelsIn(namespace string) []labelled {
 			if namespace != "" && svc.Attributes.Namespace != namespace {
 				continue
 			}
-			for e := range f.world.Endpoints(svc.Hostname, svc.Attributes.Namespace).All() {
+			for e := range f.world.Endpoints(svc).All() {
 				labels := e.Attributes().Labels
 				i, again := seen[labels.String()]
 				if !again {

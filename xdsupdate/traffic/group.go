@@ -78,11 +78,15 @@ func (g group) String() string {
 // Group implements ads.Provider.
 func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
 	g := newGroup(node, proxy, *p.keys.Load())
-	if g.router {
-		g.targets, g.services = p.targets.of(proxy.Namespace, proxy.IPAddresses)
-	} else if ads.ClientOf(node) == envoy.ForGRPC {
-		g.server = strings.Join(p.servers.of(proxy.Namespace, proxy.IPAddresses), ",")
-		g.node = g.server != "" && strings.HasPrefix(node.GetUserAgentName(), "gRPC Node")
+	if !g.router && ads.ClientOf(node) != envoy.ForGRPC {
+		return g
+	}
+	switch there := p.places.of(proxy.Namespace, proxy.IPAddresses, g.router); {
+	case g.router:
+		g.targets, g.services = there.ports.String(), strings.Join(there.services, ",")
+	case len(there.services) > 0:
+		g.server = strings.Join(there.addresses, ",")
+		g.node = strings.HasPrefix(node.GetUserAgentName(), "gRPC Node")
 	}
 	return g
 }

@@ -55,7 +55,7 @@ func (c *affected) peerAuthentication(a *objects.PeerAuthentication) {
 func (c *affected) peersOf(svc *registry.Service, namespace string, everywhere bool) bool {
 	own := svc.Attributes.Namespace
 	return slices.ContainsFunc(c.states(), func(st *state) bool {
-		if c.endpointsIn(st, svc).Foreign() {
+		if st.world.Endpoints(svc).Foreign() {
 			return st.AnyDisabled()
 		}
 		return (everywhere || own == namespace) && st.SomeDisabled(own)

@@ -38,9 +38,8 @@ type Policies struct {
 	logger *slog.Logger
 	logged loglimit.Limiter
 	// keys are the label keys that policies use.
-	keys    atomic.Pointer[map[string]struct{}]
-	targets targets
-	servers servers
+	keys   atomic.Pointer[map[string]struct{}]
+	places places
 
 	mu      sync.Mutex
 	updater xdsupdate.XDSUpdater // set by Attach
@@ -69,7 +68,7 @@ func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 	p.settings.keys = newTokenKeys(o, p.settings.limits.KeyBytes, p.requestPush)
 	p.settings.KeysFrom = p.settings.keys.cache.Get
 	p.keys.Store(&map[string]struct{}{})
-	p.servers.last = p.last.Load
+	p.places.last = p.last.Load
 	return p
 }
 

@@ -64,10 +64,10 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 		next := &provided{state: newState(objects.NewIndex(configs, &p.settings.Settings), w, p.settings), proxies: &memo.Results[ads.View, *proxy]{}}
 		p.logClosed(next.state, next.state.Objects.All())
 		regroup := p.regroup(next.state.Index)
-		regroup = p.targets.advance(w, push) || regroup
 		p.last.Store(next)
+		regroup = p.places.advance(nil) || regroup
 		p.watches.publish(p, next, ads.Changes{}) // the first state
-		return next, ads.Changes{Regroup: p.servers.appeared(nil) || regroup}
+		return next, ads.Changes{Regroup: regroup}
 	}
 	w := mesh.NewWorld(last.state.world, push)
 	d := p.difference(push, last.state)
@@ -81,9 +81,8 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	p.logClosed(next.state, d.now())
 	changes := newAffected(d).changes()
 	changes.Regroup = p.regroup(next.state.Index)
-	changes.Regroup = p.targets.advance(w, push) || changes.Regroup
 	p.last.Store(next)
-	changes.Regroup = p.servers.appeared(d) || changes.Regroup
+	changes.Regroup = p.places.advance(d) || changes.Regroup
 	p.watches.publish(p, next, changes)
 	return next, changes
 }

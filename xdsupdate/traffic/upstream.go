@@ -61,7 +61,7 @@ func (st *state) plainAssignment(p *proxy, at *clusterPlace) bool {
 		return false
 	}
 	u := st.upstreamOf(p, at)
-	u.Plaintext = st.takesPlaintext(u, st.world.Endpoints(u.Service.Hostname, u.Service.Attributes.Namespace))
+	u.Plaintext = st.takesPlaintext(u, st.world.Endpoints(u.Service))
 	return u.EDS() && u.Plain()
 }
 
@@ -94,7 +94,7 @@ func (st *state) upstream(p *proxy, at *clusterPlace) (*xdsbuild.Upstream, *xdsu
 		return nil, nil
 	}
 	u := st.upstreamOf(p, at)
-	endpoints := st.world.Endpoints(at.port.Of.Hostname, at.port.Of.Attributes.Namespace)
+	endpoints := st.world.Endpoints(at.port.Of)
 	u.Identities, u.MutualTLS = endpoints.ServiceAccounts(), st.takesMutualTLS(at.port.Of, endpoints)
 	u.Plaintext = st.takesPlaintext(u, endpoints)
 	return u, endpoints

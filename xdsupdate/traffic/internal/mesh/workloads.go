@@ -67,17 +67,17 @@ func (x *Workloads) At(namespace string, addresses []string) (out []Workload) {
 
 func (x *Workloads) in(namespace string) []*serviceWorkloads {
 	before := x.before[namespace]
+	known := make(map[*registry.Service]*serviceWorkloads, len(before))
 	services := make([]*registry.Service, 0, len(before))
-	if before != nil && !x.services {
-		for _, s := range before {
-			services = append(services, s.service)
-		}
-	} else {
+	for _, s := range before {
+		known[s.service], services = s, append(services, s.service)
+	}
+	if before == nil || x.services {
 		services = servicesIn(x.world, namespace)
 	}
 	list := make([]*serviceWorkloads, 0, len(services))
 	for _, svc := range services {
-		list = append(list, x.of(svc, before))
+		list = append(list, x.of(svc, known[svc]))
 	}
 	return list
 }
@@ -95,12 +95,12 @@ func servicesIn(w *World, namespace string) (out []*registry.Service) {
 	return out
 }
 
-// of returns the workloads of a service, reused from before if its endpoints are unchanged.
-func (x *Workloads) of(svc *registry.Service, before []*serviceWorkloads) *serviceWorkloads {
-	endpoints := x.world.Endpoints(svc.Hostname, svc.Attributes.Namespace)
-	i := slices.IndexFunc(before, func(s *serviceWorkloads) bool { return s.service == svc })
-	if i >= 0 && before[i].endpoints == endpoints {
-		return before[i]
+// of returns the workloads of a service: those before, which may be nil, if its endpoints are
+// unchanged.
+func (x *Workloads) of(svc *registry.Service, before *serviceWorkloads) *serviceWorkloads {
+	endpoints := x.world.Endpoints(svc)
+	if before != nil && before.endpoints == endpoints {
+		return before
 	}
 	out := &serviceWorkloads{service: svc, endpoints: endpoints, byAddress: make(map[string][]*registry.Endpoint)}
 	for e := range endpoints.All() {

@@ -99,6 +99,6 @@ func (w *World) Named(host registry.Hostname) []*registry.Service {
 }
 
 // Endpoints returns the endpoints of a service in all shards, or nil.
-func (w *World) Endpoints(host registry.Hostname, namespace string) *xdsupdate.ServiceEndpoints {
-	return w.push.Endpoints(host, namespace)
+func (w *World) Endpoints(svc *registry.Service) *xdsupdate.ServiceEndpoints {
+	return w.push.Endpoints(svc.Hostname, svc.Attributes.Namespace)
 }
