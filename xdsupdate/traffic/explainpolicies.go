@@ -65,7 +65,10 @@ func (p *Policies) Effects(key configstore.ConfigKey) ([]Effect, []Ineffective) 
 		return nil, nil
 	}
 	f := newFindings(last.state)
-	f.object(o)
+	var effects []Effect
+	if list := f.object(o); list != nil {
+		effects = list()
+	}
 	connected, _ := p.connected()
-	return f.effects(o), append(f.found, last.state.moreFindings(o, last.sidecarsAmong(connected, p.Name()))...)
+	return effects, append(f.found, last.state.moreFindings(o, last.sidecarsAmong(connected, p.Name()))...)
 }

@@ -4,9 +4,6 @@ package traffic
 
 import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
-	networking "istio.io/api/networking/v1alpha3"
-
-	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // allowsUnknown reports whether requests to unknown hosts are forwarded to their original
@@ -22,13 +19,5 @@ func (s *settings) allowsUnknown() bool {
 		return policy.GetTls() == nil
 	default:
 		return false
-	}
-}
-
-// outboundPolicy adds a finding if the outbound traffic policy of a Sidecar has an unknown mode.
-func (f *findings) outboundPolicy(s *objects.Sidecar) {
-	mode := s.Spec.GetOutboundTrafficPolicy().GetMode()
-	if networking.OutboundTrafficPolicy_Mode_name[int32(mode)] == "" {
-		f.add("spec.outboundTrafficPolicy.mode", "%d is not known: requests to unknown hosts are blocked, as by REGISTRY_ONLY", mode)
 	}
 }

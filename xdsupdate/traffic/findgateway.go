@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
@@ -29,11 +32,21 @@ func (f *findings) listenersFor(g *objects.Gateway) []*gatewayListener {
 	return out
 }
 
-func (f *findings) gateway(g *objects.Gateway) {
+func (f *findings) gateway(g *objects.Gateway) func() []Effect {
+	clients := "all routers"
+	if g.Owner != (objects.ObjectName{}) {
+		clients = fmt.Sprintf("routers of namespace %s of the Kubernetes Gateway %s", g.Owner.Namespace, g.Owner.Name)
+	} else if labels := registry.Labels(g.Spec.GetSelector()); len(labels) > 0 {
+		clients = "routers with the labels " + labels.String()
+	}
+	var effects []Effect
 	served := make(map[*networking.Server]*gatewayServer)
 	for _, l := range f.listenersFor(g) {
 		for _, s := range l.servers {
-			served[s.spec] = s
+			if served[s.spec] = s; s.gateway == g {
+				effects = append(effects, Effect{clients, fmt.Sprintf("%s on port %d for %s",
+					s.spec.GetPort().GetProtocol(), s.port(), strings.Join(s.spec.GetHosts(), ", "))})
+			}
 		}
 	}
 	for i, spec := range g.Spec.GetServers() {
@@ -50,6 +63,7 @@ func (f *findings) gateway(g *objects.Gateway) {
 			f.add(field, "no VirtualService is for its hosts")
 		}
 	}
+	return func() []Effect { return effects }
 }
 
 // routed reports whether a server has any traffic to serve.
@@ -76,6 +90,19 @@ func (f *findings) unusedTLS(field string, tls *networking.ServerTLSSettings) {
 	} {
 		if setting.set {
 			f.addOnce(field+"."+setting.name, fmt.Errorf("a server of mode %s passes TLS on, and takes no part in it", tls.GetMode()))
+		}
+	}
+}
+
+// credentials adds findings for credential names with a scheme, such as "sds://provider". Such
+// secrets belong to an SDS provider next to the proxy.
+func (f *findings) credentials(field string, names ...string) {
+	for _, name := range names {
+		if name == "" {
+			continue
+		}
+		if _, known := envoy.ParseSecretName(envoy.CredentialName(name)); !known {
+			f.add(field, "providers of secrets beside proxies are not used: %q is asked for as a secret of this server, which only a provider of the program can serve", name)
 		}
 	}
 }

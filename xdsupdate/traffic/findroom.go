@@ -4,9 +4,14 @@ package traffic
 
 import (
 	"errors"
+	"math"
 	"strconv"
 
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
@@ -93,4 +98,33 @@ func (f *findings) portsOf(host registry.Hostname) int {
 		n += len(svc.Ports)
 	}
 	return n
+}
+
+// unhindered returns a proxy of a namespace that sees services without a Sidecar's restrictions.
+func unhindered(namespace string) *proxy {
+	return &proxy{Proxy: objects.Proxy{Role: objects.Router, Namespace: namespace}}
+}
+
+// checkedRules are upper bounds for the number of routes of a VirtualService in a virtual host and for
+// their size, and the errors for rules that would be rejected or exceed limits.
+type checkedRules struct {
+	routes, bytes int
+	leftOut       leftOutErrors
+}
+
+func (f *findings) checkedRules(v *objects.VirtualService) checkedRules {
+	return f.checked.Get(v, func() checkedRules {
+		out, limits := checkedRules{routes: math.MaxInt32}, f.settings.limits
+		_, _, errs := f.allRuleRoutes(unhindered(v.Namespace), v, place{gateway: objects.MeshGateway, port: unknownHostPort},
+			func(scope *xdsbuild.RouteScope, rules []*networking.HTTPRoute) []*routev3.Route {
+				everywhere := scope.CheckRules(rules)
+				out.routes, out.bytes = len(everywhere), sizeOf(everywhere)
+				if exceeds(out.routes, limits.Routes) || exceeds(out.bytes, limits.RouteBytes) {
+					return scope.Routes(rules)
+				}
+				return everywhere
+			})
+		out.leftOut = newLeftOutErrors(errs)
+		return out
+	})
 }

@@ -78,7 +78,7 @@ func sortedIneffective(list []Ineffective) []Ineffective {
 }
 
 // findings collects the ineffective parts of objects. The methods that are named after a kind add
-// the findings about one object of that kind.
+// the findings about one object of that kind, and return its effects as object does.
 type findings struct {
 	*state
 	found []Ineffective
@@ -105,10 +105,30 @@ func newFindings(st *state) *findings {
 	return f
 }
 
-func (f *findings) object(o objects.Object) {
+// object adds the findings about an object. It returns a function that lists the effects of the
+// object, or nil if it has none.
+func (f *findings) object(o objects.Object) (effects func() []Effect) {
 	f.about(o)
-	f.report(o)
-	f.leftOut(o)
+	switch o := o.(type) {
+	case *objects.VirtualService:
+		effects = f.virtualService(o)
+		f.leftOutRoutes(o)
+	case *objects.DestinationRule:
+		effects = f.destinationRule(o)
+		f.refusedClusters(o)
+	case *objects.Gateway:
+		effects = f.gateway(o)
+		f.addErrors(f.routerErrors(o))
+	case *objects.Sidecar:
+		effects = f.sidecar(o)
+	case *objects.AuthorizationPolicy:
+		effects = f.authorizationPolicy(o)
+	case *objects.PeerAuthentication:
+		effects = f.peerAuthentication(o)
+	case *objects.RequestAuthentication:
+		effects = f.requestAuthentication(o)
+	}
+	return effects
 }
 
 // about sets the object of the following findings.
@@ -146,22 +166,29 @@ func (f *findings) aliased(host registry.Hostname) registry.Hostname {
 
 func anyService(*registry.Service) bool { return true }
 
-// report adds the findings about an object.
-func (f *findings) report(o objects.Object) {
-	switch o := o.(type) {
-	case *objects.VirtualService:
-		f.virtualService(o)
-	case *objects.DestinationRule:
-		f.destinationRule(o)
-	case *objects.Gateway:
-		f.gateway(o)
-	case *objects.Sidecar:
-		f.sidecar(o)
-	case *objects.AuthorizationPolicy:
-		f.authorizationPolicy(o)
-	case *objects.PeerAuthentication:
-		f.peerAuthentication(o)
-	case *objects.RequestAuthentication:
-		f.requestAuthentication(o)
+// leftOutRoutes adds findings for the parts of a VirtualService that are left out of the resources of
+// clients. It builds the resources for proxies without distinguishing labels.
+func (f *findings) leftOutRoutes(v *objects.VirtualService) {
+	f.addErrors(f.checkedRules(v).leftOut)
+	for _, name := range v.Gateways {
+		if name == objects.MeshGateway {
+			f.addErrors(f.sidecarErrors(v.Namespace))
+		} else if g := f.GatewayNamed(name); g != nil {
+			f.addErrors(f.routerErrors(g))
+		}
+	}
+}
+
+// addErrors adds those of the errors of resources that are about the current object.
+func (f *findings) addErrors(errs leftOutErrors) {
+	for _, part := range errs[configstore.ConfigKey{Kind: f.kind, Namespace: f.name.Namespace, Name: f.name.Name}] {
+		f.addOnce(part.Field, part.Err)
+	}
+}
+
+// addOnce records a finding unless the field has one already.
+func (f *findings) addOnce(field string, reason error) {
+	if _, again := f.fields[Ineffective{Kind: f.kind, Namespace: f.name.Namespace, Name: f.name.Name, Field: field}]; !again {
+		f.add(field, "%s", reason)
 	}
 }

@@ -11,11 +11,12 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 )
 
-func (f *findings) authorizationPolicy(a *objects.AuthorizationPolicy) {
+func (f *findings) authorizationPolicy(a *objects.AuthorizationPolicy) func() []Effect {
 	if a.Spec.GetAction() == security.AuthorizationPolicy_ALLOW {
 		f.unread(a.Unread, "the policy allows nothing, because the field %s")
 	} else {
@@ -30,6 +31,7 @@ func (f *findings) authorizationPolicy(a *objects.AuthorizationPolicy) {
 		f.unchecked(a, rbac.TCP)
 	}
 	f.onServers(a)
+	return func() []Effect { return f.effectsOfAuthorization(a) }
 }
 
 // nobodyEnforces returns the reason why a policy that selects no Gateway is not enforced. It is
@@ -130,22 +132,42 @@ func (f *findings) tokens(a *objects.AuthorizationPolicy) {
 	}
 }
 
-// tokenFields returns the fields of a policy that depend on token content.
-func tokenFields(spec *security.AuthorizationPolicy) (out []string) {
+// fieldsOf returns the fields of a policy's rules whose sources or conditions are accepted.
+func fieldsOf(spec *security.AuthorizationPolicy, source func(*security.Source) bool, condition func(key string) bool) (out []string) {
 	for i, rule := range spec.GetRules() {
 		at := objects.Element("spec.rules", i)
 		for j, from := range rule.GetFrom() {
-			if s := from.GetSource(); len(s.GetRequestPrincipals())+len(s.GetNotRequestPrincipals()) > 0 {
+			if source(from.GetSource()) {
 				out = append(out, objects.Element(at+".from", j)+".source")
 			}
 		}
 		for j, c := range rule.GetWhen() {
-			if strings.HasPrefix(c.GetKey(), "request.auth.") {
+			if condition(c.GetKey()) {
 				out = append(out, objects.Element(at+".when", j))
 			}
 		}
 	}
 	return out
+}
+
+// tokenFields returns the fields of a policy that depend on token content.
+func tokenFields(spec *security.AuthorizationPolicy) []string {
+	return fieldsOf(spec,
+		func(s *security.Source) bool {
+			return len(s.GetRequestPrincipals())+len(s.GetNotRequestPrincipals()) > 0
+		},
+		func(key string) bool { return strings.HasPrefix(key, "request.auth.") })
+}
+
+// identityField returns the first field of a policy that depends on client identities, or "".
+func identityField(spec *security.AuthorizationPolicy) string {
+	fields := fieldsOf(spec, func(s *security.Source) bool {
+		return len(slices.Concat(s.GetPrincipals(), s.GetNotPrincipals(), s.GetNamespaces(), s.GetNotNamespaces(),
+			s.GetServiceAccounts(), s.GetNotServiceAccounts(), s.GetTrustDomains(), s.GetNotTrustDomains())) > 0
+	}, func(key string) bool {
+		return slices.Contains([]string{"source.principal", "source.namespace", "source.serviceAccount", "source.trustDomain"}, key)
+	})
+	return append(fields, "")[0]
 }
 
 // verifiesTokens reports whether a RequestAuthentication may apply to a router that a policy
@@ -180,26 +202,31 @@ func (f *findings) provider(a *objects.AuthorizationPolicy) {
 	}
 }
 
-// unchecked adds findings for conditions that cannot be checked for requests, or for connections.
+// unchecked adds findings for conditions that cannot be checked for requests, for connections without
+// HTTP, or by gRPC servers.
 func (f *findings) unchecked(a *objects.AuthorizationPolicy, form rbac.Form) {
-	allows := a.Spec.GetAction() == security.AuthorizationPolicy_ALLOW
+	texts := map[rbac.Form][2]string{ // for ALLOW policies, and for others
+		rbac.HTTP: {"the rule allows nothing: %s", "it is not looked at, so that the rule is about more: %s"},
+		rbac.TCP:  {"the rule allows no TCP connection: it %s", "of TCP connections it is not looked at, so that the rule is about more of them: it %s"},
+		rbac.GRPC: {"on gRPC servers the rule allows nothing: %s", "gRPC servers do not look at it, so that the rule is about more: %s"},
+	}[form]
+	text := texts[1]
+	if a.Spec.GetAction() == security.AuthorizationPolicy_ALLOW {
+		text = texts[0]
+	}
 	t := rbac.Translator{Form: form, Trust: f.settings.trust(), Check: checkOf(form), Problem: func(_ rbac.Policy, p rbac.Problem) {
-		switch {
-		case !p.HTTP && form == rbac.HTTP && allows:
-			f.add(p.Field, "the rule allows nothing: %s", p.Err)
-		case !p.HTTP && form == rbac.HTTP:
-			f.add(p.Field, "it is not looked at, so that the rule is about more: %s", p.Err)
-		case p.HTTP && allows:
-			f.add(p.Field, "the rule allows no TCP connection: it %s", p.Err)
-		case p.HTTP:
-			f.add(p.Field, "of TCP connections it is not looked at, so that the rule is about more of them: it %s", p.Err)
+		if form != rbac.TCP || p.HTTP { // other problems of connections are those of requests
+			f.add(p.Field, text, p.Err)
 		}
 	}}
-	policy := a.Policy()
-	t.Rules(a.Spec.GetAction(), []rbac.Policy{policy})
+	if form == rbac.GRPC {
+		t.ForServer([]rbac.Policy{a.Policy()})
+	} else {
+		t.Rules(a.Spec.GetAction(), []rbac.Policy{a.Policy()})
+	}
 }
 
-func (f *findings) effectsOfAuthorizationPolicy(a *objects.AuthorizationPolicy) (out []Effect) {
+func (f *findings) effectsOfAuthorization(a *objects.AuthorizationPolicy) (out []Effect) {
 	if clients, ok := f.protected(a.Namespace, &a.PolicyTarget); ok {
 		on := "what they serve: " + a.Spec.GetAction().String()
 		if a.DryRun {
@@ -231,4 +258,80 @@ func (f *findings) protected(namespace string, t *objects.PolicyTarget) (clients
 		clients += " with the labels " + t.Selector.String()
 	}
 	return clients, true
+}
+
+// forServers reports whether an AuthorizationPolicy may apply to gRPC servers, because it selects a
+// service workload that may be one.
+func (f *findings) forServers(a *objects.AuthorizationPolicy) bool {
+	return len(a.Targets) == 0 && slices.ContainsFunc(f.workloadsOf(f.Reach(a.Namespace)), func(w labelled) bool {
+		return w.grpc && a.Selector.SubsetOf(w.labels)
+	})
+}
+
+// verifiesNothing reports whether a policy about tokens may apply to gRPC servers, which verify
+// none (S9), because it selects a service workload that is not a router of a Gateway.
+func (f *findings) verifiesNothing(namespace string, t *objects.PolicyTarget) bool {
+	return len(t.Targets) == 0 && slices.ContainsFunc(f.workloadsOf(f.Reach(namespace)), func(w labelled) bool {
+		return t.Selector.SubsetOf(w.labels) && !slices.ContainsFunc(f.Gateways, func(g *objects.Gateway) bool {
+			router := g.Router().Labels
+			return len(router) > 0 && router.SubsetOf(w.labels)
+		})
+	})
+}
+
+// onServers adds findings for parts of an AuthorizationPolicy that gRPC servers cannot implement.
+func (f *findings) onServers(a *objects.AuthorizationPolicy) {
+	if !f.forServers(a) {
+		return
+	}
+	switch action := a.Spec.GetAction(); {
+	case action == security.AuthorizationPolicy_AUDIT:
+		f.add("spec.action", "gRPC servers log nothing")
+	case action == security.AuthorizationPolicy_CUSTOM:
+		f.add("spec.action", "gRPC servers ask no provider: they deny what the rules match")
+	case a.DryRun:
+		f.add("metadata.annotations["+objects.DryRunAnnotation+"]", "gRPC servers try no policies: there it does nothing")
+	}
+	f.unchecked(a, rbac.GRPC)
+	f.identitiesInPlainText(a)
+	if f.verifiesTokens(a) && f.verifiesNothing(a.Namespace, &a.PolicyTarget) {
+		for _, field := range tokenFields(a.Spec) {
+			f.add(field, "gRPC servers verify no tokens: no call to one has what it is about")
+		}
+	}
+}
+
+// identitiesInPlainText adds a finding for rules about identities if the policy selects a workload
+// whose gRPC server would accept plain text (S11).
+func (f *findings) identitiesInPlainText(a *objects.AuthorizationPolicy) {
+	field := identityField(a.Spec)
+	if field == "" || a.Namespace == f.settings.RootNamespace() {
+		return
+	}
+	for _, w := range f.workloadsOf(a.Namespace) {
+		if w.grpc && a.Selects(w.labels) && !f.servesMutualTLS(a.Namespace, []registry.Labels{w.labels}, 0) {
+			f.add(field, "gRPC servers among the workloads take plain text, in which clients have no identities: there it never matches")
+			return
+		}
+	}
+}
+
+// effectsOnServers returns the effect of an AuthorizationPolicy on gRPC servers.
+func (f *findings) effectsOnServers(a *objects.AuthorizationPolicy) []Effect {
+	action := a.Spec.GetAction()
+	if !f.forServers(a) || a.DryRun || action == security.AuthorizationPolicy_AUDIT {
+		return nil
+	}
+	clients := "gRPC servers of namespace " + a.Namespace
+	if a.Namespace == f.settings.RootNamespace() {
+		clients = "gRPC servers of all namespaces"
+	}
+	if len(a.Selector) > 0 {
+		clients += " with the labels " + a.Selector.String()
+	}
+	on := action.String()
+	if action == security.AuthorizationPolicy_CUSTOM {
+		on = "DENY, as they ask no provider"
+	}
+	return []Effect{{clients, "the calls that they serve: " + on}}
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 )
 
-func (f *findings) requestAuthentication(a *objects.RequestAuthentication) {
+func (f *findings) requestAuthentication(a *objects.RequestAuthentication) func() []Effect {
+	effects := func() []Effect { return f.effectsOfTokens(a) }
 	f.protects(&a.PolicyTarget, "only gateways enforce it, and no Gateway is for routers that it selects")
 	f.unread(a.Unread, "all requests are denied, because the field %s")
 	if len(a.Unread) > 0 {
-		return
+		return effects
 	}
 	if len(a.Rules) == 0 {
 		f.add("spec.jwtRules", "there are no rules, and no token is verified")
@@ -28,6 +29,7 @@ func (f *findings) requestAuthentication(a *objects.RequestAuthentication) {
 			f.add(at, "all requests are denied: %s", err)
 		}
 	}
+	return effects
 }
 
 // unfetched adds findings for the keys of a RequestAuthentication that are missing or outdated.
@@ -55,9 +57,8 @@ func tokenProblem(r objects.TokenRule) error {
 	}
 }
 
-// effectsOfRequestAuthentication returns an effect for each issuer if the object may select routers
-// of some Gateway.
-func (f *findings) effectsOfRequestAuthentication(a *objects.RequestAuthentication) (out []Effect) {
+// effectsOfTokens returns an effect for each issuer if the object may select routers of some Gateway.
+func (f *findings) effectsOfTokens(a *objects.RequestAuthentication) (out []Effect) {
 	clients, ok := f.protected(a.Namespace, &a.PolicyTarget)
 	if !ok {
 		return nil

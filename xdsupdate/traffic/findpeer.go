@@ -10,30 +10,37 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
-func (f *findings) peerAuthentication(a *objects.PeerAuthentication) {
+func (f *findings) peerAuthentication(a *objects.PeerAuthentication) func() []Effect {
 	root := f.settings.RootNamespace()
 	f.unread(a.Unread, "servers take mutual TLS, and nothing else, because the field %s")
 	if a.Selective() && a.Namespace == root {
 		f.add("spec.selector", "policies of the root namespace are for the mesh: one with a selector is for no workload")
-		return
+		return nil
 	}
-	for _, older := range f.Peers.In(a.Namespace) {
-		if older == a {
-			break
-		}
-		if !a.Selective() && !older.Selective() {
-			f.add("", "PeerAuthentication %s is older, and counts alone", older)
-			return
-		}
-		if a.Selective() && older.Selective() && older.Selector.SubsetOf(a.Selector) {
-			f.add("", "PeerAuthentication %s is older, and selects all workloads that this one does", older)
-			return
-		}
+	first, why := f.eldest(a.Namespace), "counts alone"
+	of := "of namespace " + a.Namespace
+	switch {
+	case a.Selective():
+		first, why = f.PeerPolicyOf(a.Namespace, a.Selector), "selects all workloads that this one does"
+		of += " with the labels " + a.Selector.String()
+	case a.Namespace == root:
+		of = "of all namespaces, where their own do not say it"
+	}
+	if first != a {
+		f.add("", "PeerAuthentication %s is older, and %s", first, why)
+		return nil
 	}
 	if a.Selective() && !f.hasWorkload(a.Namespace, a.Selector) {
 		f.add("spec.selector", "no service of the namespace has a workload with these labels")
 	}
 	f.permissive(a)
+	mode := a.Spec.GetMtls().GetMode().String()
+	return func() []Effect {
+		return []Effect{
+			{"gRPC servers " + of, "the connections that they take: " + mode},
+			{"sidecars and gateways", "connections to workloads " + of + ": " + mode},
+		}
+	}
 }
 
 // permissive adds findings for PERMISSIVE modes, because gRPC servers cannot accept both mutual TLS
@@ -54,27 +61,6 @@ func (f *findings) permissive(a *objects.PeerAuthentication) {
 // for all.
 func (f *findings) hasWorkload(namespace string, selector registry.Labels) bool {
 	return slices.ContainsFunc(f.workloadsOf(namespace), func(w labelled) bool { return selector.SubsetOf(w.labels) })
-}
-
-// effects returns the servers and clients that the policy applies to.
-func (f *findings) effectsOfPeerAuthentication(a *objects.PeerAuthentication) []Effect {
-	root := f.settings.RootNamespace()
-	of := "of namespace " + a.Namespace
-	switch {
-	case a.Namespace == root && a.Selective():
-		return nil
-	case a.Namespace == root:
-		of = "of all namespaces, where their own do not say it"
-	case a.Selective() && f.PeerPolicyOf(a.Namespace, a.Selector) != a, !a.Selective() && f.eldest(a.Namespace) != a:
-		return nil
-	case a.Selective():
-		of += " with the labels " + a.Selector.String()
-	}
-	mode := a.Spec.GetMtls().GetMode().String()
-	return []Effect{
-		{"gRPC servers " + of, "the connections that they take: " + mode},
-		{"sidecars and gateways", "connections to workloads " + of + ": " + mode},
-	}
 }
 
 // eldest returns the policy for all workloads of a namespace, or nil.

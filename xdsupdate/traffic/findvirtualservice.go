@@ -4,6 +4,7 @@ package traffic
 
 import (
 	"slices"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -14,25 +15,23 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
-func (f *findings) virtualService(v *objects.VirtualService) {
+func (f *findings) virtualService(v *objects.VirtualService) func() []Effect {
 	if v.Delegate() {
-		f.delegate(v)
-		return
+		return f.delegate(v)
 	}
-	some := false
+	var effects []Effect
 	for i, name := range v.Gateways {
-		reason := ""
 		if name == objects.MeshGateway {
-			some = f.meshHosts(v) || some
-		} else if reason = f.whyNotServed(v, name); reason != "" {
+			effects = append(effects, f.meshHosts(v)...)
+		} else if reason := f.whyNotServed(v, name); reason != "" {
 			f.add(objects.Element("spec.gateways", i), "%s", reason)
 		} else {
-			some = true
+			effects = append(effects, Effect{"routers of Gateway " + name, "connections and requests to " + joinHosts(v.Hosts)})
 		}
 	}
-	if !some {
+	if len(effects) == 0 {
 		f.add("", "no gateway or sidecar serves any of its hosts by it")
-		return
+		return nil
 	}
 	if onlyMesh := slices.Equal(v.Gateways, []string{objects.MeshGateway}); onlyMesh {
 		if len(v.Spec.GetTcp()) > 0 {
@@ -44,29 +43,39 @@ func (f *findings) virtualService(v *objects.VirtualService) {
 	}
 	f.rules(v)
 	f.l4Sources(v)
+	return func() []Effect { return effects }
+}
+
+func joinHosts(hosts []registry.Hostname) string {
+	out := make([]string, len(hosts))
+	for i, h := range hosts {
+		out[i] = string(h)
+	}
+	return strings.Join(out, ", ")
 }
 
 // meshHosts adds findings for the hosts of a VirtualService that have no effect on sidecars and
-// gRPC clients. It reports whether other hosts have one.
-func (f *findings) meshHosts(v *objects.VirtualService) bool {
-	some := false
+// gRPC clients. It returns the effects of other hosts.
+func (f *findings) meshHosts(v *objects.VirtualService) (effects []Effect) {
+	if len(v.Spec.GetHttp()) == 0 {
+		return nil
+	}
 	for i, host := range v.Hosts {
-		field := objects.Element("spec.hosts", i)
+		field, clients := objects.Element("spec.hosts", i), "sidecars and gRPC clients"
 		switch by := f.shadowing(v, host); {
-		case len(v.Spec.GetHttp()) == 0:
-			return false
 		case by != nil:
 			f.add(field, "VirtualService %s has this host too and is older", by)
+			continue
 		case f.aliased(host) != "":
 			f.add(field, "it is another name for %s, whose policies count", f.aliased(host))
+			continue
 		case !f.some(host, anyService):
 			f.add(field, "no service has this host name; only sidecars serve it, on port %d", unknownHostPort)
-			some = true
-		default:
-			some = true
+			clients = "sidecars"
 		}
+		effects = append(effects, Effect{clients + " of " + v.Visibility.String(), "requests to " + string(host)})
 	}
-	return some
+	return effects
 }
 
 // shadowing returns an older VirtualService that takes precedence for a host wherever this one
@@ -206,11 +215,49 @@ func (f *findings) hasSubset(host registry.Hostname, name string) bool {
 	return false
 }
 
-// delegate adds a finding for a delegate that no VirtualService uses.
-func (f *findings) delegate(v *objects.VirtualService) {
-	if !slices.ContainsFunc(f.Finder.Roots(v.ObjectName), func(root *objects.VirtualService) bool { return v.Visibility.In(root.Namespace) }) {
+// delegate is virtualService for a delegate.
+func (f *findings) delegate(v *objects.VirtualService) func() []Effect {
+	var effects []Effect
+	for _, root := range f.Finder.Roots(v.ObjectName) {
+		for i, r := range root.Spec.GetHttp() {
+			if f.DelegateOf(root, r) == v {
+				effects = append(effects, Effect{"clients of VirtualService " + root.String(), "in the place of " + objects.Element("spec.http", i)})
+			}
+		}
+	}
+	if len(effects) == 0 {
 		f.add("", "it has no hosts, and no VirtualService that it is exported to delegates to it")
-		return
+		return nil
 	}
 	f.rules(v)
+	return func() []Effect { return effects }
+}
+
+// l4Sources adds findings for matches of TCP and TLS routes on client labels, which gateways do not
+// know.
+func (f *findings) l4Sources(v *objects.VirtualService) {
+	for _, r := range v.L4Routes() {
+		for j, m := range r.Matches {
+			f.l4Source(v, objects.Element(r.Field+".match", j), m)
+		}
+	}
+}
+
+func (f *findings) l4Source(v *objects.VirtualService, field string, m objects.L4Match) {
+	labels := registry.Labels(m.GetSourceLabels())
+	if len(labels) == 0 {
+		return
+	}
+	names := v.Gateways
+	if len(m.GetGateways()) > 0 {
+		names = objects.ResolveGateways(m.GetGateways(), v.Namespace)
+	}
+	selecting := func(name string) bool {
+		return slices.ContainsFunc(f.Gateways, func(g *objects.Gateway) bool {
+			return g.String() == name && labels.SubsetOf(g.Router().Labels)
+		})
+	}
+	if onlyMesh := slices.Equal(names, []string{objects.MeshGateway}); !onlyMesh && !slices.ContainsFunc(names, selecting) {
+		f.add(field+".sourceLabels", "gateways do not know the labels of their clients: the match is left out by those that do not have the labels %s themselves", labels)
+	}
 }
