@@ -3,8 +3,11 @@
 package traffic
 
 import (
+	"iter"
 	"slices"
 	"strings"
+
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
@@ -68,14 +71,25 @@ func newAffected(d *difference) *affected {
 	return c
 }
 
-// add adds a resource for the views that in accepts. Why identifies that set of views. A nil in
-// accepts all views.
-func (c *affected) add(typeURL, name, why string, in func(ads.View) bool) {
+// add adds a resource for the proxies that are accepts. Why identifies that set of proxies. A nil are
+// accepts all proxies.
+func (c *affected) add(typeURL, name, why string, are func(p *proxy) bool) {
 	key := affectedKey{typeURL, name, why}
-	if _, again := c.seen[key]; !again {
-		c.seen[key] = struct{}{}
-		c.names = append(c.names, ads.ChangedName{TypeURL: typeURL, Name: name, In: in})
+	if _, again := c.seen[key]; again {
+		return
 	}
+	c.seen[key] = struct{}{}
+	changed := ads.ChangedName{TypeURL: typeURL, Name: name}
+	if are != nil {
+		changed.In = func(v ads.View) bool { return are(proxyOf(v)) }
+	}
+	c.names = append(c.names, changed)
+}
+
+// affect adds all resources of a type for the proxies of a namespace that are accepts. An empty
+// namespace or type stands for all.
+func (c *affected) affect(namespace, typeURL string, are func(p *proxy) bool) {
+	c.everything = append(c.everything, affectedProxies{namespace, typeURL, are})
 }
 
 // states returns the states before and after the push, or one if they differ only in endpoints.
@@ -90,6 +104,27 @@ func (c *affected) states() []*state {
 func (c *affected) servicesNamed(name registry.Hostname) (out []*registry.Service) {
 	for _, st := range c.states() {
 		out = append(out, st.world.Named(name)...)
+	}
+	return out
+}
+
+// rulesAbout yields the DestinationRules that cover a host name, before and after the push.
+func (c *affected) rulesAbout(name registry.Hostname) iter.Seq[*objects.DestinationRule] {
+	return func(yield func(*objects.DestinationRule) bool) {
+		for _, st := range c.states() {
+			for r := range st.Rules.About(hostname.Lower(name)) {
+				if !yield(r) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// gateways returns the Gateways before and after the push.
+func (c *affected) gateways() (out []*objects.Gateway) {
+	for _, st := range c.states() {
+		out = append(out, st.Gateways...)
 	}
 	return out
 }
@@ -127,17 +162,12 @@ func (c *affected) secured(svc *registry.Service) bool {
 // passesThrough reports whether clusters of the service may forward connections to their original
 // destination before or after the push, either by the service's resolution or by a DestinationRule.
 func (c *affected) passesThrough(svc *registry.Service) bool {
-	if svc.Resolution == registry.Passthrough {
-		return true
-	}
-	for _, st := range c.states() {
-		for r := range st.Rules.About(hostname.Lower(svc.Hostname)) {
-			if r.Passes {
-				return true
-			}
+	for r := range c.rulesAbout(svc.Hostname) {
+		if r.Passes {
+			return true
 		}
 	}
-	return false
+	return svc.Resolution == registry.Passthrough
 }
 
 func (c *affected) servicesOf(host registry.Hostname) {
@@ -165,42 +195,40 @@ func (c *affected) servicesOf(host registry.Hostname) {
 // clusters adds the clusters, or the load assignments, of all ports and subsets of a service.
 func (c *affected) clusters(svc *registry.Service, typeURL string) {
 	subsets := []string{""}
-	for _, st := range c.states() {
-		for r := range st.Rules.About(hostname.Lower(svc.Hostname)) {
-			for _, s := range r.Spec.GetSubsets() {
-				subsets = append(subsets, s.GetName())
-			}
+	for r := range c.rulesAbout(svc.Hostname) {
+		for _, s := range r.Spec.GetSubsets() {
+			subsets = append(subsets, s.GetName())
 		}
 	}
+	passes := slices.ContainsFunc(c.gateways(), (*objects.Gateway).Passes)
 	for _, port := range svc.Ports {
 		for _, subset := range subsets {
 			c.add(typeURL, envoy.SubsetClusterName(port.Number, subset, svc.Hostname), "", nil)
-			if c.passes() {
+			if passes {
 				c.add(typeURL, envoy.SNIName(port.Number, subset, svc.Hostname), "", nil)
 			}
 		}
 	}
 }
 
-// routes adds the route configurations that contain a service, for the proxies that in accepts.
-func (c *affected) routes(svc *registry.Service, why string, in func(p *proxy) bool) {
-	views := func(v ads.View) bool { return in(proxyOf(v)) }
+// routes adds the route configurations that contain a service, for the proxies that are accepts.
+func (c *affected) routes(svc *registry.Service, why string, are func(p *proxy) bool) {
 	for _, port := range svc.Ports {
-		c.add(envoy.RouteType, envoy.HTTPRouteName(port.Number), why, views)
-		c.add(envoy.RouteType, envoy.ListenerName(port.Number, svc.Hostname), why, views)
-		c.add(envoy.RouteType, envoy.ClusterName(port.Number, svc.Hostname), why, views)
+		c.add(envoy.RouteType, envoy.HTTPRouteName(port.Number), why, are)
+		c.add(envoy.RouteType, envoy.ListenerName(port.Number, svc.Hostname), why, are)
+		c.add(envoy.RouteType, envoy.ClusterName(port.Number, svc.Hostname), why, are)
 	}
-	c.namedRoutes(why, views)
+	c.namedRoutes(why, are)
 }
 
 // namedRoutes adds the route configurations of Sidecar listeners that serve all ports.
-func (c *affected) namedRoutes(why string, views func(ads.View) bool) {
+func (c *affected) namedRoutes(why string, are func(p *proxy) bool) {
 	for _, st := range c.states() {
 		for _, list := range st.Sidecars.All() {
 			for _, s := range list {
 				for _, l := range s.Listeners() {
 					if e := (&mesh.Egress{Listener: l}); e.Named() {
-						c.add(envoy.RouteType, e.RouteName(), why, views)
+						c.add(envoy.RouteType, e.RouteName(), why, are)
 					}
 				}
 			}
@@ -208,32 +236,19 @@ func (c *affected) namedRoutes(why string, views func(ads.View) bool) {
 	}
 }
 
-// seesService reports whether a proxy sees a service with a host name, before or after the push.
-func (c *affected) seesService(p *proxy, host registry.Hostname) bool {
-	if p.Role == objects.Router {
-		return false // their routes reference services only through VirtualServices
-	}
-	for _, st := range c.states() {
-		for _, e := range importsOf(st, p) {
-			if e.Choose(st.world.Named(host)) != nil {
-				return true
-			}
-		}
-	}
-	return false
+// sees reports whether a sidecar or gRPC client has an egress listener, before or after the push,
+// that does. Routes of routers reference services only through VirtualServices.
+func (c *affected) sees(p *proxy, does func(st *state, e *mesh.Egress) bool) bool {
+	return p.Role != objects.Router && slices.ContainsFunc(c.states(), func(st *state) bool {
+		return slices.ContainsFunc(st.SidecarOf(&p.Proxy).Listeners(), func(l *networking.IstioEgressListener) bool {
+			return does(st, &mesh.Egress{Index: st.Index, Namespace: p.Namespace, Listener: l, Hosts: mesh.NewEgressHosts(l.GetHosts(), p.Namespace)})
+		})
+	})
 }
 
-// importsOf returns the egress listeners of a proxy without their services.
-func importsOf(st *state, p *proxy) []*mesh.Egress {
-	var out []*mesh.Egress
-	for _, l := range st.SidecarOf(&p.Proxy).Listeners() {
-		e := &mesh.Egress{Index: st.Index, Namespace: p.Namespace, Listener: l}
-		if l != nil {
-			e.Hosts = mesh.NewEgressHosts(l.GetHosts(), p.Namespace)
-		}
-		out = append(out, e)
-	}
-	return out
+// seesService reports whether a sidecar or gRPC client sees a service with a host name.
+func (c *affected) seesService(p *proxy, host registry.Hostname) bool {
+	return c.sees(p, func(st *state, e *mesh.Egress) bool { return e.Choose(st.world.Named(host)) != nil })
 }
 
 // grpcListeners adds the listeners under which gRPC clients find a service: one for each of its
@@ -281,26 +296,6 @@ func (c *affected) changes() ads.Changes {
 		})
 	}
 	return out
-}
-
-// object adds the resources that depend on an object.
-func (c *affected) object(o objects.Object) {
-	switch o := o.(type) {
-	case *objects.VirtualService:
-		c.virtualService(o)
-	case *objects.DestinationRule:
-		c.destinationRule(o)
-	case *objects.Gateway:
-		c.gateway(o)
-	case *objects.Sidecar:
-		c.sidecar(o)
-	case *objects.AuthorizationPolicy:
-		c.authorizationPolicy(o)
-	case *objects.PeerAuthentication:
-		c.peerAuthentication(o)
-	case *objects.RequestAuthentication:
-		c.requestAuthentication(o)
-	}
 }
 
 // aliasesOf adds the resources that a change of a host's services concerns through aliases: the

@@ -4,7 +4,6 @@ package traffic
 
 import (
 	"cmp"
-	"slices"
 
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
@@ -32,32 +31,4 @@ func (st *state) takesPlaintext(u *xdsbuild.Upstream, endpoints *xdsupdate.Servi
 // takesMutualTLS reports whether clusters of a service have to support mutual TLS.
 func (st *state) takesMutualTLS(svc *registry.Service, endpoints *xdsupdate.ServiceEndpoints) bool {
 	return endpoints.MutualTLS() && (endpoints.Foreign() || !st.AllDisabled(svc.Attributes.Namespace))
-}
-
-// peerAuthentication adds the listeners of gRPC servers and, if some workloads do not accept mutual
-// TLS before or after the push, the clusters and load assignments of their services.
-func (c *affected) peerAuthentication(a *objects.PeerAuthentication) {
-	everywhere := a.Namespace == c.after.settings.RootNamespace()
-	c.serverListeners(c.after.Reach(a.Namespace), func(*proxy) bool { return true })
-	for _, st := range c.states() {
-		for _, services := range st.world.Hosts() {
-			for _, svc := range services {
-				if c.peersOf(svc, a.Namespace, everywhere) {
-					c.upstream(svc)
-				}
-			}
-		}
-	}
-}
-
-// peersOf reports whether endpoints of a service may be in a namespace where some workloads do not
-// accept mutual TLS before or after the push.
-func (c *affected) peersOf(svc *registry.Service, namespace string, everywhere bool) bool {
-	own := svc.Attributes.Namespace
-	return slices.ContainsFunc(c.states(), func(st *state) bool {
-		if st.world.Endpoints(svc).Foreign() {
-			return st.AnyDisabled()
-		}
-		return (everywhere || own == namespace) && st.SomeDisabled(own)
-	})
 }
