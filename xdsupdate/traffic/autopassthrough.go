@@ -4,7 +4,6 @@ package traffic
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -18,28 +17,26 @@ import (
 )
 
 // autoPassthroughChains yields the filter chains of an AUTO_PASSTHROUGH server, one for each port
-// and subset of the mesh services that its hosts cover, and an error for each chain that is left
-// out.
-func (st *state) autoPassthroughChains(p *proxy, s *gatewayServer, guard *protection) iter.Seq2[gatewayChain, error] {
-	return func(yield func(gatewayChain, error) bool) {
-		passed, err := st.passedServices(p, s)
-		if err != nil && !yield(gatewayChain{}, s.leftOut(err)) {
-			return
-		}
-		for _, svc := range passed {
-			for _, name := range st.passedNames(p, svc) {
-				c, err := guard.connections().before(func(filters []*listenerv3.Filter) *listenerv3.FilterChain {
-					return xdsbuild.AutoPassthroughChain(name, filters...)
-				})
-				if err != nil {
-					err = s.leftOut(fmt.Errorf("%s: %w", name, err))
-				}
-				if !yield(gatewayChain{FilterChain: c}, err) {
-					return
-				}
+// and subset of the mesh services that its hosts cover.
+func (w *chainWalk) autoPassthroughChains() bool {
+	passed, err := w.passedServices(w.proxy, w.server)
+	if !w.add(gatewayChain{}, err) {
+		return false
+	}
+	for _, svc := range passed {
+		for _, name := range w.passedNames(w.proxy, svc) {
+			c, err := w.guard.connections().before(func(filters []*listenerv3.Filter) *listenerv3.FilterChain {
+				return xdsbuild.AutoPassthroughChain(name, filters...)
+			})
+			if err != nil {
+				err = fmt.Errorf("%s: %w", name, err)
+			}
+			if !w.add(gatewayChain{FilterChain: c}, err) {
+				return false
 			}
 		}
 	}
+	return true
 }
 
 // passedServices returns the services that have filter chains at an AUTO_PASSTHROUGH server, sorted

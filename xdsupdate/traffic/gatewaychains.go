@@ -10,6 +10,7 @@ import (
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
+	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
@@ -56,133 +57,130 @@ func (st *state) filterChains(p *proxy, l *gatewayListener, guard *protection) (
 // order of precedence, or an error for a chain that is left out.
 func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection) iter.Seq2[gatewayChain, error] {
 	return func(yield func(gatewayChain, error) bool) {
-		if err := st.settings.checkBind(l.servers[0].bind); err != nil {
-			for _, s := range l.servers {
-				if s.kind != plainHTTP && p.leaves(s.gateway.Config, s.gateway) != ads.Included {
-					continue
-				}
-				if !yield(gatewayChain{}, s.notBound(err)) {
-					return
-				}
-			}
-			return
+		unbound := st.settings.checkBind(l.servers[0].bind)
+		w := chainWalk{state: st, proxy: p}
+		if unbound == nil {
+			w.over = st.admitPassed(p, l)
 		}
-		over := st.admitPassed(p, l)
 		for _, s := range l.servers {
-			for c, err := range st.serverChains(p, s, over, guard) {
+			w.server, w.guard = s, guard.of(s)
+			w.yield = func(c gatewayChain, err error) bool {
 				c.server = s
-				if !yield(c, err) {
+				return yield(c, err)
+			}
+			if unbound != nil {
+				if !w.notBound(unbound) {
 					return
 				}
-			}
-			if s.kind == plainHTTP {
+			} else if !w.chains() || s.kind == plainHTTP {
 				return // the other servers share the route configuration
 			}
 		}
 	}
 }
 
-// serverChains yields the filter chains of a server, or an error for a chain that is left out. The
-// map over contains the TLS routes that exceed limits.
-func (st *state) serverChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
+// chainWalk yields the filter chains of one server of a listener, or errors for chains that are left
+// out. Its methods return false if yield did, so that no more are wanted.
+type chainWalk struct {
+	*state
+	proxy  *proxy
+	server *gatewayServer
+	guard  *protection
+	// over contains the TLS routes of the listener that exceed limits.
+	over  map[passedRoutes]error
+	yield func(gatewayChain, error) bool
+}
+
+// add yields a chain, unless it is nil, or the error for its server, whose connections are closed.
+func (w *chainWalk) add(c gatewayChain, err error) bool {
+	if err != nil {
+		return w.yield(gatewayChain{}, leftOut(w.server.gateway.Config, w.server.field(), closedConnections(err)))
+	}
+	return c.FilterChain == nil || w.yield(c, nil)
+}
+
+// notBound yields the error for a server without a listener.
+func (w *chainWalk) notBound(reason error) bool {
+	s := w.server
+	if s.kind != plainHTTP && w.proxy.leaves(s.gateway.Config, s.gateway) != ads.Included {
+		return true
+	}
+	return w.yield(gatewayChain{}, leftOut(s.gateway.Config, s.field()+".bind", fmt.Errorf("nothing listens for the server: %w", reason)))
+}
+
+func (w *chainWalk) chains() bool {
+	s := w.server
 	if s.kind != plainHTTP { // whose chain has nothing of the Gateway
-		if how := p.leaves(s.gateway.Config, s.gateway); how != ads.Included {
-			return s.closingChains(how)
+		if how := w.proxy.leaves(s.gateway.Config, s.gateway); how != ads.Included {
+			// Envoy closes connections without a filter chain, too.
+			return how != ads.Failing || w.closingChain()
 		}
 	}
-	if len(s.unread) > 0 {
-		return s.unreadChains()
+	if len(s.unread) > 0 { // no other server may receive the connections
+		at := "tls" + strings.TrimPrefix(s.unread[0].Field, "spec")
+		return w.add(gatewayChain{}, fmt.Errorf("%s %s", at, s.unread[0].Message)) && w.closingChain()
 	}
-	guard = guard.of(s)
 	switch s.kind {
 	case passthrough:
-		return st.tlsChains(p, s, over, guard)
+		return w.tlsChains()
 	case autoPassthrough:
-		return st.autoPassthroughChains(p, s, guard)
+		return w.autoPassthroughChains()
 	case plainTCP:
-		return st.tcpChains(p, s, guard)
-	case terminatedTCP:
-		return st.terminatedChains(p, s, over, guard)
+		return w.tcpChains()
+	case terminatedTCP: // the chains of TLS routes come first
+		return w.tlsChains() && w.tcpChains()
 	default:
-		return func(yield func(gatewayChain, error) bool) {
-			c, err := guard.http.before(func(filters []*hcm.HttpFilter) *listenerv3.FilterChain {
-				protocol := registry.ParseProtocol(s.spec.GetPort().GetProtocol())
-				return st.serverChain(s, xdsbuild.GatewayConnectionManager(s.routes, protocol, st.settings.meshOf(p), xdsbuild.HTTPOptions{
-					HTTP10: st.settings.options.HTTP10, Filters: filters,
-				}))
-			})
-			if err != nil {
-				yield(gatewayChain{}, s.leftOut(err))
-			} else if c != nil {
-				yield(gatewayChain{FilterChain: c}, nil)
-			}
-		}
+		return w.httpChain()
 	}
 }
 
-// terminatedChains yields the filter chains of a server that terminates TLS without HTTP, or an
-// error for a chain that is left out. The chains of TLS routes come first.
-func (st *state) terminatedChains(p *proxy, s *gatewayServer, over map[passedRoutes]error, guard *protection) iter.Seq2[gatewayChain, error] {
-	return func(yield func(gatewayChain, error) bool) {
-		for _, chains := range []iter.Seq2[gatewayChain, error]{st.tlsChains(p, s, over, guard), st.tcpChains(p, s, guard)} {
-			for c, err := range chains {
-				if !yield(c, err) {
-					return
-				}
-			}
-		}
+func (w *chainWalk) httpChain() bool {
+	c, err := w.guard.http.before(func(filters []*hcm.HttpFilter) *listenerv3.FilterChain {
+		protocol := registry.ParseProtocol(w.server.spec.GetPort().GetProtocol())
+		return w.serverChain(xdsbuild.GatewayConnectionManager(w.server.routes, protocol, w.settings.meshOf(w.proxy), xdsbuild.HTTPOptions{
+			HTTP10: w.settings.options.HTTP10, Filters: filters,
+		}))
+	})
+	return w.add(gatewayChain{FilterChain: c}, err)
+}
+
+// closingChain yields a filter chain that closes the connections of a server with TLS.
+func (w *chainWalk) closingChain() bool {
+	names, ok := w.server.serverNames()
+	if !ok || !w.server.tls() {
+		return true
 	}
-}
-
-// leftOut returns the error for a server whose connections are closed.
-func (s *gatewayServer) leftOut(reason error) error {
-	return leftOut(s.gateway.Config, s.field(), closedConnections(reason))
-}
-
-// field returns the field of the server in its Gateway.
-func (s *gatewayServer) field() string { return objects.Element("spec.servers", s.position-1) }
-
-// unreadChains yields, for a server with unreadable TLS settings, the error and a filter chain that
-// closes the connections, so that no other server receives them.
-func (s *gatewayServer) unreadChains() iter.Seq2[gatewayChain, error] {
-	return func(yield func(gatewayChain, error) bool) {
-		at := "tls" + strings.TrimPrefix(s.unread[0].Field, "spec")
-		if !yield(gatewayChain{}, s.leftOut(fmt.Errorf("%s %s", at, s.unread[0].Message))) {
-			return
-		}
-		s.closingChains(ads.Failing)(yield)
-	}
-}
-
-// closingChains yields a filter chain that closes the connections of a server with TLS. There is
-// none if more of the Gateway is left out: Envoy closes connections without a filter chain.
-func (s *gatewayServer) closingChains(how ads.Omission) iter.Seq2[gatewayChain, error] {
-	return func(yield func(gatewayChain, error) bool) {
-		if names, ok := s.serverNames(); ok && how == ads.Failing && s.tls() {
-			yield(gatewayChain{FilterChain: xdsbuild.FilterChain(names, nil, xdsbuild.TCPProxy{Cluster: xdsbuild.BlackHole}.Filter())}, nil)
-		}
-	}
-}
-
-// notBound returns the error for a server without a listener.
-func (s *gatewayServer) notBound(reason error) error {
-	return leftOut(s.gateway.Config, s.field()+".bind", fmt.Errorf("nothing listens for the server: %w", reason))
+	return w.add(gatewayChain{FilterChain: xdsbuild.FilterChain(names, nil, xdsbuild.TCPProxy{Cluster: xdsbuild.BlackHole}.Filter())}, nil)
 }
 
 // serverChain returns the filter chain for connections to the hosts of a server, with a filter
 // behind the filters in before. It is nil if the server has no filter, TLS settings or server names
 // to serve with.
-func (st *state) serverChain(s *gatewayServer, filter *listenerv3.Filter, before ...*listenerv3.Filter) *listenerv3.FilterChain {
+func (w *chainWalk) serverChain(filter *listenerv3.Filter, before ...*listenerv3.Filter) *listenerv3.FilterChain {
+	if !w.server.tls() {
+		return w.chain(nil, filter, before)
+	}
+	names, ok := w.server.serverNames()
+	if !ok {
+		return nil
+	}
+	return w.chain(names, filter, before)
+}
+
+// chain returns the filter chain for some server names, with a TLS context if the server terminates
+// TLS.
+func (w *chainWalk) chain(names []string, filter *listenerv3.Filter, before []*listenerv3.Filter) *listenerv3.FilterChain {
 	if filter == nil {
 		return nil
 	}
-	if !s.tls() {
-		return xdsbuild.FilterChain(nil, nil, filter, before...)
-	}
-	tls := xdsbuild.DownstreamTLS(s.spec, st.settings.Mesh)
-	names, ok := s.serverNames()
-	if tls == nil || !ok {
-		return nil
+	var tls *tlsv3.DownstreamTlsContext
+	if w.server.kind == terminatedHTTP || w.server.kind == terminatedTCP {
+		if tls = xdsbuild.DownstreamTLS(w.server.spec, w.settings.Mesh); tls == nil {
+			return nil
+		}
 	}
 	return xdsbuild.FilterChain(names, tls, filter, before...)
 }
+
+// field returns the field of the server in its Gateway.
+func (s *gatewayServer) field() string { return objects.Element("spec.servers", s.position-1) }

@@ -128,10 +128,7 @@ func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq2[[]string, *
 
 // namesOfTLSRoutes yields the names of the TLS routes of a server, until yield returns false.
 func (st *state) namesOfTLSRoutes(p *proxy, s *gatewayServer, yield func([]string, *objects.VirtualService) bool) (more bool) {
-	for _, v := range st.virtualServicesOf(p, s) {
-		if len(v.Spec.GetTls()) == 0 || !s.kind.takesTLSRoutes(v) || !s.sharesHost(v) {
-			continue
-		}
+	for _, v := range st.withTLSRoutes(p, s) {
 		for _, r := range v.Spec.GetTls() {
 			for _, m := range r.GetMatch() {
 				if len(m.GetDestinationSubnets()) > 0 || len(r.GetRoute()) == 0 || !s.fits(p, v, m) {
@@ -148,12 +145,8 @@ func (st *state) namesOfTLSRoutes(p *proxy, s *gatewayServer, yield func([]strin
 
 // takesAll reports whether a TCP route of a server takes all its connections.
 func (st *state) takesAll(p *proxy, s *gatewayServer) bool {
-	for r, err := range st.tcpRoutes(p, s) {
-		if err == nil && len(r.ranges) == 0 {
-			return true
-		}
-	}
-	return false
+	routes, _ := st.tcpRoutes(p, s)
+	return len(routes) > 0 && len(routes[len(routes)-1].ranges) == 0
 }
 
 // allowed returns the hosts that a server may have routes for. It excludes hosts of other servers
