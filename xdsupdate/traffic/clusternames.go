@@ -20,7 +20,9 @@ import (
 func (st *state) clusterNames(p *proxy, typeURL string) []string {
 	var out []string
 	if typeURL == envoy.ClusterType {
-		out = constantNames(p)
+		for _, c := range constantClusters(p) {
+			out = append(out, c.GetName())
+		}
 	}
 	for at := range st.clusterPlaces(p) {
 		if typeURL == envoy.ClusterType || st.eds(p, &at) {
@@ -33,7 +35,7 @@ func (st *state) clusterNames(p *proxy, typeURL string) []string {
 
 // coversCluster reports whether a name is one of clusterNames for clusters.
 func (st *state) coversCluster(p *proxy, name string) bool {
-	return st.clusterPlaceOf(p, name) != nil || slices.Contains(constantNames(p), name)
+	return st.clusterPlaceOf(p, name) != nil || constantCluster(p, name) != nil
 }
 
 // coversAssignment reports whether a name is one of clusterNames for load assignments.

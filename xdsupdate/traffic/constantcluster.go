@@ -9,25 +9,24 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
-// constantNames returns the names of the clusters that a proxy has independently of services.
-func constantNames(p *proxy) []string {
+// constantClusters returns the clusters that a proxy has independently of services.
+func constantClusters(p *proxy) []*clusterv3.Cluster {
 	switch p.Role {
 	case objects.SidecarProxy:
-		return []string{xdsbuild.BlackHole, xdsbuild.Passthrough}
+		return []*clusterv3.Cluster{xdsbuild.BlackHoleCluster(), xdsbuild.PassthroughCluster()}
 	case objects.Router:
-		return []string{xdsbuild.BlackHole}
+		return []*clusterv3.Cluster{xdsbuild.BlackHoleCluster()}
 	default:
 		return nil
 	}
 }
 
+// constantCluster returns the named one of them, or nil.
 func constantCluster(p *proxy, name string) *clusterv3.Cluster {
-	switch {
-	case name == xdsbuild.BlackHole && p.Role != objects.GRPCClient:
-		return xdsbuild.BlackHoleCluster()
-	case name == xdsbuild.Passthrough && p.Role == objects.SidecarProxy:
-		return xdsbuild.PassthroughCluster()
-	default:
-		return nil
+	for _, c := range constantClusters(p) {
+		if c.GetName() == name {
+			return c
+		}
 	}
+	return nil
 }

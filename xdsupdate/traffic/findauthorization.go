@@ -309,7 +309,7 @@ func (f *findings) identitiesInPlainText(a *objects.AuthorizationPolicy) {
 		return
 	}
 	for _, w := range f.workloadsOf(a.Namespace) {
-		if w.grpc && a.Selects(w.labels) && !f.servesMutualTLS(a.Namespace, []registry.Labels{w.labels}, 0) {
+		if _, mutual := f.mutualTLSBy(a.Namespace, []registry.Labels{w.labels}, 0); w.grpc && a.Selects(w.labels) && !mutual {
 			f.add(field, "gRPC servers among the workloads take plain text, in which clients have no identities: there it never matches")
 			return
 		}

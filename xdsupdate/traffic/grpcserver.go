@@ -42,7 +42,8 @@ func (st *state) serverListener(p *proxy, name string) (*listenerv3.Listener, []
 	}
 	labels := labelsOf(all)
 	guard := st.serverProtectionOf(p, labels)
-	server := xdsbuild.GRPCServer{MutualTLS: st.servesMutualTLS(p.Namespace, labels, port), Filters: guard.http.list}
+	_, mutual := st.mutualTLSBy(p.Namespace, labels, port)
+	server := xdsbuild.GRPCServer{MutualTLS: mutual, Filters: guard.http.list}
 	if err := guard.http.refused; err != nil { // no other filter applies without the policies
 		server.Filters = []*hcm.HttpFilter{denyAll()}
 		return server.Listener(name, at), append(slices.Clip(guard.problems), fmt.Errorf("all calls are denied: %w", err))
@@ -68,15 +69,8 @@ func labelsOf(all []mesh.Workload) (out []registry.Labels) {
 	return out
 }
 
-// servesMutualTLS reports whether a server accepts only mutual TLS on a port. Otherwise it accepts
-// plain text.
-func (st *state) servesMutualTLS(namespace string, sets []registry.Labels, port uint32) bool {
-	_, mutual := st.mutualTLSBy(namespace, sets, port)
-	return mutual
-}
-
-// mutualTLSBy returns the policy that makes a server accept only mutual TLS on a port, if any. A
-// gRPC server cannot accept both, so PERMISSIVE means mutual TLS for workloads with the label of a
+// mutualTLSBy returns the policy that makes a server accept only mutual TLS on a port, if any, instead
+// of plain text. A gRPC server cannot accept both, so PERMISSIVE means mutual TLS for workloads with the label of a
 // certificate, and plain text for all others (S10).
 func (st *state) mutualTLSBy(namespace string, sets []registry.Labels, port uint32) (by objects.PeerMode, mutual bool) {
 	for _, labels := range sets {

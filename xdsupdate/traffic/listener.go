@@ -24,12 +24,3 @@ func (st *state) listener(p *proxy, name string) (*listenerv3.Listener, []error)
 		return nil, nil
 	}
 }
-
-// listenerNames returns the names of the listeners of a router, sorted. gRPC clients subscribe to
-// theirs by name.
-func (st *state) listenerNames(p *proxy) []string {
-	if p.Role != objects.Router {
-		return nil
-	}
-	return st.routerOf(p).served()
-}

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
@@ -133,17 +132,8 @@ func defaultMesh() *meshconfig.MeshConfig {
 // override replaces each field of the defaults that a configuration sets. Unlike proto.Merge, it
 // replaces lists and messages as a whole.
 func override(defaults, with *meshconfig.MeshConfig) {
-	for _, f := range setFields(with) {
-		defaults.ProtoReflect().Clear(f)
-	}
-	proto.Merge(defaults, with)
-}
-
-func setFields(m interface{ ProtoReflect() protoreflect.Message }) []protoreflect.FieldDescriptor {
-	var out []protoreflect.FieldDescriptor
-	m.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		out = append(out, f)
+	with.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		defaults.ProtoReflect().Set(f, v)
 		return true
 	})
-	return out
 }

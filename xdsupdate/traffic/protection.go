@@ -207,9 +207,9 @@ func (p askedProvider) check() error {
 // custom adds the filters of providers.
 func (b *protectionBuilder) custom() {
 	for _, provider := range b.asked {
-		enforced, shadow := b.translator(rbac.HTTP).Custom(provider.Provider, provider.policies)
-		b.add(rbac.HTTPFilter, rbac.CustomHTTP(enforced, shadow))
-		if shadow != nil {
+		rules := b.translator(rbac.HTTP).Custom(provider.Provider, provider.policies)
+		b.add(rbac.HTTPFilter, rules.HTTP())
+		if rules.DryRun != nil {
 			authz, _ := provider.HTTPAuthz() // the error is in provider.Err
 			b.add(rbac.HTTPProviderFilter, authz)
 		}
@@ -233,9 +233,9 @@ func (b *protectionBuilder) tcp() filters[*listenerv3.Filter] {
 		if provider.Err == nil && authz == nil {
 			continue // S43
 		}
-		enforced, shadow := t.Custom(provider.Provider, provider.policies)
-		add(rbac.TCPFilter, rbac.CustomTCP(enforced, shadow))
-		if shadow != nil {
+		rules := t.Custom(provider.Provider, provider.policies)
+		add(rbac.TCPFilter, rules.TCP())
+		if rules.DryRun != nil {
 			add(rbac.TCPProviderFilter, authz)
 		}
 	}

@@ -162,8 +162,8 @@ func (x *provided) List(v ads.View, typeURL string) (iter.Seq2[string, ads.Answe
 	p := x.proxy(v)
 	return func(yield func(string, ads.Answer) bool) {
 		if typeURL == envoy.ClusterType {
-			for _, name := range constantNames(p) {
-				if !yield(name, x.answer(v, p, typeURL, name, nil)) {
+			for _, c := range constantClusters(p) {
+				if !yield(c.GetName(), x.answer(v, p, typeURL, c.GetName(), nil)) {
 					return
 				}
 			}
@@ -267,16 +267,18 @@ func orNil[M interface {
 	return m, err
 }
 
-// names returns the names that a wildcard subscription to a type covers, sorted.
+// names returns the names that a wildcard subscription to a type that serves accepts covers, sorted.
 func (st *state) names(p *proxy, typeURL string) []string {
-	switch typeURL {
-	case envoy.ClusterType, envoy.LoadAssignmentType:
+	switch {
+	case ofCluster(typeURL):
 		return st.clusterNames(p, typeURL)
-	case envoy.ListenerType:
-		return st.listenerNames(p)
-	case envoy.RouteType:
-		return st.routeNames(p)
-	default:
+	case p.Role == objects.GRPCClient: // subscribes to others by name
 		return nil
+	case typeURL == envoy.ListenerType:
+		return st.routerOf(p).served()
+	case p.Role == objects.Router:
+		return st.gatewayRouteNames(p)
+	default:
+		return st.outboundRouteNames(p)
 	}
 }

@@ -27,19 +27,8 @@ func (st *state) routes(p *proxy, name string) (*routev3.RouteConfiguration, []e
 	}
 }
 
-// routeNames returns the names of all route configurations that the listeners of an Envoy can
-// reference, sorted. gRPC clients subscribe to theirs by name.
-func (st *state) routeNames(p *proxy) []string {
-	switch p.Role {
-	case objects.GRPCClient:
-		return nil
-	case objects.Router:
-		return st.gatewayRouteNames(p)
-	default:
-		return st.outboundRouteNames(p)
-	}
-}
-
+// outboundRouteNames returns the names of all route configurations that the listeners of a sidecar
+// can reference, sorted.
 func (st *state) outboundRouteNames(p *proxy) []string {
 	var out []string
 	scope := st.scopeOf(p)

@@ -89,26 +89,21 @@ func newRuleReach(m *objects.Rule, covered []claim, limits Limits) *ruleReach {
 		services[i] = covered[at]
 		out.ranks[registry.Hostname(services[i].name)] = i
 	}
-	clusters, bytes := 0, 0
-	fitting := func(count, size int) int {
+	clusters, bytes, hashed := 0, 0, 0
+	fitting := func(count, size, entries int) int {
 		for i, s := range services {
-			if exceeds(clusters+s.cost*count, limits.Clusters) || exceeds(bytes+s.cost*size, limits.RepeatedBytes) {
+			c, b, h := clusters+s.cost*count, bytes+s.cost*size, hashed+s.cost*entries
+			if exceeds(c, limits.Clusters) || exceeds(b, limits.RepeatedBytes) || exceeds(h, limits.HashEntries) {
 				return i
 			}
-			clusters, bytes = clusters+s.cost*count, bytes+s.cost*size
+			clusters, bytes, hashed = c, b, h
 		}
 		return len(services)
 	}
 	_, _, entries := m.Costs()
-	hashed := 0
-	for ; out.hashed < len(services); out.hashed++ {
-		if hashed += services[out.hashed].cost * entries; exceeds(hashed, limits.HashEntries) {
-			break
-		}
-	}
-	out.policy = fitting(0, m.PolicyBytes)
+	out.hashed, out.policy = fitting(0, 0, entries), fitting(0, m.PolicyBytes, 0)
 	for _, n := range m.SubsetsOf {
-		out.subsets = append(out.subsets, fitting(n.Count, n.Bytes))
+		out.subsets = append(out.subsets, fitting(n.Count, n.Bytes, 0))
 	}
 	return out
 }
@@ -117,12 +112,12 @@ func newRuleReach(m *objects.Rule, covered []claim, limits Limits) *ruleReach {
 // limit. First is true for the highest-ranked service without hashing.
 func (st *state) noRoomForHash(m *objects.Rule, host registry.Hostname) (first bool, reason error) {
 	reach := st.reachOf(m)
-	if reach == nil || reach.ranks[hostname.Lower(host)] < reach.hashed {
+	if reach == nil || reach.rank(host) < reach.hashed {
 		return false, nil
 	}
 	reason = fmt.Errorf("the requests to %s, and to services beyond the shares of their namespaces, are not hashed: for all ports, subsets and priorities of all services rings and tables would have more than %d entries",
 		host, st.settings.limits.HashEntries)
-	return reach.ranks[hostname.Lower(host)] == reach.hashed, reason
+	return reach.rank(host) == reach.hashed, reason
 }
 
 func withoutHash(p *networking.TrafficPolicy) *networking.TrafficPolicy {
@@ -143,31 +138,30 @@ func (st *state) subsetsOf(m *objects.Rule, host registry.Hostname) []*networkin
 	case reach == nil:
 		return m.Subsets
 	}
-	var out []*networking.Subset
-	for _, s := range m.Subsets {
-		if reach.ranks[hostname.Lower(host)] < reach.subsets[m.Origins[s]] {
-			out = append(out, s)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(m.Subsets), func(s *networking.Subset) bool { return !reach.covers(m, s, host) })
 }
 
 // subsetOf returns the named subset if a host has clusters for it, or nil.
 func (st *state) subsetOf(m *objects.Rule, host registry.Hostname, name string) *networking.Subset {
 	s := m.Subset(name)
-	if s == nil {
-		return nil
-	}
-	if reach := st.reachOf(m); reach != nil && reach.ranks[hostname.Lower(host)] >= reach.subsets[m.Origins[s]] {
+	if s == nil || !st.reachOf(m).covers(m, s, host) {
 		return nil
 	}
 	return s
 }
 
+// covers reports whether a host has clusters for a subset of the rule.
+func (x *ruleReach) covers(m *objects.Rule, s *networking.Subset, host registry.Hostname) bool {
+	return x == nil || x.rank(host) < x.subsets[m.Origins[s]]
+}
+
+// rank returns the rank of the service with a host name.
+func (x *ruleReach) rank(host registry.Hostname) int { return x.ranks[hostname.Lower(host)] }
+
 // noRoomForPolicy returns an error if a host has no clusters because its policy exceeds limits.
 // Without the policy, clients could connect in plain text.
 func (st *state) noRoomForPolicy(m *objects.Rule, host registry.Hostname) error {
-	if reach := st.reachOf(m); reach != nil && reach.ranks[hostname.Lower(host)] >= reach.policy {
+	if reach := st.reachOf(m); reach != nil && reach.rank(host) >= reach.policy {
 		return fmt.Errorf("the policy in the clusters of all ports of all services has more than %d bytes", st.settings.limits.RepeatedBytes)
 	}
 	return nil
@@ -182,7 +176,7 @@ func (st *state) noRoomForSubsets(m *objects.Rule, host registry.Hostname) []err
 	}
 	var out []error
 	for i, r := range m.Of {
-		if m.SubsetsOf[i].Count > 0 && reach.ranks[hostname.Lower(host)] == reach.subsets[i] {
+		if m.SubsetsOf[i].Count > 0 && reach.rank(host) == reach.subsets[i] {
 			out = append(out, leftOut(r.Config, "spec.subsets", st.tooManySubsets(host)))
 		}
 	}

@@ -20,8 +20,10 @@ import (
 // gRPC client receives a cluster for every name that a route can have, if necessary without
 // endpoints, because otherwise it would delay all calls instead of the route's calls.
 func (st *state) cluster(p *proxy, name string, at *clusterPlace) *clusterv3.Cluster {
-	if c := constantCluster(p, name); c != nil {
-		return c
+	if at == nil {
+		if c := constantCluster(p, name); c != nil {
+			return c
+		}
 	}
 	if u, endpoints := st.upstream(p, at); u != nil {
 		if !u.EDS() { // otherwise the cluster does not contain them

@@ -29,18 +29,24 @@ func targetsOf(services []*registry.Service) []registry.Hostname {
 	return out
 }
 
-// AliasNames returns the names, in lower case, of the direct and indirect aliases of a host. It
-// follows an alias to a target only if accept returns true for the pair.
-func AliasNames(w *World, host registry.Hostname, accept func(alias, target registry.Hostname) bool) []registry.Hostname {
-	found := []registry.Hostname{host}
-	for i := 0; i < len(found); i++ { // found grows without duplicates, so that loops end
-		for _, alias := range w.aliases(found[i]) {
-			if !slices.Contains(found, alias) && accept(alias, found[i]) {
-				found = append(found, alias)
+// closure returns some names and all names that next leads to from them.
+func closure(names []registry.Hostname, next func(registry.Hostname) []registry.Hostname) []registry.Hostname {
+	for i := 0; i < len(names); i++ { // names grows without duplicates, so that loops end
+		for _, n := range next(names[i]) {
+			if !slices.Contains(names, n) {
+				names = append(names, n)
 			}
 		}
 	}
-	return found[1:]
+	return names
+}
+
+// AliasNames returns the names, in lower case, of the direct and indirect aliases of a host. It
+// follows an alias to a target only if accept returns true for the pair.
+func AliasNames(w *World, host registry.Hostname, accept func(alias, target registry.Hostname) bool) []registry.Hostname {
+	return closure([]registry.Hostname{host}, func(target registry.Hostname) []registry.Hostname {
+		return slices.DeleteFunc(slices.Clone(w.aliases(target)), func(alias registry.Hostname) bool { return !accept(alias, target) })
+	})[1:]
 }
 
 // Concrete resolves a chain of aliases. It returns the final host name and its service. The service
@@ -65,29 +71,13 @@ func Concrete(svc *Service, find func(registry.Hostname) *Service) (registry.Hos
 
 // Meanings returns a host and all targets of its alias chains, regardless of visibility.
 func Meanings(w *World, host registry.Hostname) []registry.Hostname {
-	names := []registry.Hostname{host}
-	for i := 0; i < len(names); i++ { // names grows without duplicates, so that loops end
-		for _, t := range targetsOf(w.Named(names[i])) {
-			if !slices.Contains(names, t) {
-				names = append(names, t)
-			}
-		}
-	}
-	return names
+	return closure([]registry.Hostname{host}, func(n registry.Hostname) []registry.Hostname { return targetsOf(w.Named(n)) })
 }
 
 // Related returns the names that a change of a host's services concerns: the host, all targets of
 // its alias chains, and all aliases of these.
 func Related(w *World, host registry.Hostname) []registry.Hostname {
-	names := Meanings(w, host)
-	for _, n := range slices.Clone(names) {
-		for _, alias := range AliasNames(w, n, func(_, _ registry.Hostname) bool { return true }) {
-			if !slices.Contains(names, alias) {
-				names = append(names, alias)
-			}
-		}
-	}
-	return names
+	return closure(Meanings(w, host), w.aliases)
 }
 
 // RelatedIn returns the names that are related to a host in at least one of the worlds.

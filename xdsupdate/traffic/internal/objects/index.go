@@ -99,20 +99,24 @@ func (x *Index) WithAll(changes []Change) *Index {
 func (x *Index) with(key configstore.ConfigKey, before, after Object) *Index {
 	out := *x
 	out.remember(key, before, after)
-	oldRule, _ := before.(*DestinationRule)
-	newRule, _ := after.(*DestinationRule)
+	oldRule, newRule := both[*DestinationRule](before, after)
 	out.Rules = x.Rules.with(oldRule, newRule)
-	oldGateway, _ := before.(*Gateway)
-	newGateway, _ := after.(*Gateway)
+	oldGateway, newGateway := both[*Gateway](before, after)
 	out.Gateways = Replaced(x.Gateways, oldGateway, newGateway, Compare)
 	out.Sidecars.replace(before, after, compareSelective)
 	out.authorizations.replace(before, after, Compare)
 	out.Peers.replace(before, after, Compare)
 	out.RequestAuthentications.replace(before, after, Compare)
-	oldRoutes, _ := before.(*VirtualService)
-	newRoutes, _ := after.(*VirtualService)
+	oldRoutes, newRoutes := both[*VirtualService](before, after)
 	out.replaceVirtualService(x, oldRoutes, newRoutes)
 	return &out
+}
+
+// both returns two objects of a kind, or nil for objects of other kinds.
+func both[T Object](before, after Object) (T, T) {
+	b, _ := before.(T)
+	a, _ := after.(T)
+	return b, a
 }
 
 // remember replaces an object and updates the counts of its label keys.

@@ -3,6 +3,7 @@
 package objects
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
@@ -35,15 +36,12 @@ func (l NamespaceLists[T]) In(namespace string) []T {
 
 // replace replaces an object by another one with the same name. Both may be nil or of another kind.
 func (l *NamespaceLists[T]) replace(before, after Object, compare func(a, b T) int) {
-	old, had := before.(T)
-	next, has := after.(T)
-	if !had && !has {
+	var none T
+	old, next := both[T](before, after)
+	if old == none && next == none {
 		return
 	}
-	if !had {
-		before = after
-	}
-	namespace := before.Base().Namespace
+	namespace := cmp.Or(old, next).Base().Namespace
 	if list := Replaced(l.In(namespace), old, next, compare); len(list) > 0 {
 		l.Map = l.Set(namespace, list)
 	} else {

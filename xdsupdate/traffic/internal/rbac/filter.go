@@ -41,6 +41,8 @@ func (r Rules) dryRunPrefix() string {
 		return ""
 	case r.Action == security.AuthorizationPolicy_ALLOW:
 		return dryRunAllow
+	case r.Action == security.AuthorizationPolicy_CUSTOM:
+		return matchedPrefix
 	default:
 		return dryRunDeny
 	}
@@ -52,22 +54,4 @@ func DenyAll(name string) *httprbac.RBAC {
 	return &httprbac.RBAC{Rules: &rbacv3.RBAC{
 		Action: rbacv3.RBAC_DENY, Policies: map[string]*rbacv3.Policy{name: everything()},
 	}}
-}
-
-// CustomHTTP returns the configuration of the filter of CUSTOM policies for requests. The rules are
-// those of Translator.Custom.
-func CustomHTTP(enforced, shadow *rbacv3.RBAC) *httprbac.RBAC {
-	return &httprbac.RBAC{Rules: enforced, ShadowRules: shadow, ShadowRulesStatPrefix: customPrefix(shadow)}
-}
-
-// CustomTCP is CustomHTTP for connections.
-func CustomTCP(enforced, shadow *rbacv3.RBAC) *tcprbac.RBAC {
-	return &tcprbac.RBAC{Rules: enforced, ShadowRules: shadow, StatPrefix: "tcp.", ShadowRulesStatPrefix: customPrefix(shadow)}
-}
-
-func customPrefix(shadow *rbacv3.RBAC) string {
-	if shadow == nil {
-		return ""
-	}
-	return matchedPrefix
 }

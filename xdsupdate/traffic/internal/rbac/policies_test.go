@@ -182,13 +182,13 @@ func TestTrust(t *testing.T) {
 // TestProviders: a provider that cannot be asked denies, and an invalid status is an error.
 func TestProviders(t *testing.T) {
 	p := policyOf(t, `{"action": "CUSTOM", "provider": {"name": "x"}, "rules": [{"to": [{"operation": {"paths": ["/a"]}}]}]}`)
-	enforced, shadow := (Translator{}).Custom(Provider{Name: "x", Err: errors.New("gone")}, []Policy{p})
-	if shadow != nil || enforced.GetAction() != rbacv3.RBAC_DENY || len(enforced.GetPolicies()) != 1 {
-		t.Errorf("enforced %v, shadow %v", enforced, shadow)
+	rules := (Translator{}).Custom(Provider{Name: "x", Err: errors.New("gone")}, []Policy{p})
+	if rules.DryRun != nil || rules.Enforced.GetAction() != rbacv3.RBAC_DENY || len(rules.Enforced.GetPolicies()) != 1 {
+		t.Errorf("rules %v", rules)
 	}
-	enforced, shadow = (Translator{}).Custom(Provider{Name: "x"}, []Policy{p})
-	if enforced != nil || len(shadow.GetPolicies()) != 1 {
-		t.Errorf("enforced %v, shadow %v", enforced, shadow)
+	rules = (Translator{}).Custom(Provider{Name: "x"}, []Policy{p})
+	if rules.Enforced != nil || len(rules.DryRun.GetPolicies()) != 1 {
+		t.Errorf("rules %v", rules)
 	}
 	for code, ok := range map[string]bool{"": true, "503": true, "0": false, "99": false, "x": false, "4294967799": false} {
 		if _, err := statusOf(code); (err == nil) != ok {

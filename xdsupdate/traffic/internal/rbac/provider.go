@@ -18,6 +18,7 @@ import (
 	typev3 "github.com/envoyproxy/go-control-plane/envoy/type/v3"
 	"google.golang.org/protobuf/types/known/durationpb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
+	security "istio.io/api/security/v1beta1"
 )
 
 // A service decides about CUSTOM policies. Their rules are an RBAC filter in shadow mode, which
@@ -55,8 +56,8 @@ type Provider struct {
 }
 
 // Custom returns the policies of a provider as rules: enforced if the provider cannot be asked,
-// else in shadow mode.
-func (t Translator) Custom(provider Provider, policies []Policy) (enforced, shadow *rbacv3.RBAC) {
+// else in shadow mode, as dry-run policies are.
+func (t Translator) Custom(provider Provider, policies []Policy) Rules {
 	rules := &rbacv3.RBAC{Action: rbacv3.RBAC_DENY, Policies: make(map[string]*rbacv3.Policy)}
 	suffix := ""
 	if provider.Err != nil {
@@ -68,9 +69,9 @@ func (t Translator) Custom(provider Provider, policies []Policy) (enforced, shad
 		}
 	}
 	if provider.Err != nil {
-		return rules, nil
+		return Rules{Action: security.AuthorizationPolicy_CUSTOM, Enforced: rules}
 	}
-	return nil, rules
+	return Rules{Action: security.AuthorizationPolicy_CUSTOM, DryRun: rules}
 }
 
 // policyPrefix returns the prefix of the provider's policy names, which is different for each
