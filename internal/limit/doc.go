@@ -40,11 +40,11 @@
 //	xdsupdate/ads/internal/pace.sweepAtLeast      64  xdsupdate/ads.TestLoweredSizes
 //	xdsupdate/ads/internal/shared.sweepAtLeast  1024  xdsupdate/ads.TestLoweredSizes TestSwept
 //	xdsupdate/ads/internal/trial.maxAlone         16  TestLoweredSizes
-//	xdsupdate/traffic.leastAsked                4096  TestLoweredSizes
 //	xdsupdate/traffic.maxKeptPlaces               64  TestLoweredSizes TestKeptPlacesAreBounded
 //	xdsupdate/traffic.maxShared                  256  TestLoweredSizes
 //	xdsupdate/traffic/internal/hostname.FewHosts  16  xdsupdate/traffic.TestLoweredSizes TestHostSet
 //	xdsupdate/traffic/internal/mesh.fewPorts  16  xdsupdate/traffic.TestLoweredSizes TestManyPorts
+//	xdsupdate/traffic/internal/mesh.leastAsked  4096  xdsupdate/traffic.TestLoweredSizes
 //	xdsupdate/traffic/internal/mesh.maxBaseAge  64  xdsupdate/traffic.TestLoweredSizes xdsupdate/traffic.TestImportsAfterManyPushes
 //	xdsupdate/traffic/internal/mesh.maxBaseChanges  256  xdsupdate/traffic.TestLoweredSizes
 //	xdsupdate/traffic/internal/objects.fewChanges  64  xdsupdate/traffic.TestLoweredSizes xdsupdate/traffic.TestServicesAfterManyObjects

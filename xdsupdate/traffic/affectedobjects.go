@@ -112,7 +112,7 @@ func (c *affected) gatewayOf(v *objects.VirtualService, name, why string) {
 // server adds the resources that a server of a Gateway builds from a VirtualService.
 func (c *affected) server(g *objects.Gateway, index int, v *objects.VirtualService, why string, are func(p *proxy) bool) {
 	spec := g.Spec.GetServers()[index]
-	for _, port := range c.clients.ports(spec.GetPort().GetNumber()) {
+	for _, port := range c.clients.ListeningPorts(spec.GetPort().GetNumber()) {
 		s := newGatewayServer(g, index, port)
 		if s == nil || !s.sharesHost(v) {
 			continue
@@ -141,7 +141,7 @@ func (c *affected) chainNames(port uint32, v *objects.VirtualService, why string
 	for _, g := range c.gateways() {
 		for i, spec := range g.Spec.GetServers() {
 			s := newGatewayServer(g, i, port)
-			if s != nil && s.kind == terminatedHTTP && slices.Contains(c.clients.ports(spec.GetPort().GetNumber()), port) {
+			if s != nil && s.kind == terminatedHTTP && slices.Contains(c.clients.ListeningPorts(spec.GetPort().GetNumber()), port) {
 				c.add(envoy.RouteType, s.routes, why, are)
 			}
 		}
@@ -257,7 +257,7 @@ func (c *affected) passingListeners() {
 			continue
 		}
 		for _, spec := range g.Spec.GetServers() {
-			for _, port := range c.clients.ports(spec.GetPort().GetNumber()) {
+			for _, port := range c.clients.ListeningPorts(spec.GetPort().GetNumber()) {
 				c.listeners(spec, port, "", nil)
 			}
 		}
@@ -279,18 +279,18 @@ func (c *affected) selectsServer(a *objects.AuthorizationPolicy, p *proxy) bool 
 
 // serverWorkloads adds the listeners of gRPC servers with changed workloads.
 func (c *affected) serverWorkloads() {
-	if !c.clients.servers() {
+	if !c.clients.Servers() {
 		return
 	}
 	places := c.places()
 	namespaces := make(map[string]struct{})
 	for at := range places {
-		namespaces[at.namespace] = struct{}{}
+		namespaces[at.Namespace] = struct{}{}
 	}
 	for namespace := range namespaces {
 		c.serverListeners(namespace, func(p *proxy) bool {
 			return slices.ContainsFunc(p.server, func(address string) bool {
-				_, changed := places[workloadPlace{p.Namespace, address}]
+				_, changed := places[mesh.Place{Namespace: p.Namespace, Address: address}]
 				return changed
 			})
 		})

@@ -5,7 +5,10 @@ package traffic
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"math"
 	"net/http"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -13,6 +16,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
@@ -278,4 +282,137 @@ func (x *explaining) endpoints(cluster string) (out []ExplainedEndpoint) {
 	}
 	slices.SortStableFunc(out, func(a, b ExplainedEndpoint) int { return cmp.Compare(a.Priority, b.Priority) })
 	return out
+}
+
+// inboundCall explains a call to a gRPC server.
+func (x *explaining) inboundCall() {
+	if x.proxy.Role != objects.GRPCClient {
+		x.out.Outcome = "what comes to sidecars is not configured here: no policy is enforced"
+		return
+	}
+	if len(x.proxy.server) == 0 && x.call.Destination.IsValid() {
+		server := *x.proxy // the server is not connected, or had no workload at its address when it connected
+		server.server = []string{x.call.Destination.Unmap().String()}
+		x.proxy = &server
+	}
+	for _, address := range x.proxy.server {
+		at, err := netip.ParseAddr(address)
+		if err != nil || x.call.Port > math.MaxUint16 || x.call.Destination.IsValid() && at != x.call.Destination.Unmap() {
+			continue
+		}
+		name := xdsbuild.InboundName(netip.AddrPortFrom(at, uint16(x.call.Port))) //nolint:gosec // it is not greater
+		of, left := x.without(func(listener string) bool {
+			asked, _, ok := xdsbuild.ParseInboundName(listener)
+			return ok && asked.Port() == uint16(x.call.Port) //nolint:gosec // it is not greater
+		})
+		if l, problems := x.listener(of, name); l != nil {
+			x.call.Destination = at
+			x.call.Remote = x.call.Source // gRPC servers ignore forwarding proxies (gRFC A41)
+			x.served(l, append(left, problems...))
+			return
+		}
+	}
+	x.out.Outcome = fmt.Sprintf("no service of the namespace %q sends calls to port %d at an address of the server, so that it gets no listener", x.proxy.Namespace, x.call.Port)
+}
+
+// served explains a call to a gRPC server by its listener.
+func (x *explaining) served(l *route.Listener, problems []error) {
+	all := x.workloads.At(x.proxy.Namespace, x.proxy.server)
+	i := slices.IndexFunc(all, func(w mesh.Workload) bool { return servesOn(w, x.call.Port) })
+	x.out.Service = all[i].Service.Attributes.Namespace + "/" + string(all[i].Service.Hostname)
+	by, _ := x.mutualTLSBy(x.proxy.Namespace, labelsOf(all), x.call.Port)
+	words := "the server takes mutual TLS alone, and the caller has no certificate"
+	if by.Mode == objects.Permissive {
+		words = "the workload has the label " + tlsModeLabel + ": " + tlsModeIstio + ", so that " + words
+	}
+	r := x.call.request()
+	d := l.Route(r, nil)
+	if d.Reason == route.UnexpectedTLS {
+		r.TLS = false
+		d = l.Route(r, nil)
+	}
+	x.decided(d, decider{modeRule(by), words}, problems)
+	if x.out.Decision.Allowed {
+		x.out.Outcome = outcomeServed
+	}
+}
+
+// modeRule returns the field that sets a mode, or zero if the mode is a default.
+func modeRule(m objects.PeerMode) PolicyRule {
+	switch {
+	case m.Of == nil:
+		return PolicyRule{}
+	case m.Port:
+		return PolicyRule{istio.PeerAuthentication.Kind, m.Of.String(), "spec.portLevelMtls"}
+	default:
+		return PolicyRule{istio.PeerAuthentication.Kind, m.Of.String(), "spec.mtls"}
+	}
+}
+
+// routerCall explains a call to a router by its listeners.
+func (x *explaining) routerCall() {
+	x.out.AuthorizationPolicies = x.askedFirst(x.proxy)
+	port := x.proxy.listeningPort(x.call.Port)
+	listening := false
+	for _, name := range slices.Sorted(maps.Keys(x.routerOf(x.proxy).listeners)) {
+		l := x.routerOf(x.proxy).listeners[name]
+		if bind, err := netip.ParseAddr(l.Bind); l.Port != port || err == nil && !bind.IsUnspecified() && x.call.Destination.IsValid() && bind != x.call.Destination {
+			continue
+		}
+		of, problems := x.without(func(listener string) bool { return listener == name })
+		compiled, closed := x.listener(of, name)
+		if compiled == nil {
+			continue
+		}
+		listening = true
+		r := x.call.request()
+		r.TLS = compiled.TLS
+		var record *made
+		d := compiled.Route(r, func(name string) (table *route.Table) {
+			table, record = x.table(name)
+			return table
+		})
+		if d.Reason == route.NoFilterChain {
+			continue
+		}
+		if d.Reason != route.LeftOut {
+			closed = x.protectionOf(of).problems // ignore other problems of the listener
+		}
+		x.decided(d, decider{mutual: "the server of the Gateway takes connections of callers with a certificate alone, and the caller has none"},
+			append(problems, closed...))
+		x.passed(d, record)
+		return
+	}
+	x.out.Outcome = fmt.Sprintf("no server of a Gateway takes such connections on port %d: they are closed", x.call.Port)
+	if !listening {
+		x.out.Outcome = fmt.Sprintf("no Gateway that selects the proxy has an HTTP server on port %d", x.call.Port)
+	}
+}
+
+// passed explains the routing of a call that the policies of a router allow.
+func (x *explaining) passed(d route.Decision, record *made) {
+	switch {
+	case !x.out.Decision.Allowed:
+	case record == nil: // a connection without HTTP
+		x.out.Outcome = outcomePassedOn
+		for _, to := range d.Rule.Destinations {
+			x.addDestination(to.Cluster, to.Weight)
+		}
+	case d.Reason == route.NoVirtualHost:
+		x.out.Outcome = "no VirtualService of a Gateway has the host: 404"
+	case d.Reason == route.NoRule:
+		for _, v := range record.virtualServices(d.VirtualHost) {
+			x.consider(v, "none of its rules matches")
+		}
+		x.out.Outcome = "no rule matches: 404"
+	case d.Reason == route.RedirectedToTLS:
+		x.out.Outcome = "redirected to HTTPS, which the Gateway demands"
+	default:
+		x.routed(d)
+		for _, v := range record.virtualServices(d.VirtualHost) {
+			if v.String() == x.out.VirtualService {
+				x.consider(v, "")
+			}
+		}
+	}
 }

@@ -4,14 +4,23 @@ package traffic
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
+	networking "istio.io/api/networking/v1alpha3"
+
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/memo"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
@@ -191,4 +200,275 @@ func (f *findings) addOnce(field string, reason error) {
 	if _, again := f.fields[Ineffective{Kind: f.kind, Namespace: f.name.Namespace, Name: f.name.Name, Field: field}]; !again {
 		f.add(field, "%s", reason)
 	}
+}
+
+// Effect is one effect of an object. Both fields are phrases.
+type Effect struct {
+	// Clients are the affected clients, such as "sidecars and gRPC clients of namespace shop".
+	Clients string
+	// On is the affected traffic or resource, such as "requests to cart.example.com".
+	On string
+}
+
+// String returns "clients: on".
+func (e Effect) String() string { return e.Clients + ": " + e.On }
+
+// WithoutEffect returns the reason, as a phrase, why objects of one of Istio's kinds have no effect
+// for any client. It returns "" if the kind has an effect, here or in a registry such as
+// serviceentry's, and for kinds that are not Istio's.
+func WithoutEffect(kind configstore.GroupVersionKind) string {
+	switch kind {
+	case istio.EnvoyFilter, istio.Telemetry, istio.WasmPlugin, istio.TrafficExtension, istio.ProxyConfig, istio.WorkloadGroup:
+		return "nothing is made of this kind: only providers of a host act on it"
+	default:
+		return ""
+	}
+}
+
+// withoutEffect returns the objects in a store whose kinds have no effect.
+func withoutEffect(configs configstore.ConfigStore) (out []Ineffective) {
+	for _, s := range configs.Schemas().All() {
+		if WithoutEffect(s.GroupVersionKind) == "" {
+			continue
+		}
+		for _, c := range configs.List(s.GroupVersionKind, configstore.NamespaceAll) {
+			out = append(out, ofKind(c.Key()))
+		}
+	}
+	return out
+}
+
+// ofKind returns the finding for an object whose kind has no effect.
+func ofKind(key configstore.ConfigKey) Ineffective {
+	return Ineffective{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Reason: WithoutEffect(key.Kind)}
+}
+
+// leftOutErrors are the errors for parts of objects that are left out of resources, by object.
+type leftOutErrors map[configstore.ConfigKey][]*LeftOutError
+
+func newLeftOutErrors(errs []error) leftOutErrors {
+	out := make(leftOutErrors)
+	for _, err := range errs {
+		if part, ok := errors.AsType[*LeftOutError](err); ok {
+			key := configstore.ConfigKey{Kind: part.Kind, Namespace: part.Namespace, Name: part.Name}
+			out[key] = append(out[key], part)
+		}
+	}
+	return out
+}
+
+// routerErrors returns the errors of all route configurations and listeners of a Gateway's routers.
+func (f *findings) routerErrors(g *objects.Gateway) leftOutErrors {
+	p := f.routerFor(g)
+	return f.errors.Get(p, func() leftOutErrors {
+		var out []error
+		for _, name := range f.gatewayRouteNames(p) {
+			_, errs := f.gatewayRoutes(p, name)
+			out = append(out, errs...)
+		}
+		for _, l := range f.listenersFor(g) {
+			_, errs := f.filterChains(p, l, f.protectionOf(p))
+			out = append(out, errs...)
+		}
+		return newLeftOutErrors(out)
+	})
+}
+
+// sidecarErrors returns the errors of the route configurations of sidecars in a namespace, which
+// exceed limits.
+func (f *findings) sidecarErrors(namespace string) leftOutErrors {
+	if f.meshHasRoom() {
+		return nil
+	}
+	p := f.proxies.Get("sidecars of "+namespace, func() *proxy { return &proxy{Proxy: objects.Proxy{Namespace: namespace}} })
+	return f.errors.Get(p, func() leftOutErrors {
+		var out []error
+		for _, name := range append(f.outboundRouteNames(p), strconv.Itoa(unknownHostPort)) {
+			_, errs := f.outboundRoutes(p, name)
+			out = append(out, errs...)
+		}
+		return newLeftOutErrors(out)
+	})
+}
+
+// measureMesh reports whether all VirtualServices of the mesh, each with every service it may apply
+// to, are within the limits together. Then no sidecar can exceed them, and the route configurations
+// need not be built, which would cost the number of namespaces times the number of services.
+func (f *findings) measureMesh() bool {
+	limits := f.settings.limits
+	hosts, bytes := 0, 0
+	for _, v := range f.Finder.BoundTo(objects.MeshGateway) {
+		built := f.checkedRules(v)
+		size := max(2*built.bytes+moreBytes*built.routes, leastBytes*f.MatchesOf(v))
+		times := 0
+		for _, h := range v.Hosts {
+			times += 1 + f.portsOf(h)
+		}
+		hosts += len(v.Hosts)
+		bytes += times * size
+		if exceeds(built.routes, limits.Routes) || exceeds(f.MatchesOf(v), limits.Matches) || exceeds(size, limits.RouteBytes) ||
+			exceeds(times*size, limits.RepeatedBytes) || exceeds(bytes, limits.SharedBytes) || exceeds(hosts, limits.VirtualHosts) {
+			return false
+		}
+	}
+	return true
+}
+
+// moreBytes bounds the additional size of a route for clients outside the VirtualService's
+// namespace: an alias has another host, and a consistent hash may be added.
+const moreBytes = 256
+
+// portsOf returns the total number of ports of the services that a host covers.
+func (f *findings) portsOf(host registry.Hostname) int {
+	n := 0
+	for svc := range f.servicesOf(host) {
+		n += len(svc.Ports)
+	}
+	return n
+}
+
+// unhindered returns a proxy of a namespace that sees services without a Sidecar's restrictions.
+func unhindered(namespace string) *proxy {
+	return &proxy{Proxy: objects.Proxy{Role: objects.Router, Namespace: namespace}}
+}
+
+// checkedRules are upper bounds for the number of routes of a VirtualService in a virtual host and for
+// their size, and the errors for rules that would be rejected or exceed limits.
+type checkedRules struct {
+	routes, bytes int
+	leftOut       leftOutErrors
+}
+
+func (f *findings) checkedRules(v *objects.VirtualService) checkedRules {
+	return f.checked.Get(v, func() checkedRules {
+		out, limits := checkedRules{routes: math.MaxInt32}, f.settings.limits
+		_, _, errs := f.allRuleRoutes(unhindered(v.Namespace), v, place{gateway: objects.MeshGateway, port: unknownHostPort},
+			func(scope *xdsbuild.RouteScope, rules []*networking.HTTPRoute) []*routev3.Route {
+				everywhere := scope.CheckRules(rules)
+				out.routes, out.bytes = len(everywhere), sizeOf(everywhere)
+				if exceeds(out.routes, limits.Routes) || exceeds(out.bytes, limits.RouteBytes) {
+					return scope.Routes(rules)
+				}
+				return everywhere
+			})
+		out.leftOut = newLeftOutErrors(errs)
+		return out
+	})
+}
+
+// labelled stands for all workloads with equal labels.
+type labelled struct {
+	labels registry.Labels
+	// grpc reports whether one of these workloads may be a gRPC server, judging by the protocol of
+	// its ports.
+	grpc bool
+}
+
+// workloadsOf returns the workloads of the services in a namespace, grouped by labels. An empty
+// namespace stands for all.
+func (f *findings) workloadsOf(namespace string) []labelled {
+	return f.labelSets.Get(namespace, func() []labelled { return f.labelsIn(namespace) })
+}
+
+func (f *findings) labelsIn(namespace string) []labelled {
+	seen := make(map[string]int)
+	out := []labelled{}
+	for _, services := range f.world.Hosts() {
+		for _, svc := range services {
+			if namespace != "" && svc.Attributes.Namespace != namespace {
+				continue
+			}
+			for e := range f.world.Endpoints(svc).All() {
+				labels := e.Attributes().Labels
+				i, again := seen[labels.String()]
+				if !again {
+					i = len(out)
+					seen[labels.String()] = i
+					out = append(out, labelled{labels: labels})
+				}
+				out[i].grpc = out[i].grpc || mayServeGRPC(svc, e)
+			}
+		}
+	}
+	return out
+}
+
+// mayServeGRPC reports whether an endpoint may be a gRPC server, because a port that it serves has
+// the protocol GRPC or HTTP2, or an unspecified one.
+func mayServeGRPC(svc *registry.Service, e *registry.Endpoint) bool {
+	return slices.ContainsFunc(svc.Ports, func(p *registry.Port) bool {
+		grpc := p.Protocol == registry.ProtocolGRPC || p.Protocol == registry.ProtocolHTTP2 || p.Protocol == registry.ProtocolUnsupported
+		return grpc && xdsbuild.Serves(e, p)
+	})
+}
+
+// connectedSidecar stands for the connected sidecars of one view. A policy treats all of them
+// alike.
+type connectedSidecar struct {
+	*proxy
+	id string // of the first sidecar
+	n  int
+}
+
+// sidecarsAmong returns the sidecars among connected proxies, grouped by the view that the named
+// provider sees, in the order of the first sidecar in each view.
+func (x *provided) sidecarsAmong(connected []ads.ProxyStatus, provider string) (out []*connectedSidecar) {
+	byProxy := make(map[*proxy]*connectedSidecar)
+	for _, status := range connected {
+		p := x.proxy(status.View.SeenBy(provider))
+		if p.Role != objects.SidecarProxy {
+			continue
+		}
+		if byProxy[p] == nil {
+			byProxy[p] = &connectedSidecar{proxy: p, id: status.ID}
+			out = append(out, byProxy[p])
+		}
+		byProxy[p].n++
+	}
+	return out
+}
+
+// unenforced adds a finding for a policy for the inbound side of connected sidecars, because the
+// inbound side is not configured.
+func (f *findings) unenforced(o objects.Object, sidecars []*connectedSidecar) {
+	selects := f.inboundPolicy(o)
+	if selects == nil {
+		return
+	}
+	first, n := "", 0
+	for _, s := range sidecars {
+		if selects(s.proxy) {
+			first, n = cmp.Or(first, s.id), n+s.n
+		}
+	}
+	if n > 0 {
+		f.add("", "the inbound side of sidecars is not configured: connected sidecars do not enforce it: %s", andMore(first, n))
+	}
+}
+
+// inboundPolicy returns a predicate for the sidecars whose inbound side an object should protect.
+// It is nil if the object is not such a policy.
+func (st *state) inboundPolicy(o objects.Object) func(*proxy) bool {
+	within := func(namespace string, t *objects.PolicyTarget) func(*proxy) bool {
+		if len(t.Targets) > 0 {
+			return nil
+		}
+		return func(p *proxy) bool {
+			return (namespace == p.Namespace || namespace == st.settings.RootNamespace()) && t.Selector.SubsetOf(p.Labels)
+		}
+	}
+	switch o := o.(type) {
+	case *objects.AuthorizationPolicy:
+		return within(o.Namespace, &o.PolicyTarget)
+	case *objects.RequestAuthentication:
+		return within(o.Namespace, &o.PolicyTarget)
+	case *objects.PeerAuthentication:
+		if o.Spec.GetMtls().GetMode() == objects.Strict {
+			selected := within(o.Namespace, &objects.PolicyTarget{Selector: o.Selector})
+			return func(p *proxy) bool {
+				return selected(p) && st.PeerMode(p.Namespace, p.Labels, 0).Mode == objects.Strict
+			}
+		}
+	}
+	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/proto"
@@ -89,20 +88,6 @@ func (st *state) serverRoutes(p *proxy, servers []*gatewayServer, chains *chainN
 // at returns the place that the routes are built for.
 func (r *serverRoutes) at() place {
 	return place{gateway: r.server.gateway.String(), port: r.server.port(), tls: r.server.tls()}
-}
-
-// builtRules are the routes of a VirtualService in a place.
-type builtRules struct {
-	of      *objects.VirtualService
-	routes  []*routev3.Route
-	size    int // encoded size of the routes
-	leftOut []error
-	// positions are those of allRuleRoutes.
-	positions []int32
-
-	mu sync.Mutex
-	// hosts are the virtual hosts of sidecars with the routes.
-	hosts map[hostKey]*routev3.VirtualHost
 }
 
 // gatewayHost is a host that a router serves by HTTP.

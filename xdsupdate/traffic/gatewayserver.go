@@ -3,12 +3,16 @@
 package traffic
 
 import (
+	"errors"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
@@ -142,4 +146,140 @@ func (s *gatewayServer) serverNames() ([]string, bool) {
 		hosts = append(hosts, string(h.name))
 	}
 	return xdsbuild.ServerNames(hosts)
+}
+
+// serverHost is a host of a Gateway server, "host" or "namespace/host".
+type serverHost struct {
+	// namespace restricts the VirtualServices that may use the host. It is empty for any namespace.
+	namespace string
+	// name is canonical, see hostname.Canonical.
+	name registry.Hostname
+}
+
+// newServerHosts parses the hosts of a Gateway server in a namespace.
+func newServerHosts(hosts []string, namespace string) []serverHost {
+	out := make([]serverHost, 0, len(hosts))
+	for _, h := range hosts {
+		host := serverHost{name: hostname.Canonical(h)}
+		if ns, name, ok := strings.Cut(h, "/"); ok {
+			host.name = hostname.Canonical(name)
+			switch ns {
+			case "*":
+			case ".":
+				host.namespace = namespace
+			default:
+				host.namespace = ns
+			}
+		}
+		out = append(out, host)
+	}
+	return out
+}
+
+// admits reports whether objects of a namespace may use the host.
+func (h serverHost) admits(namespace string) bool {
+	return h.namespace == "" || h.namespace == namespace
+}
+
+// intersect returns the distinct hosts that a VirtualService of a namespace and a server have in
+// common. If two hosts overlap, the narrower one is in the result. The set names contains the names
+// of the server's hosts.
+func intersect(server []serverHost, names *hostname.Set, hosts []registry.Hostname, namespace string) []registry.Hostname {
+	var out []registry.Hostname
+	have := make(map[registry.Hostname]struct{}, min(len(hosts), hostname.FewHosts.Get()))
+	for _, h := range hosts {
+		for _, i := range names.Matching(h) {
+			s := server[i]
+			if !s.admits(namespace) {
+				continue
+			}
+			narrower := h
+			if s.name.SubsetOf(h) {
+				narrower = s.name
+			}
+			if _, again := have[narrower]; !again {
+				have[narrower] = struct{}{}
+				out = append(out, narrower)
+			}
+		}
+	}
+	return out
+}
+
+func namesOf(hosts []serverHost) []registry.Hostname {
+	out := make([]registry.Hostname, len(hosts))
+	for i, h := range hosts {
+		out[i] = h.name
+	}
+	return out
+}
+
+// maxUnixPath is the maximum length of a unix socket path.
+const maxUnixPath = 107
+
+// canonicalBind returns a canonical bind, so that different spellings of an address are equal.
+func canonicalBind(bind string) string {
+	file, unix := strings.CutPrefix(bind, objects.UnixScheme)
+	switch {
+	case !unix:
+		return ipaddr.Canonical(bind)
+	case file == "" || isAbstract(file):
+		return bind
+	default:
+		return objects.UnixScheme + path.Clean(file)
+	}
+}
+
+// isAbstract reports whether the path of a unix socket is a name in Linux' abstract namespace
+// instead of a file.
+func isAbstract(file string) bool { return strings.HasPrefix(file, "@") }
+
+// cleanDirectory returns the canonical form of an absolute directory, or "" for a relative one.
+func cleanDirectory(directory string) string {
+	if !path.IsAbs(directory) {
+		return ""
+	}
+	return path.Clean(directory)
+}
+
+// checkBind returns an error if a Gateway cannot, or must not, listen on a canonical bind. The
+// empty bind stands for all addresses and is valid.
+func (s *settings) checkBind(bind string) error {
+	if bind == "" {
+		return nil
+	}
+	file, unix := strings.CutPrefix(bind, objects.UnixScheme)
+	if !unix {
+		if err := ipaddr.CheckBind(bind); err != nil {
+			return fmt.Errorf("bind %.100q: %w", bind, err)
+		}
+		return nil
+	}
+	if err := s.checkSocket(file); err != nil {
+		return fmt.Errorf("bind %.100q: %w", bind, err)
+	}
+	return nil
+}
+
+// checkSocket checks the path of a unix socket. The check matters because Envoy deletes an existing
+// file of that name.
+func (s *settings) checkSocket(file string) error {
+	directory := s.unixSockets
+	if directory != "/" {
+		directory += "/"
+	}
+	switch {
+	case len(file) > maxUnixPath:
+		return fmt.Errorf("the path has more than %d bytes", maxUnixPath)
+	case strings.ContainsFunc(file, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return errors.New("the path has a control character")
+	case isAbstract(file) && len(file) > 1:
+		return nil
+	case s.unixSockets == "":
+		return errors.New("files are not allowed (Options.UnixSockets)")
+	case !strings.HasPrefix(file, directory) || file == directory:
+		return fmt.Errorf("the file is not in %s (Options.UnixSockets)", s.unixSockets)
+	default:
+		return nil
+	}
 }

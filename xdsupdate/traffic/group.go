@@ -13,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
@@ -81,11 +82,11 @@ func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
 	if !g.router && ads.ClientOf(node) != envoy.ForGRPC {
 		return g
 	}
-	switch there := p.places.of(proxy.Namespace, proxy.IPAddresses, g.router); {
+	switch there := p.places.Of(proxy.Namespace, proxy.IPAddresses, g.router); {
 	case g.router:
-		g.targets, g.services = there.ports.String(), strings.Join(there.services, ",")
-	case len(there.services) > 0:
-		g.server = strings.Join(there.addresses, ",")
+		g.targets, g.services = there.Ports.String(), strings.Join(there.Services, ",")
+	case len(there.Services) > 0:
+		g.server = strings.Join(there.Addresses, ",")
 		g.node = strings.HasPrefix(node.GetUserAgentName(), "gRPC Node")
 	}
 	return g
@@ -167,7 +168,7 @@ func proxyOf(v ads.View) *proxy {
 			p.Labels[key] = value
 		}
 	}
-	p.targetPorts = parseTargetPorts(g.targets)
+	p.targetPorts = mesh.ParseTargetPorts(g.targets)
 	if g.server != "" {
 		p.server, p.node = strings.Split(g.server, ","), g.node
 	}

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"fmt"
 	"slices"
 
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
@@ -148,4 +149,14 @@ func (st *state) serviceRoutes(p *proxy, e *mesh.Egress, svc *mesh.Service, at p
 		}
 	}
 	return st.defaultRules(p, svc, at)
+}
+
+// leftOutOf returns the errors for services that a listener of a Sidecar lacks.
+func (st *state) leftOutOf(s *mesh.Scope, e *mesh.Egress) []error {
+	if e.Dropped == "" {
+		return nil
+	}
+	reason := fmt.Errorf("%s, and services that are newer, are not imported: with the listeners before they would be more than %d",
+		e.Dropped, st.settings.limits.Imports)
+	return []error{leftOut(s.Sidecar.Config, objects.Element("spec.egress", slices.Index(s.Egress, e)), reason)}
 }

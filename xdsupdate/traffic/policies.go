@@ -14,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/options"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
@@ -39,7 +40,7 @@ type Policies struct {
 	logged loglimit.Limiter
 	// keys are the label keys that policies use.
 	keys   atomic.Pointer[map[string]struct{}]
-	places places
+	places *mesh.Places
 
 	mu      sync.Mutex
 	updater xdsupdate.XDSUpdater // set by Attach
@@ -68,7 +69,12 @@ func New(configs configstore.ConfigStoreCache, opts ...Options) *Policies {
 	p.settings.keys = newTokenKeys(o, p.settings.limits.KeyBytes, p.requestPush)
 	p.settings.KeysFrom = p.settings.keys.cache.Get
 	p.keys.Store(&map[string]struct{}{})
-	p.places.last = p.last.Load
+	p.places = mesh.NewPlaces(func() *mesh.Workloads {
+		if last := p.last.Load(); last != nil {
+			return last.state.workloads
+		}
+		return nil
+	})
 	return p
 }
 

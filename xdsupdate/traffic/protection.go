@@ -7,18 +7,23 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/jwtauthn"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/rbac"
 )
@@ -303,4 +308,144 @@ func closedChain(match *listenerv3.FilterChainMatch) *listenerv3.FilterChain {
 // trust returns the trust domains of the mesh.
 func (s *settings) trust() rbac.Trust {
 	return rbac.Trust{Domain: s.Mesh.GetTrustDomain(), Aliases: s.Mesh.GetTrustDomainAliases()}
+}
+
+// Prefixes of the names of RBAC policies that deny all requests of a router. The name of the
+// responsible RequestAuthentication follows.
+const (
+	leftOutTokens = "left-out-"
+	refusedTokens = "refused-"
+)
+
+// tokens adds the filter of RequestAuthentications. If one of these cannot be included, all
+// requests are denied. Otherwise invalid tokens would pass, and AuthorizationPolicies would miss
+// the claims of tokens.
+func (b *protectionBuilder) tokens() {
+	var rules []jwtauthn.Rule
+	for _, a := range b.RequestAuthenticationsOf(&b.proxy.Proxy) {
+		if how := b.proxy.leaves(a.Config, a); how != ads.Included {
+			name := leftOutTokens
+			if how < ads.Absent {
+				name += a.String()
+			}
+			b.add(rbac.HTTPFilter, rbac.DenyAll(name))
+			return
+		}
+		if len(a.Unread) > 0 { // Reported by Ineffective.
+			b.add(rbac.HTTPFilter, rbac.DenyAll(refusedTokens+a.String()))
+			return
+		}
+		for i, r := range a.Rules {
+			if err := checkOf(rbac.HTTP)(jwtauthn.Provider(r.Rule)); err != nil {
+				b.problems = append(b.problems, leftOut(a.Config, objects.Element("spec.jwtRules", i), fmt.Errorf("all requests are denied: %w", err)))
+				b.add(rbac.HTTPFilter, rbac.DenyAll(refusedTokens+a.String()))
+				return
+			}
+			if errors.Is(r.Err, objects.ErrNoIssuer) { // Keys that are not fetched yet are not an error of the object. Ineffective reports them.
+				b.problems = append(b.problems, leftOut(a.Config, objects.Element("spec.jwtRules", i), r.Err))
+			}
+			rules = append(rules, r.Rule)
+		}
+	}
+	config := jwtauthn.Config(rules)
+	if config == nil {
+		return
+	}
+	b.refused = checkOf(rbac.HTTP)(config)
+	b.add(jwtauthn.Filter, config)
+}
+
+// filters are the filters that policies add to every filter chain. They are immutable.
+type filters[F proto.Message] struct {
+	list []F
+	// bytes is the total encoded size.
+	bytes int
+	// refused says why the filters cannot be sent. It is nil if they can.
+	refused error
+}
+
+// newFilters returns filters. They cannot be sent if refused is set or one cannot be encoded.
+func newFilters[F proto.Message](list []F, refused error) filters[F] {
+	out := filters[F]{list: list, refused: refused}
+	for _, f := range list {
+		encoded, err := proto.Marshal(f)
+		out.bytes, out.refused = out.bytes+len(encoded), errors.Join(out.refused, err)
+	}
+	return out
+}
+
+// before builds a filter chain behind the filters. It returns nil if build returns nil, and an
+// error if the chain or the filters cannot be sent. The chain is validated without the filters,
+// because these are the same in all chains and already validated.
+func (x filters[F]) before(build func(filters []F) *listenerv3.FilterChain) (*listenerv3.FilterChain, error) {
+	c, err := xdsbuild.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return build(nil) })
+	switch {
+	case c == nil || err != nil:
+		return nil, err
+	case x.refused != nil:
+		return nil, x.refused
+	case len(x.list) == 0:
+		return c, nil
+	default:
+		return build(x.list), nil
+	}
+}
+
+// takesRequests reports whether a filter chain serves HTTP requests.
+func takesRequests(c *listenerv3.FilterChain) bool {
+	return slices.ContainsFunc(c.GetFilters(), func(f *listenerv3.Filter) bool {
+		return f.GetTypedConfig().MessageIs(&hcm.HttpConnectionManager{})
+	})
+}
+
+// authorizer returns the named provider of CUSTOM policies for a router. Its Err is set if the mesh
+// configuration has no such provider or the router has no cluster for it.
+func (st *state) authorizer(p *proxy, name string) rbac.Provider {
+	out := rbac.Provider{Name: name}
+	configured := st.settings.authorizer(name)
+	if configured == nil {
+		out.Err = errors.New("the mesh configuration has no such extension provider for authorization")
+		return out
+	}
+	out.GRPC, out.HTTP = configured.GetEnvoyExtAuthzGrpc(), configured.GetEnvoyExtAuthzHttp()
+	namespace, host, port := authorizerService(configured)
+	out.Host = string(host)
+	out.Cluster = envoy.ClusterName(port, host)
+	if st.serviceFor(p, host, namespace) == nil || !st.coversCluster(p, out.Cluster) {
+		out.Err = fmt.Errorf("there is no cluster %s", out.Cluster)
+	}
+	return out
+}
+
+// authorizer returns the named extension provider for authorization, or nil.
+func (s *settings) authorizer(name string) *meshconfig.MeshConfig_ExtensionProvider {
+	for _, e := range s.Mesh.GetExtensionProviders() {
+		if e.GetName() == name && (e.GetEnvoyExtAuthzGrpc() != nil || e.GetEnvoyExtAuthzHttp() != nil) {
+			return e
+		}
+	}
+	return nil
+}
+
+// authorizerService returns the service of a provider. The provider names it "HOST" or
+// "NAMESPACE/HOST".
+func authorizerService(e *meshconfig.MeshConfig_ExtensionProvider) (namespace string, host registry.Hostname, port uint32) {
+	service, port := e.GetEnvoyExtAuthzGrpc().GetService(), e.GetEnvoyExtAuthzGrpc().GetPort()
+	if h := e.GetEnvoyExtAuthzHttp(); h != nil {
+		service, port = h.GetService(), h.GetPort()
+	}
+	if ns, name, ok := strings.Cut(service, "/"); ok {
+		return ns, hostname.Canonical(name), port
+	}
+	return "", hostname.Canonical(service), port
+}
+
+// isAuthorizer reports whether some extension provider for authorization uses the service.
+func (s *settings) isAuthorizer(name registry.Hostname) bool {
+	for _, e := range s.Mesh.GetExtensionProviders() {
+		if _, host, _ := authorizerService(e); host != "" && host == name {
+			return true
+		}
+	}
+	return false
 }

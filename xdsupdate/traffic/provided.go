@@ -65,7 +65,7 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 		p.logClosed(next.state, next.state.Objects.All())
 		regroup := p.regroup(next.state.Index)
 		p.last.Store(next)
-		regroup = p.places.advance(nil) || regroup
+		regroup = p.places.Advance(nil) || regroup
 		p.watches.publish(p, next, ads.Changes{}) // the first state
 		return next, ads.Changes{Regroup: regroup}
 	}
@@ -82,7 +82,7 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	changes := newAffected(d).changes()
 	changes.Regroup = p.regroup(next.state.Index)
 	p.last.Store(next)
-	changes.Regroup = p.places.advance(d) || changes.Regroup
+	changes.Regroup = p.places.Advance(d.places) || changes.Regroup
 	p.watches.publish(p, next, changes)
 	return next, changes
 }

@@ -3,10 +3,14 @@
 package traffic
 
 import (
+	"net/netip"
 	"slices"
+	"strings"
 
+	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"google.golang.org/protobuf/types/known/wrapperspb"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
@@ -116,4 +120,97 @@ func (st *state) unknownTraffic(p *proxy) (cluster string, allowed bool) {
 		return st.destinationCluster(p, d, sc.Namespace, 0), true
 	}
 	return passthroughCluster, true
+}
+
+// allowsUnknown reports whether requests to unknown hosts are forwarded to their original
+// destination. ALLOW_ANY_DYNAMIC_DNS forwards them too. However, it blocks them if it demands TLS,
+// because only a cluster that resolves hosts could add TLS, and plain text must not be sent
+// instead. An unknown mode blocks them.
+func (s *settings) allowsUnknown() bool {
+	policy := s.Mesh.GetOutboundTrafficPolicy()
+	switch policy.GetMode() {
+	case meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY:
+		return true
+	case meshconfig.MeshConfig_OutboundTrafficPolicy_ALLOW_ANY_DYNAMIC_DNS:
+		return policy.GetTls() == nil
+	default:
+		return false
+	}
+}
+
+// emptyRoutes returns a placeholder for a route configuration that a proxy does not have, but that
+// a listener of the host may still reference. The placeholder has no virtual hosts, so that every
+// request is answered with 404. The result is nil if the name is not that of a route configuration.
+//
+// If a server reports that a route configuration does not exist, Envoy keeps waiting for it:
+// without a limit in the delta protocol, with all its listeners inactive if it has just started,
+// and until its timeout in SotW. This happens as soon as the last service on a port is deleted or a
+// Sidecar no longer imports it.
+func emptyRoutes(p *proxy, name string) *routev3.RouteConfiguration {
+	if !routesNamed(p, name) {
+		return nil
+	}
+	return routeConfiguration(name, nil)
+}
+
+// routesNamed reports whether a route configuration of a proxy can have a name. All other names are
+// left to the host.
+func routesNamed(p *proxy, name string) bool {
+	switch p.Role {
+	case objects.GRPCClient:
+		return false // gRPC clients handle missing resources by failing calls
+	case objects.Router:
+		return gatewayRoutesNamed(name)
+	default:
+		if path, ok := strings.CutPrefix(name, objects.UnixScheme); ok {
+			return path != ""
+		}
+		if _, ok := envoy.ParseHTTPRouteName(name); ok {
+			return true
+		}
+		port, host, ok := envoy.ParseListenerName(name)
+		return ok && port != 0 && !strings.ContainsAny(string(host), " |/")
+	}
+}
+
+// gatewayRoutesNamed reports whether a name is "http.PORT" or
+// "https.PORT.PORTNAME.GATEWAY.NAMESPACE", with an optional suffix ".BIND".
+func gatewayRoutesNamed(name string) bool {
+	scheme, rest, _ := strings.Cut(name, ".")
+	number, rest, more := strings.Cut(rest, ".")
+	if _, ok := envoy.ParseHTTPRouteName(number); !ok {
+		return false
+	}
+	switch scheme {
+	case "http":
+		return !more || bindAddress(rest)
+	case "https":
+		// Port names and names of gateways may contain dots, so there may be more than three parts.
+		parts := strings.Split(rest, ".")
+		return len(parts) >= 3 && parts[0] != "" && parts[1] != "" && parts[2] != ""
+	default:
+		return false
+	}
+}
+
+// bindAddress reports whether a text is an address or unix socket that a server can bind.
+func bindAddress(bind string) bool {
+	_, err := netip.ParseAddr(bind)
+	return err == nil || strings.HasPrefix(bind, objects.UnixScheme)
+}
+
+// listener returns a listener of a proxy by its name, or nil, and the errors for parts of it that
+// are left out. The host configures the listeners of sidecars.
+func (st *state) listener(p *proxy, name string) (*listenerv3.Listener, []error) {
+	switch p.Role {
+	case objects.GRPCClient:
+		if _, inbound, _ := xdsbuild.ParseInboundName(name); inbound {
+			return st.serverListener(p, name)
+		}
+		return st.grpcListener(p, name), nil
+	case objects.Router:
+		return st.gatewayListener(p, name)
+	default:
+		return nil, nil
+	}
 }

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"cmp"
 	"slices"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
@@ -12,7 +13,9 @@ import (
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
@@ -139,4 +142,93 @@ func (p *proxy) registryProxy() *registry.Proxy {
 	return &registry.Proxy{
 		Namespace: p.Namespace, ClusterID: p.cluster, IPAddresses: p.addresses, Labels: p.Labels, Locality: p.locality, Network: p.network,
 	}
+}
+
+// policyTLS returns the TLS settings of BackendTLSPolicies for a port of a host, or nil.
+func policyTLS(policies []*objects.DestinationRule, port uint32) *networking.ClientTLSSettings {
+	for _, r := range policies {
+		for _, at := range r.Spec.GetTrafficPolicy().GetPortLevelSettings() {
+			if at.GetPort().GetNumber() == port && at.GetTls() != nil {
+				return at.GetTls()
+			}
+		}
+	}
+	for _, r := range policies {
+		if tls := r.Spec.GetTrafficPolicy().GetTls(); tls != nil {
+			return tls
+		}
+	}
+	return nil
+}
+
+// applyPolicies sets the TLS settings of BackendTLSPolicies in the policy of a cluster, unless a
+// DestinationRule of a user sets TLS. A router also presents the client certificate of its Gateway
+// to such servers.
+func (st *state) applyPolicies(u *xdsbuild.Upstream, p *proxy, at clusterPlace) {
+	policies, _ := st.PoliciesOf(&p.Proxy, at.host, at.port.Of.Attributes.Namespace)
+	tls := policyTLS(policies, at.port.Number)
+	if tls == nil || u.Policy.GetTls() != nil {
+		return
+	}
+	if u.Policy == nil {
+		u.Policy = &networking.TrafficPolicy{}
+	}
+	u.Policy.Tls = tls // The policy belongs to this cluster alone.
+	if p.Role == objects.Router {
+		u.Certificate = st.routerOf(p).certificate
+	}
+}
+
+// Sidecars and gateways follow PeerAuthentications as clients: they use plain text for workloads
+// that must not accept mutual TLS.
+
+// takesPlaintext returns a predicate for the endpoints of a service that do not accept mutual TLS
+// because of a PeerAuthentication. It is nil if there are none. TLS settings of a DestinationRule
+// take precedence (S32).
+func (st *state) takesPlaintext(u *xdsbuild.Upstream, endpoints *xdsupdate.ServiceEndpoints) func(*registry.Endpoint) bool {
+	svc := u.Service
+	if !st.HasPeers() || u.Policy.GetTls() != nil || !st.SomeDisabled(svc.Attributes.Namespace) && (!endpoints.Foreign() || !st.AnyDisabled()) {
+		return nil
+	}
+	return func(e *registry.Endpoint) bool {
+		a := e.Attributes()
+		return st.PeerMode(cmp.Or(a.Namespace, svc.Attributes.Namespace), a.Labels, e.EndpointPort).Mode == objects.Disable
+	}
+}
+
+// takesMutualTLS reports whether clusters of a service have to support mutual TLS.
+func (st *state) takesMutualTLS(svc *registry.Service, endpoints *xdsupdate.ServiceEndpoints) bool {
+	return endpoints.MutualTLS() && (endpoints.Foreign() || !st.AllDisabled(svc.Attributes.Namespace))
+}
+
+// ruleFor is ruleOf for a destination. Its service may be nil.
+func (st *state) ruleFor(p *proxy, host registry.Hostname, svc *mesh.Service) *objects.Rule {
+	namespace := ""
+	if svc != nil {
+		host, namespace = svc.Host, svc.Namespace
+	}
+	m, _ := st.RuleOf(&p.Proxy, host, namespace)
+	return m
+}
+
+// policyOf returns the traffic policy of a destination, or nil. An unknown subset has the policy of
+// the service.
+func (st *state) policyOf(p *proxy, host registry.Hostname, svc *mesh.Service, port uint32, subset string) *networking.TrafficPolicy {
+	m := st.ruleFor(p, host, svc)
+	return xdsbuild.TrafficPolicy(m.TrafficPolicy(), port, m.Subset(subset).GetTrafficPolicy(), st.settings.Mesh)
+}
+
+// hashOf returns the consistent hash of a destination, whose key its routes need, or nil if there is
+// none, or its DestinationRule is left out.
+func (st *state) hashOf(
+	p *proxy, host registry.Hostname, svc *mesh.Service, port uint32, subset string,
+) *networking.LoadBalancerSettings_ConsistentHashLB {
+	m := st.ruleFor(p, host, svc)
+	hash := xdsbuild.ConsistentHash(m.TrafficPolicy(), port, m.Subset(subset).GetTrafficPolicy())
+	if hash != nil && p.leaving != nil {
+		if by, _ := m.Owner(m.Subset(subset)); p.leaves(by.Config, by) != ads.Included {
+			return nil
+		}
+	}
+	return hash
 }

@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/jwtauthn"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
@@ -334,4 +336,124 @@ func (f *findings) effectsOnServers(a *objects.AuthorizationPolicy) []Effect {
 		on = "DENY, as they ask no provider"
 	}
 	return []Effect{{clients, "the calls that they serve: " + on}}
+}
+
+func (f *findings) peerAuthentication(a *objects.PeerAuthentication) func() []Effect {
+	root := f.settings.RootNamespace()
+	f.unread(a.Unread, "servers take mutual TLS, and nothing else, because the field %s")
+	if a.Selective() && a.Namespace == root {
+		f.add("spec.selector", "policies of the root namespace are for the mesh: one with a selector is for no workload")
+		return nil
+	}
+	first, why := f.eldest(a.Namespace), "counts alone"
+	of := "of namespace " + a.Namespace
+	switch {
+	case a.Selective():
+		first, why = f.PeerPolicyOf(a.Namespace, a.Selector), "selects all workloads that this one does"
+		of += " with the labels " + a.Selector.String()
+	case a.Namespace == root:
+		of = "of all namespaces, where their own do not say it"
+	}
+	if first != a {
+		f.add("", "PeerAuthentication %s is older, and %s", first, why)
+		return nil
+	}
+	if a.Selective() && !f.hasWorkload(a.Namespace, a.Selector) {
+		f.add("spec.selector", "no service of the namespace has a workload with these labels")
+	}
+	f.permissive(a)
+	mode := a.Spec.GetMtls().GetMode().String()
+	return func() []Effect {
+		return []Effect{
+			{"gRPC servers " + of, "the connections that they take: " + mode},
+			{"sidecars and gateways", "connections to workloads " + of + ": " + mode},
+		}
+	}
+}
+
+// permissive adds findings for PERMISSIVE modes, because gRPC servers cannot accept both mutual TLS
+// and plain text.
+func (f *findings) permissive(a *objects.PeerAuthentication) {
+	const both = "gRPC servers cannot take both: they take plain text, or, with the label security.istio.io/tlsMode: istio on the workload, mutual TLS"
+	if a.Spec.GetMtls().GetMode() == objects.Permissive {
+		f.add("spec.mtls.mode", both)
+	}
+	for port, m := range a.Spec.GetPortLevelMtls() {
+		if m.GetMode() == objects.Permissive {
+			f.add(fmt.Sprintf("spec.portLevelMtls[%d].mode", port), both)
+		}
+	}
+}
+
+// hasWorkload reports whether a service has a workload with some labels. An empty namespace stands
+// for all.
+func (f *findings) hasWorkload(namespace string, selector registry.Labels) bool {
+	return slices.ContainsFunc(f.workloadsOf(namespace), func(w labelled) bool { return selector.SubsetOf(w.labels) })
+}
+
+// eldest returns the policy for all workloads of a namespace, or nil.
+func (f *findings) eldest(namespace string) *objects.PeerAuthentication {
+	i := slices.IndexFunc(f.Peers.In(namespace), func(a *objects.PeerAuthentication) bool { return !a.Selective() })
+	if i < 0 {
+		return nil
+	}
+	return f.Peers.In(namespace)[i]
+}
+
+func (f *findings) requestAuthentication(a *objects.RequestAuthentication) func() []Effect {
+	effects := func() []Effect { return f.effectsOfTokens(a) }
+	f.protects(&a.PolicyTarget, "only gateways enforce it, and no Gateway is for routers that it selects")
+	f.unread(a.Unread, "all requests are denied, because the field %s")
+	if len(a.Unread) > 0 {
+		return effects
+	}
+	if len(a.Rules) == 0 {
+		f.add("spec.jwtRules", "there are no rules, and no token is verified")
+	} else if f.verifiesNothing(a.Namespace, &a.PolicyTarget) {
+		f.add("spec.jwtRules", "gRPC servers verify no tokens: those among the workloads take calls with any token, and without one")
+	}
+	for i, r := range a.Rules {
+		at := objects.Element("spec.jwtRules", i)
+		if err := checkOf(rbac.HTTP)(jwtauthn.Provider(r.Rule)); err != nil {
+			f.add(at, "all requests are denied: %s", err)
+		}
+	}
+	return effects
+}
+
+// unfetched adds findings for the keys of a RequestAuthentication that are missing or outdated.
+func (f *findings) unfetched(o objects.Object) {
+	a, ok := o.(*objects.RequestAuthentication)
+	if !ok || len(a.Unread) > 0 {
+		return
+	}
+	for i, r := range a.Rules {
+		if now := f.settings.TokenRule(r.Spec); now.Err != nil {
+			f.add(objects.Element("spec.jwtRules", i), "%s", tokenProblem(now))
+		}
+	}
+}
+
+// tokenProblem describes the effect of missing or outdated keys on tokens.
+func tokenProblem(r objects.TokenRule) error {
+	switch {
+	case errors.Is(r.Err, objects.ErrNoIssuer):
+		return r.Err
+	case r.Keys == "":
+		return fmt.Errorf("requests with tokens of %s are denied: %w", r.Spec.GetIssuer(), r.Err)
+	default:
+		return fmt.Errorf("tokens of %s are verified by keys that were fetched before: %w", r.Spec.GetIssuer(), r.Err)
+	}
+}
+
+// effectsOfTokens returns an effect for each issuer if the object may select routers of some Gateway.
+func (f *findings) effectsOfTokens(a *objects.RequestAuthentication) (out []Effect) {
+	clients, ok := f.protected(a.Namespace, &a.PolicyTarget)
+	if !ok {
+		return nil
+	}
+	for _, r := range a.Rules {
+		out = append(out, Effect{clients, fmt.Sprintf("requests with tokens that are not valid are refused, those of issuer %q are verified", r.Spec.GetIssuer())})
+	}
+	return out
 }

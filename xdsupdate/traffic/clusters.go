@@ -6,8 +6,10 @@ import (
 	"iter"
 	"slices"
 
+	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
@@ -170,4 +172,81 @@ func (st *state) newClusterScope(p *proxy) clusterScope {
 		}
 	}
 	return c
+}
+
+// checkedCluster returns the cluster of a place as a proxy receives it, or nil if there is none, and
+// the errors for the cluster, or parts of its policy, that are left out. A cluster with an invalid
+// policy is left out as a whole, because without its TLS settings the proxy would connect in plain
+// text.
+func (st *state) checkedCluster(p *proxy, name string, at *clusterPlace) (*clusterv3.Cluster, []error) {
+	if at != nil {
+		if err := st.noRoomForPolicy(at.rule, at.host); err != nil {
+			return nil, []error{st.clusterLeftOut(p, at, noCluster(name, err))}
+		}
+	}
+	c, err := xdsbuild.Try(p.client(), func() *clusterv3.Cluster { return st.cluster(p, name, at) })
+	if err != nil {
+		return nil, []error{st.clusterLeftOut(p, at, noCluster(name, err))}
+	}
+	if at == nil || at.rule == nil {
+		return c, nil
+	}
+	var missing []error
+	if at.subset == nil {
+		missing = st.noRoomForSubsets(at.rule, at.host)
+		if first, err := st.noRoomForHash(at.rule, at.host); first {
+			missing = append(missing, st.clusterLeftOut(p, at, err))
+		}
+	}
+	hash := xdsbuild.ConsistentHash(at.rule.TrafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy())
+	if err := xdsbuild.CheckHash(hash); err != nil {
+		missing = append(missing, st.clusterLeftOut(p, at, notHashed(name, err)))
+	}
+	return c, missing
+}
+
+// clusterLeftOut adds to an error the object and field that the policy of a cluster comes from. A
+// cluster without a policy object keeps the error as it is.
+func (st *state) clusterLeftOut(p *proxy, at *clusterPlace, reason error) error {
+	if at == nil {
+		return reason
+	}
+	if at.rule == nil {
+		if policies, _ := st.PoliciesOf(&p.Proxy, at.host, at.port.Of.Attributes.Namespace); len(policies) > 0 {
+			return leftOut(policies[0].Config, "spec.trafficPolicy", reason)
+		}
+		return reason
+	}
+	owner, field := at.rule.Owner(at.subset)
+	return leftOut(owner.Config, field, reason)
+}
+
+// constantClusters returns the clusters that a proxy has independently of services.
+func constantClusters(p *proxy) []*clusterv3.Cluster {
+	switch p.Role {
+	case objects.SidecarProxy:
+		return []*clusterv3.Cluster{xdsbuild.BlackHoleCluster(), xdsbuild.PassthroughCluster()}
+	case objects.Router:
+		return []*clusterv3.Cluster{xdsbuild.BlackHoleCluster()}
+	default:
+		return nil
+	}
+}
+
+// constantCluster returns the named one of them, or nil.
+func constantCluster(p *proxy, name string) *clusterv3.Cluster {
+	for _, c := range constantClusters(p) {
+		if c.GetName() == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// emptyCluster returns a cluster for a gRPC client whose load assignment is empty.
+func emptyCluster(name string) *clusterv3.Cluster {
+	return &clusterv3.Cluster{
+		Name: name, ClusterDiscoveryType: &clusterv3.Cluster_Type{Type: clusterv3.Cluster_EDS},
+		EdsClusterConfig: &clusterv3.Cluster_EdsClusterConfig{EdsConfig: xdsbuild.ADS(), ServiceName: name},
+	}
 }
