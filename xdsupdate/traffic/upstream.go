@@ -134,13 +134,15 @@ func (st *state) upstreamOf(p *proxy, at *clusterPlace) *xdsbuild.Upstream {
 	return u
 }
 
-// registryProxy returns the properties of the proxy that influence clusters.
+// registryProxy returns the properties of the proxy that influence clusters and the addresses of
+// services.
 func (p *proxy) registryProxy() *registry.Proxy {
 	if p.registered != nil {
 		return p.registered
 	}
 	return &registry.Proxy{
 		Namespace: p.Namespace, ClusterID: p.cluster, IPAddresses: p.addresses, Labels: p.Labels, Locality: p.locality, Network: p.network,
+		DNSCapture: p.allocated, DNSAutoAllocate: p.allocated,
 	}
 }
 

@@ -230,18 +230,11 @@ func addressesOf(svc *mesh.Service, p *proxy) []string {
 			out = appendAddress(out, s.DefaultAddress) // The usual case.
 			continue
 		}
-		for _, a := range s.AddressesFor(p.caller()) {
+		for _, a := range s.AddressesFor(p.registryProxy()) {
 			out = appendAddress(out, a)
 		}
 	}
 	return out
-}
-
-// caller returns the properties of the proxy that determine the addresses of services.
-func (p *proxy) caller() *registry.Proxy {
-	return &registry.Proxy{
-		ClusterID: p.cluster, IPAddresses: p.addresses, DNSCapture: p.allocated, DNSAutoAllocate: p.allocated,
-	}
 }
 
 func appendAddress(out []string, a string) []string {

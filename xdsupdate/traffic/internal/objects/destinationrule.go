@@ -4,6 +4,8 @@ package objects
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -115,6 +117,27 @@ func namingServers(c *configstore.Config, spec *networking.DestinationRule) *net
 	name(out.GetTrafficPolicy().GetTls())
 	for _, port := range out.GetTrafficPolicy().GetPortLevelSettings() {
 		name(port.GetTls())
+	}
+	return out
+}
+
+func (r *DestinationRule) labelKeys() []string {
+	out := slices.Collect(maps.Keys(r.Selector))
+	for _, p := range r.Policies() {
+		out = append(out, FailoverKeys(p.GetLoadBalancer().GetLocalityLbSetting())...)
+		out = append(out, FailoverKeys(p.GetLoadBalancer().GetZoneAwareLbSetting())...)
+	}
+	return out
+}
+
+// FailoverKeys returns the keys of failover priorities that are compared with the proxy's own
+// labels. Entries of the form "key=value" are skipped, because they are compared with the value.
+func FailoverKeys(setting interface{ GetFailoverPriority() []string }) []string {
+	var out []string
+	for _, entry := range setting.GetFailoverPriority() {
+		if !strings.Contains(entry, "=") {
+			out = append(out, entry)
+		}
 	}
 	return out
 }

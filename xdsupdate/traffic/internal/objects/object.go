@@ -3,7 +3,10 @@
 package objects
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -11,6 +14,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/registry"
 )
 
 // Object is an object of one of the kinds in an index. It is immutable.
@@ -119,3 +123,75 @@ func Of[T Object](objects []Object) (out []T) {
 
 // Element returns the field of an element of a list.
 func Element(list string, i int) string { return fmt.Sprintf("%s[%d]", list, i) }
+
+// CompareConfigs is the order of objects of one kind: by age, the oldest first, then by name, then
+// by namespace (Istio 1.30).
+func CompareConfigs(a, b *configstore.Config) int {
+	return cmp.Or(
+		a.CreationTimestamp.Compare(b.CreationTimestamp),
+		strings.Compare(a.Name, b.Name),
+		strings.Compare(a.Namespace, b.Namespace),
+	)
+}
+
+// Kinds returns the kinds of configs that this package implements.
+func Kinds() []configstore.GroupVersionKind {
+	return []configstore.GroupVersionKind{
+		istio.VirtualService, istio.DestinationRule, istio.Gateway, istio.Sidecar, istio.AuthorizationPolicy,
+		istio.PeerAuthentication, istio.RequestAuthentication,
+	}
+}
+
+// SameConfig reports whether two revisions of a config, both possibly nil, are equivalent to
+// clients. It ignores status, and labels and annotations that do not change the config's meaning.
+func SameConfig(a, b *configstore.Config) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a == b || a.CreationTimestamp.Equal(b.CreationTimestamp) && configstore.EqualMessage(a.Spec, b.Spec) && sameMeaning(a, b)
+}
+
+// sameMeaning reports whether the labels and annotations of two revisions agree on the config's
+// meaning: path matching, dry run, and the Kubernetes objects that the config was generated from.
+func sameMeaning(a, b *configstore.Config) bool {
+	for _, key := range []string{
+		DryRunAnnotation, gatewaySemanticsAnnotation, gatewayServiceAnnotation, parentNamespaceAnnotation, istio.AnnotationBackendCertificate,
+	} {
+		if a.Annotations[key] != b.Annotations[key] {
+			return false
+		}
+	}
+	return MatchesElements(a) == MatchesElements(b) && StandsForRoutes(a) == StandsForRoutes(b) && standsForPolicies(a) == standsForPolicies(b) &&
+		a.Labels[gatewayLabel] == b.Labels[gatewayLabel]
+}
+
+// semanticsAnnotation is the origin of a generated VirtualService: "gateway" for objects of the
+// Gateway API, "ingress" for Ingresses (Istio 1.30).
+const semanticsAnnotation = "internal.istio.io/route-semantics"
+
+// MatchesElements reports whether path prefixes in a config match whole path elements, as in the
+// Gateway API and in Ingresses.
+func MatchesElements(c *configstore.Config) bool {
+	return StandsForRoutes(c) || c.GroupVersionKind == istio.VirtualService && c.Annotations[semanticsAnnotation] == "ingress"
+}
+
+// StandsForRoutes reports whether a config is a VirtualService generated from routes of the Gateway
+// API.
+func StandsForRoutes(c *configstore.Config) bool {
+	return c.GroupVersionKind == istio.VirtualService && c.Annotations[semanticsAnnotation] == "gateway"
+}
+
+// JoinLabels returns a text that is equal for equal labels.
+func JoinLabels(labels registry.Labels) string {
+	if len(labels) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		b.WriteString(key)
+		b.WriteByte('=')
+		b.WriteString(labels[key])
+		b.WriteByte(0)
+	}
+	return b.String()
+}

@@ -160,3 +160,5 @@ func (x *Index) AnyDisabled() bool {
 	}
 	return false
 }
+
+func (*PeerAuthentication) labelKeys() []string { return nil }

@@ -3,6 +3,9 @@
 package objects
 
 import (
+	"maps"
+	"slices"
+
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -44,3 +47,5 @@ func (s *Sidecar) Listeners() []*networking.IstioEgressListener {
 	}
 	return s.Spec.GetEgress()
 }
+
+func (s *Sidecar) labelKeys() []string { return slices.Collect(maps.Keys(s.Selector)) }

@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	meshconfig "istio.io/api/mesh/v1alpha1"
+
+	"github.com/pilotkit/pilotkit/internal/keyset"
 	"github.com/pilotkit/pilotkit/registry"
 )
 
@@ -85,3 +88,18 @@ func (v Visibility) String() string {
 		return "namespaces " + strings.Join(v.Namespaces, ", ")
 	}
 }
+
+// Settings are the settings that the meaning of objects depends on. They are immutable.
+type Settings struct {
+	// Mesh is the mesh configuration with all defaults.
+	Mesh *meshconfig.MeshConfig
+	// Domain is the DNS suffix of short names, in lower case.
+	Domain string
+	// Matches is the maximum number of matches of a VirtualService. 0 stands for no limit.
+	Matches int
+	// KeysFrom returns the current keys of a source.
+	KeysFrom func(keyset.Source) keyset.Keys
+}
+
+// RootNamespace returns the namespace of objects for all namespaces.
+func (s *Settings) RootNamespace() string { return s.Mesh.GetRootNamespace() }
