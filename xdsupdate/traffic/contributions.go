@@ -3,6 +3,7 @@
 package traffic
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,16 +34,13 @@ func (st *state) without(p *proxy, typeURL, name string, out func(ads.Contributi
 	l := &leaving{out: out, known: make(map[ads.Contribution]ads.Omission)}
 	of := *p
 	of.leaving = l
-	m, err := st.resource(&of, typeURL, name)
-	return m, l.all, err
+	m, leftOut := st.resource(&of, typeURL, name)
+	return m, l.all, errors.Join(leftOut...)
 }
 
 // leaves records that an object contributes to the resource of a proxy, and returns how much of the
 // object is left out.
 func (p *proxy) leaves(c *configstore.Config, state any) ads.Omission {
-	if p.leaving == nil {
-		return ads.Included
-	}
 	return p.leaving.of(ads.Contribution{Object: c.Key(), State: state})
 }
 
@@ -70,6 +68,9 @@ func (st *state) leavesRules(p *proxy, v *objects.VirtualService) ads.Omission {
 }
 
 func (l *leaving) of(contribution ads.Contribution) ads.Omission {
+	if l == nil {
+		return ads.Included
+	}
 	left, known := l.known[contribution]
 	if !known {
 		left = l.out(contribution)
@@ -143,22 +144,14 @@ type made struct {
 	chains []route.Origin
 }
 
-// recorded returns a resource with its record.
-func (st *state) recorded(p *proxy, typeURL, name string) (route.Made, *made) {
-	return st.recording(func(of *state) proto.Message {
-		m, _ := of.resource(p, typeURL, name)
-		return m
-	})
-}
-
-// recording returns what build builds, with its record.
-func (st *state) recording(build func(of *state) proto.Message) (route.Made, *made) {
+// recorded is resource, with the record.
+func (st *state) recorded(p *proxy, typeURL, name string) (route.Made, *made, []error) {
 	of := *st
 	of.made = &made{hosts: make(map[string][]*builtRules)}
-	m := build(&of)
+	m, leftOut := of.resource(p, typeURL, name)
 	return route.Made{Message: m, Chains: of.made.chains, Routes: func(h *routev3.VirtualHost) []route.Origin {
 		return of.made.routes(st.Index, h)
-	}}, of.made
+	}}, of.made, leftOut
 }
 
 func (m *made) noteHost(name string, rules ...*builtRules) {

@@ -12,8 +12,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
@@ -104,15 +102,15 @@ func (x *explaining) meshRoutes(e *mesh.Egress, svc *mesh.Service, host registry
 	case e.Named():
 		name = e.RouteName()
 	}
-	table, record := x.table(name)
-	d := table.Route(x.call.request())
+	out := x.compiled(x.proxy, envoy.RouteType, name)
+	d := out.table.Route(x.call.request())
 	if d.VirtualHost == catchAllOpen || d.VirtualHost == catchAllClosed {
 		if x.out.Outcome = "the host is unknown and answered with 502"; d.Destination != nil {
 			x.out.Outcome = "the host is unknown and passed on to " + d.Destination.Cluster
 		}
 		return
 	}
-	by := record.virtualServices(d.VirtualHost)
+	by := out.record.virtualServices(d.VirtualHost)
 	x.considerInMesh(e.VirtualServicesOf(host), by)
 	switch {
 	case d.Reason == route.NoRule && len(by) > 0:
@@ -190,45 +188,27 @@ type explainedKey struct {
 	typeURL, name string
 }
 
-// explained is a compiled resource: a table with its record, or a listener with the problems of its
-// parts.
+// explained is a compiled resource, a route configuration or a listener, with its record and the
+// problems of its parts.
 type explained struct {
 	table    *route.Table
-	record   *made
 	listener *route.Listener
+	record   *made
 	problems []error
 }
 
-// cached returns a compiled resource. It is kept for the next explanation, unless objects are left
-// out of it for a client, or it depends on endpoints, as the listeners of gRPC servers do.
-func (x *explaining) cached(p *proxy, typeURL, name string, build func() explained) explained {
+// compiled returns a compiled resource of a proxy. It is kept for the next explanation, unless
+// objects are left out of it for a client, or it depends on endpoints, as the listeners of gRPC
+// servers do.
+func (x *explaining) compiled(p *proxy, typeURL, name string) explained {
+	build := func() explained {
+		m, record, problems := x.recorded(p, typeURL, name)
+		return explained{route.NewTable(m), route.NewListener(m), record, problems}
+	}
 	if p.leaving != nil || p.Role == objects.GRPCClient && typeURL == envoy.ListenerType {
 		return build()
 	}
 	return x.explanations.Get(explainedKey{p, typeURL, name}, build)
-}
-
-// table returns a route configuration of the proxy, and its record.
-func (x *explaining) table(name string) (*route.Table, *made) {
-	out := x.cached(x.proxy, envoy.RouteType, name, func() explained {
-		m, record := x.recorded(x.proxy, envoy.RouteType, name)
-		return explained{table: route.NewTable(m), record: record}
-	})
-	return out.table, out.record
-}
-
-// listener returns a listener of a proxy, or nil, and the problems of its parts.
-func (x *explaining) listener(p *proxy, name string) (*route.Listener, []error) {
-	out := x.cached(p, envoy.ListenerType, name, func() (out explained) {
-		m, _ := x.recording(func(st *state) proto.Message {
-			l, problems := st.listener(p, name)
-			out.problems = problems
-			return l
-		})
-		out.listener = route.NewListener(m)
-		return out
-	})
-	return out.listener, out.problems
 }
 
 // addDestination records a cluster with its DestinationRules and endpoints.
@@ -301,14 +281,14 @@ func (x *explaining) inboundCall() {
 			continue
 		}
 		name := xdsbuild.InboundName(netip.AddrPortFrom(at, uint16(x.call.Port))) //nolint:gosec // it is not greater
-		of, left := x.without(func(listener string) bool {
+		of, problems := x.without(func(listener string) bool {
 			asked, _, ok := xdsbuild.ParseInboundName(listener)
 			return ok && asked.Port() == uint16(x.call.Port) //nolint:gosec // it is not greater
 		})
-		if l, problems := x.listener(of, name); l != nil {
+		if out := x.compiled(of, envoy.ListenerType, name); out.listener != nil {
 			x.call.Destination = at
 			x.call.Remote = x.call.Source // gRPC servers ignore forwarding proxies (gRFC A41)
-			x.served(l, append(left, problems...))
+			x.served(out.listener, append(problems, out.problems...))
 			return
 		}
 	}
@@ -360,27 +340,27 @@ func (x *explaining) routerCall() {
 			continue
 		}
 		of, problems := x.without(func(listener string) bool { return listener == name })
-		compiled, closed := x.listener(of, name)
-		if compiled == nil {
+		out := x.compiled(of, envoy.ListenerType, name)
+		if out.listener == nil {
 			continue
 		}
 		listening = true
 		r := x.call.request()
-		r.TLS = compiled.TLS
-		var record *made
-		d := compiled.Route(r, func(name string) (table *route.Table) {
-			table, record = x.table(name)
-			return table
+		r.TLS = out.listener.TLS
+		var routes explained
+		d := out.listener.Route(r, func(name string) *route.Table {
+			routes = x.compiled(x.proxy, envoy.RouteType, name)
+			return routes.table
 		})
 		if d.Reason == route.NoFilterChain {
 			continue
 		}
-		if d.Reason != route.LeftOut {
-			closed = x.protectionOf(of).problems // ignore other problems of the listener
+		if d.Reason != route.LeftOut { // ignore other problems of the listener
+			out.problems = x.protectionOf(of).problems
 		}
 		x.decided(d, decider{mutual: "the server of the Gateway takes connections of callers with a certificate alone, and the caller has none"},
-			append(problems, closed...))
-		x.passed(d, record)
+			append(problems, out.problems...))
+		x.passed(d, routes.record)
 		return
 	}
 	x.out.Outcome = fmt.Sprintf("no server of a Gateway takes such connections on port %d: they are closed", x.call.Port)

@@ -193,7 +193,10 @@ func (x *provided) answer(v ads.View, p *proxy, typeURL, name string, at *cluste
 	}
 	out := ads.Answer{
 		Share: x.shareOf(v, p, typeURL, name, at),
-		Build: func() (proto.Message, error) { return x.state.resourceAt(p, typeURL, name, at) },
+		Build: func() (proto.Message, error) {
+			m, leftOut := x.state.resourceAt(p, typeURL, name, at)
+			return m, errors.Join(leftOut...)
+		},
 	}
 	if typeURL == envoy.ListenerType || typeURL == envoy.RouteType {
 		out.Without = func(leftOut func(ads.Contribution) ads.Omission) (proto.Message, []ads.Contribution, error) {
@@ -230,27 +233,27 @@ func (st *state) placeOf(p *proxy, typeURL, name string) *clusterPlace {
 
 // resource returns a resource by its type and name, or nil, and the errors for parts of it that are
 // left out.
-func (st *state) resource(p *proxy, typeURL, name string) (proto.Message, error) {
+func (st *state) resource(p *proxy, typeURL, name string) (proto.Message, []error) {
 	return st.resourceAt(p, typeURL, name, st.placeOf(p, typeURL, name))
 }
 
 // resourceAt is resource for a name whose place is known.
-func (st *state) resourceAt(p *proxy, typeURL, name string, at *clusterPlace) (proto.Message, error) {
+func (st *state) resourceAt(p *proxy, typeURL, name string, at *clusterPlace) (proto.Message, []error) {
 	switch typeURL {
 	case envoy.ClusterType:
 		c, leftOut := st.checkedCluster(p, name, at)
-		return orNil(c, errors.Join(leftOut...))
+		return orNil(c), leftOut
 	case envoy.LoadAssignmentType:
-		return orNil(st.assignment(p, name, at), nil)
+		return orNil(st.assignment(p, name, at)), nil
 	case envoy.ListenerType:
 		l, leftOut := st.listener(p, name)
-		return orNil(l, errors.Join(leftOut...))
+		return orNil(l), leftOut
 	case envoy.RouteType:
 		r, leftOut := st.routes(p, name)
 		if r == nil {
 			r = emptyRoutes(p, name)
 		}
-		return orNil(r, errors.Join(leftOut...))
+		return orNil(r), leftOut
 	default:
 		return nil, nil
 	}
@@ -260,11 +263,11 @@ func (st *state) resourceAt(p *proxy, typeURL, name string, at *clusterPlace) (p
 func orNil[M interface {
 	comparable
 	proto.Message
-}](m M, err error) (proto.Message, error) {
+}](m M) proto.Message {
 	if m == *new(M) {
-		return nil, err
+		return nil
 	}
-	return m, err
+	return m
 }
 
 // names returns the names that a wildcard subscription to a type that serves accepts covers, sorted.

@@ -70,22 +70,8 @@ func (st *state) plainAssignment(p *proxy, at *clusterPlace) bool {
 	return u.EDS() && u.Plain()
 }
 
-// eds reports whether the cluster of a place gets its endpoints by a load assignment. It costs less than
-// the whole input of the cluster.
-func (st *state) eds(p *proxy, at *clusterPlace) bool {
-	u := xdsbuild.Upstream{
-		Service: at.port.Of, Port: at.port.Port, Subset: at.subset.GetName(), Gateway: p.Role == objects.Router, Client: p.client(),
-	}
-	if at.rule.TrafficPolicy() != nil || at.subset.GetTrafficPolicy() != nil {
-		u.Policy = st.trafficPolicy(at)
-	}
-	return u.EDS()
-}
-
-// trafficPolicy returns the policy of the DestinationRule and the mesh for a place, or nil.
-func (st *state) trafficPolicy(at *clusterPlace) *networking.TrafficPolicy {
-	return xdsbuild.TrafficPolicy(at.rule.TrafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy(), st.settings.Mesh)
-}
+// eds reports whether the cluster of a place gets its endpoints by a load assignment.
+func (st *state) eds(p *proxy, at *clusterPlace) bool { return st.upstreamOf(p, at).EDS() }
 
 func clusterNamed(name string) bool {
 	_, _, _, ok := envoy.ParseSubsetClusterName(name)
@@ -109,7 +95,7 @@ func (st *state) upstream(p *proxy, at *clusterPlace) (*xdsbuild.Upstream, *xdsu
 func (st *state) upstreamOf(p *proxy, at *clusterPlace) *xdsbuild.Upstream {
 	u := &xdsbuild.Upstream{
 		Service: at.port.Of, Port: at.port.Port, Subset: at.subset.GetName(), Labels: at.subset.GetLabels(),
-		Policy:           st.trafficPolicy(at),
+		Policy:           xdsbuild.TrafficPolicy(at.rule.TrafficPolicy(), at.port.Number, at.subset.GetTrafficPolicy(), st.settings.Mesh),
 		SelectedByLabels: at.rule.Selective(),
 		Mesh:             st.settings.Mesh,
 		Networks:         st.settings.gateways,

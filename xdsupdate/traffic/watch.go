@@ -73,7 +73,7 @@ func (r resources) Resource(typeURL, name string) route.Made {
 	if !serves(typeURL, r.proxy) {
 		return route.Made{}
 	}
-	m, _ := r.recorded(r.proxy, typeURL, name)
+	m, _, _ := r.recorded(r.proxy, typeURL, name)
 	return m
 }
 

@@ -233,20 +233,11 @@ func (s *Scope) addDestinations(x *objects.Index, w *World, v *objects.VirtualSe
 // destination returns the service of a destination in the scope's namespace, or else in the
 // alphabetically first namespace with a visible one.
 func (s *Scope) destination(w *World, host registry.Hostname) *Service {
-	var visible []*registry.Service
-	for _, svc := range w.Named(host) {
-		if s.index.Settings.Visible(svc, s.namespace) {
-			visible = append(visible, svc)
-		}
-	}
-	own := slices.ContainsFunc(visible, func(svc *registry.Service) bool { return svc.Attributes.Namespace == s.namespace })
-	namespace := s.namespace
-	if !own && len(visible) > 0 {
-		namespace = slices.MinFunc(visible, func(a, b *registry.Service) int {
-			return strings.Compare(a.Attributes.Namespace, b.Attributes.Namespace)
-		}).Attributes.Namespace
-	}
-	return ChooseService(visible, namespace, func(svc *registry.Service) bool { return svc.Attributes.Namespace == namespace })
+	byNamespace := slices.Clone(w.Named(host))
+	slices.SortStableFunc(byNamespace, func(a, b *registry.Service) int {
+		return strings.Compare(a.Attributes.Namespace, b.Attributes.Namespace)
+	})
+	return ChooseService(byNamespace, s.namespace, func(svc *registry.Service) bool { return s.index.Settings.Visible(svc, s.namespace) })
 }
 
 // limitImports enforces Limits.Imports for the listeners of a Sidecar. The first listener that

@@ -97,8 +97,7 @@ func finderKeys(v *VirtualService, destinations Destinations) map[finderKey]stru
 func (f Finder) with(v *VirtualService, destinations Destinations) Finder {
 	for key := range finderKeys(v, destinations) {
 		f.Wildcards += key.wildcards()
-		list, _ := f.lists.Get(key)
-		f.lists = f.lists.Set(key, Replaced(list, nil, v, Compare))
+		f.lists = f.lists.Set(key, Replaced(f.get(key.by, key.name), nil, v, Compare))
 	}
 	return f
 }
@@ -106,11 +105,10 @@ func (f Finder) with(v *VirtualService, destinations Destinations) Finder {
 func (f Finder) without(v *VirtualService, destinations Destinations) Finder {
 	for key := range finderKeys(v, destinations) {
 		f.Wildcards -= key.wildcards()
-		list, _ := f.lists.Get(key)
-		if list = Replaced(list, v, nil, Compare); len(list) == 0 {
-			f.lists = f.lists.Delete(key)
-		} else {
+		if list := Replaced(f.get(key.by, key.name), v, nil, Compare); len(list) > 0 {
 			f.lists = f.lists.Set(key, list)
+		} else {
+			f.lists = f.lists.Delete(key)
 		}
 	}
 	return f
@@ -124,22 +122,15 @@ func (k finderKey) wildcards() int {
 	return 0
 }
 
-// virtualServiceLists collects the lists of a new finder. The zero value is empty.
-type virtualServiceLists map[finderKey][]*VirtualService
-
-// add adds a VirtualService. Calls must be in the order of Compare.
-func (l *virtualServiceLists) add(v *VirtualService, destinations Destinations) {
-	if *l == nil {
-		*l = make(virtualServiceLists)
+// newFinder returns the finder of sorted VirtualServices.
+func newFinder(sorted []*VirtualService, destinationsOf func(*VirtualService) Destinations) (f Finder) {
+	lists := make(map[finderKey][]*VirtualService)
+	for _, v := range sorted {
+		for key := range finderKeys(v, destinationsOf(v)) {
+			lists[key] = append(lists[key], v)
+		}
 	}
-	for key := range finderKeys(v, destinations) {
-		(*l)[key] = append((*l)[key], v)
-	}
-}
-
-func (l virtualServiceLists) finder() Finder {
-	var f Finder
-	for key, list := range l {
+	for key, list := range lists {
 		f.Wildcards += len(list) * key.wildcards()
 		f.lists = f.lists.Set(key, slices.Clip(list))
 	}

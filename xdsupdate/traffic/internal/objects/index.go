@@ -63,11 +63,7 @@ func buildIndex(s *Settings, objects iter.Seq2[configstore.ConfigKey, Object]) *
 	x.authorizations.add(all, Compare)
 	x.Peers.add(all, Compare)
 	x.RequestAuthentications.add(all, Compare)
-	var found virtualServiceLists
-	for _, v := range x.VirtualServices {
-		found.add(v, x.DestinationsOf(v))
-	}
-	x.Finder = found.finder()
+	x.Finder = newFinder(x.VirtualServices, x.DestinationsOf)
 	return x
 }
 

@@ -51,18 +51,13 @@ func newHostRules(objects []*DestinationRule) *HostRules {
 
 // newRuleIndex returns the index of unsorted DestinationRules.
 func newRuleIndex(rules []*DestinationRule) RuleIndex {
-	var keys []ruleKey
 	lists := make(map[ruleKey][]*DestinationRule)
 	for _, r := range rules {
 		key := ruleKey{r.Namespace, r.Host}
-		if lists[key] == nil {
-			keys = append(keys, key)
-		}
 		lists[key] = append(lists[key], r)
 	}
 	var x RuleIndex
-	for _, key := range keys {
-		list := lists[key]
+	for _, list := range lists {
 		slices.SortFunc(list, compareSelective)
 		x = x.change(list[0], func([]*DestinationRule) []*DestinationRule { return list })
 	}
