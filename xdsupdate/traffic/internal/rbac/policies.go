@@ -3,9 +3,14 @@
 package rbac
 
 import (
+	"fmt"
 	"maps"
+	"strconv"
+	"strings"
 
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
+	httprbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/rbac/v3"
+	tcprbac "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/rbac/v3"
 	"go.uber.org/atomic"
 	"google.golang.org/protobuf/proto"
 	security "istio.io/api/security/v1beta1"
@@ -169,3 +174,87 @@ func everything() *rbacv3.Policy {
 		Principals:  []*rbacv3.Principal{principals().everything()},
 	}
 }
+
+// The names of the filters.
+const (
+	HTTPFilter = "envoy.filters.http.rbac"
+	TCPFilter  = "envoy.filters.network.rbac"
+)
+
+// The prefixes of the statistics for decisions of dry-run policies.
+const (
+	dryRunAllow = "istio_dry_run_allow_"
+	dryRunDeny  = "istio_dry_run_deny_"
+)
+
+// Empty reports whether there is nothing to check.
+func (r Rules) Empty() bool { return r.Enforced == nil && r.DryRun == nil }
+
+// HTTP returns the configuration of the filter for requests.
+func (r Rules) HTTP() *httprbac.RBAC {
+	return &httprbac.RBAC{Rules: r.Enforced, ShadowRules: r.DryRun, ShadowRulesStatPrefix: r.dryRunPrefix()}
+}
+
+// TCP returns the configuration of the filter for connections.
+func (r Rules) TCP() *tcprbac.RBAC {
+	return &tcprbac.RBAC{Rules: r.Enforced, ShadowRules: r.DryRun, StatPrefix: "tcp.", ShadowRulesStatPrefix: r.dryRunPrefix()}
+}
+
+// dryRunPrefix returns the prefix of the statistics for decisions of dry-run policies.
+func (r Rules) dryRunPrefix() string {
+	switch {
+	case r.DryRun == nil:
+		return ""
+	case r.Action == security.AuthorizationPolicy_ALLOW:
+		return dryRunAllow
+	case r.Action == security.AuthorizationPolicy_CUSTOM:
+		return matchedPrefix
+	default:
+		return dryRunDeny
+	}
+}
+
+// DenyAll returns the configuration of a filter that denies every request. The name identifies the
+// cause.
+func DenyAll(name string) *httprbac.RBAC {
+	return &httprbac.RBAC{Rules: &rbacv3.RBAC{
+		Action: rbacv3.RBAC_DENY, Policies: map[string]*rbacv3.Policy{name: everything()},
+	}}
+}
+
+// policyName returns the name of a rule's Envoy policy, which appears in Envoy's logs.
+func policyName(p Policy, rule int) string {
+	return fmt.Sprintf("ns[%s]-policy[%s]-rule[%d]", p.Namespace, p.Name, rule)
+}
+
+// ParsePolicyName returns the policy and the rule of an Envoy policy, by a name of a Translator. ok
+// is false for other names. A policy without rules, or with Closed, has one Envoy policy with the
+// index 0.
+func ParsePolicyName(name string) (namespace, policy string, rule int, ok bool) {
+	at := strings.LastIndex(name, "ns[") // Custom prepends the prefix of the provider
+	if at < 0 {
+		return "", "", 0, false
+	}
+	namespace, rest, _ := strings.Cut(strings.TrimSuffix(name[at+len("ns["):], refusedSuffix), "]-policy[")
+	policy, index, ok := strings.Cut(rest, "]-rule[")
+	rule, err := strconv.Atoi(strings.TrimSuffix(index, "]"))
+	return namespace, policy, rule, ok && err == nil
+}
+
+// IsDryRun reports whether shadow rules belong to dry-run policies, by the prefix of their
+// statistics.
+func IsDryRun(prefix string) bool { return prefix == dryRunAllow || prefix == dryRunDeny }
+
+// AskedProvider returns the provider that decides about a call, by the name of the policy that the
+// filter in shadow mode has matched (MatchedKey).
+func AskedProvider(policy string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(policy, providerPrefix), "-ns[")
+	return name
+}
+
+// MatchedKey returns the key of the metadata in which a filter in shadow mode records the policy that
+// matches, by the prefix of its statistics.
+func MatchedKey(prefix string) string { return prefix + matchedKey }
+
+// ProviderKey returns the MatchedKey of the policies that ask providers.
+func ProviderKey() string { return MatchedKey(matchedPrefix) }

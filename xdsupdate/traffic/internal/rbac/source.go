@@ -4,6 +4,7 @@ package rbac
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	rbacv3 "github.com/envoyproxy/go-control-plane/envoy/config/rbac/v3"
@@ -173,4 +174,178 @@ func (form Form) claims(path ...string) func(values []string) ([]*rbacv3.Princip
 		value := anyValue(texts...)
 		return []*rbacv3.Principal{form.claim(anyValue(listed(value), value), path...)}, nil
 	}
+}
+
+// condition adds a condition of a rule to its side.
+func (t *translation) condition(source *demands[*rbacv3.Principal], operation *demands[*rbacv3.Permission], c *security.Condition) {
+	of, to := t.principalOf(c.GetKey()), t.form.permissionOf(c.GetKey())
+	switch {
+	case of.match != nil:
+		source.field("values", c.GetValues(), c.GetNotValues(), of)
+	case to.match != nil:
+		operation.field("values", c.GetValues(), c.GetNotValues(), to)
+	default:
+		source.problem("key", fmt.Errorf("there is no attribute %q", c.GetKey()))
+	}
+}
+
+// permissionOf returns the matching of an attribute of the operation.
+func (form Form) permissionOf(key string) (f matching[*rbacv3.Permission]) {
+	switch key {
+	case "destination.port":
+		f.match = each(form.port)
+	case "destination.ip":
+		f.match = each(form.destination)
+	case "connection.sni":
+		f.match = each(serverName)
+	default:
+		if filter, ok := strings.CutPrefix(key, "experimental."); ok {
+			if filter, path, ok := indexed(filter); ok {
+				f.match = form.filterMetadata(filter, path)
+			}
+		}
+	}
+	return f
+}
+
+// principalOf returns the matching of an attribute of the source.
+func (t *translation) principalOf(key string) (f matching[*rbacv3.Principal]) {
+	switch key {
+	case "source.principal":
+		f.match = t.identity(t.principals)
+	case "source.namespace":
+		f.match = t.identity(each(namespace))
+	case "source.serviceAccount":
+		f.match = t.identity(each(t.serviceAccount))
+	case "source.trustDomain":
+		f.match = t.identity(t.trustDomains)
+	case "source.ip":
+		f.match = each(t.form.directAddress)
+	case "remote.ip":
+		f.match = each(t.form.remoteAddress)
+	case "request.auth.principal":
+		f.match, f.http = each(t.form.requestPrincipal), true
+	case "request.auth.audiences":
+		f.match, f.http = t.form.claims("aud"), true
+	case "request.auth.presenter":
+		f.match, f.http = t.form.claims("azp"), true
+	default:
+		switch attribute, index, ok := indexed(key); {
+		case ok && attribute == "request.headers":
+			f.match, f.http = each(t.form.headerOf(index)), true
+		case ok && attribute == "request.auth.claims":
+			if names := strings.Split(index, "]["); !slices.Contains(names, "") {
+				f.match, f.http = t.form.claims(names...), true
+			}
+		}
+	}
+	return f
+}
+
+// indexed splits a key "ATTRIBUTE[INDEX]".
+func indexed(key string) (attribute, index string, ok bool) {
+	attribute, index, ok = strings.Cut(key, "[")
+	index, closed := strings.CutSuffix(index, "]")
+	return attribute, index, ok && closed && index != ""
+}
+
+// headerOf matches a request header. The case of its name is ignored (S19).
+func (form Form) headerOf(name string) func(value string) (*rbacv3.Principal, error) {
+	return func(value string) (*rbacv3.Principal, error) {
+		if form.grpc() {
+			known, err := grpcHeaderName(name)
+			if err != nil {
+				return nil, err
+			}
+			name = known
+		}
+		return &rbacv3.Principal{Identifier: &rbacv3.Principal_Header{Header: form.header(name, value, false)}}, nil
+	}
+}
+
+// filterMetadata matches the dynamic metadata of a filter. A value "[TEXT]" is an element of a
+// list.
+func (form Form) filterMetadata(filter, path string) func(values []string) ([]*rbacv3.Permission, error) {
+	return func(values []string) ([]*rbacv3.Permission, error) {
+		texts := make([]*matcher.ValueMatcher, 0, len(values))
+		for _, v := range values {
+			if element, ok := strings.CutPrefix(v, "["); ok && strings.HasSuffix(element, "]") {
+				texts = append(texts, listed(textValue(text(strings.TrimSuffix(element, "]")))))
+			} else {
+				texts = append(texts, textValue(text(v)))
+			}
+		}
+		m := metadata(filter, []string{path}, anyValue(texts...))
+		if form.grpc() {
+			return []*rbacv3.Permission{grpcMetadata(m)}, nil
+		}
+		return []*rbacv3.Permission{{Rule: &rbacv3.Permission_SourcedMetadata{SourcedMetadata: ofRequest(m)}}}, nil
+	}
+}
+
+// defaultDomain stands for the mesh's own trust domain, regardless of its name.
+const defaultDomain = "cluster.local"
+
+// Trust contains the trust domain of a mesh and its aliases.
+type Trust struct {
+	Domain  string
+	Aliases []string
+}
+
+// domains returns all of them, the mesh's own first.
+func (t Trust) domains() []string { return append([]string{t.Domain}, t.Aliases...) }
+
+// principals returns identities "DOMAIN/ns/NAMESPACE/sa/ACCOUNT". It expands an identity of one of
+// the mesh's domains to all of them. Other forms stay unchanged (S53).
+func (t Trust) principals(values []string) []string {
+	var out []string
+	add := func(p string) {
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	for _, p := range values {
+		domain, path, _ := strings.Cut(p, "/")
+		if strings.Count(p, "/") != 4 || domain == "*" || !t.has(domain) {
+			add(p)
+			continue
+		}
+		for _, d := range t.domains() {
+			if isSuffix(domain, d) {
+				add(p)
+			} else {
+				add(d + "/" + path)
+			}
+		}
+	}
+	return out
+}
+
+// has reports whether the domain of a principal is one of the mesh's.
+func (t Trust) has(domain string) bool {
+	return domain == defaultDomain || slices.Contains(t.domains(), domain) ||
+		slices.ContainsFunc(t.domains(), func(d string) bool { return isSuffix(domain, d) })
+}
+
+// isSuffix reports whether a pattern "*SUFFIX" matches.
+func isSuffix(pattern, s string) bool {
+	suffix, ok := strings.CutPrefix(pattern, "*")
+	return ok && strings.HasSuffix(s, suffix)
+}
+
+// trustDomains expands each trust domain of the mesh to all of the mesh's domains.
+func (t Trust) trustDomains(values []string) []string {
+	var out []string
+	for _, v := range values {
+		with := []string{v}
+		if slices.Contains(t.domains(), v) {
+			with = t.domains()
+		}
+		for _, d := range with {
+			if !slices.Contains(out, d) {
+				out = append(out, d)
+			}
+		}
+	}
+	return out
 }
