@@ -112,38 +112,55 @@ func (b *routeBudget) take(v *objects.VirtualService, bytes, everywhere int) err
 	return err
 }
 
-// routeCost is the contribution of a VirtualService to a route configuration.
-type routeCost struct {
-	of           *objects.VirtualService
+// budgeted are the routes of a VirtualService in a route configuration.
+type budgeted struct {
+	of *objects.VirtualService
+	// rules are nil unless the budget admits building them.
+	rules *builtRules
+	// bytes and hosts are their shares of the route configuration's limits.
 	bytes, hosts int
+	// left says why the routes are left out. It is nil if they are not.
+	left error
 }
 
-// allot returns for each VirtualService an error if it exceeds limits, or nil.
-func (b *routeBudget) allot(costs []routeCost) []error {
-	out := make([]error, len(costs))
+// admit builds the routes of a part, unless the number of their matches already exceeds limits, and
+// has take count them. A client has them a number of times. It returns the errors for parts of them.
+func (b *routeBudget) admit(part *budgeted, matches, times int, build func() *builtRules, take func() error) []error {
+	least := leastBytes * matches
+	if part.left = b.check(part.of, least, least*times); part.left != nil {
+		return nil
+	}
+	if part.rules = build(); len(part.rules.routes) > 0 {
+		part.left = take()
+	}
+	return part.rules.leftOut
+}
+
+// allot leaves out the parts that exceed limits together.
+func (b *routeBudget) allot(parts []*budgeted) {
 	for _, limited := range []struct {
 		limit  int
-		cost   func(routeCost) int
-		reason func(limit int) error
+		cost   func(*budgeted) int
+		reason error
 	}{
-		{b.limits.SharedBytes, func(c routeCost) int { return c.bytes }, func(limit int) error { return tooManyBytes("route configuration", limit) }},
-		{b.limits.VirtualHosts, func(c routeCost) int { return c.hosts }, func(limit int) error {
-			return fmt.Errorf("the VirtualServices of the route configuration would have more than %d virtual hosts%s", limit, beyondShare)
-		}},
+		{b.limits.SharedBytes, func(p *budgeted) int { return p.bytes }, tooManyBytes("route configuration", b.limits.SharedBytes)},
+		{
+			b.limits.VirtualHosts, func(p *budgeted) int { return p.hosts },
+			fmt.Errorf("the VirtualServices of the route configuration would have more than %d virtual hosts%s", b.limits.VirtualHosts, beyondShare),
+		},
 	} {
-		claims := make([]claim, len(costs))
-		for i, c := range costs {
-			if claims[i] = claimOf(c.of.Config, 0); out[i] == nil {
-				claims[i].cost = limited.cost(c)
+		claims := make([]claim, len(parts))
+		for i, part := range parts {
+			if claims[i] = claimOf(part.of.Config, 0); part.left == nil {
+				claims[i].cost = limited.cost(part)
 			}
 		}
 		for i, over := range allot(limited.limit, claims) {
 			if over {
-				out[i] = limited.reason(limited.limit)
+				parts[i].left = limited.reason
 			}
 		}
 	}
-	return out
 }
 
 // beyondShare is the end of error messages about shared limits.
@@ -220,7 +237,7 @@ func (b *gatewayBudget) take(part *serverRoutes, times int) error {
 	if err := b.routeBudget.take(part.of, size*len(hits)+names, size*max(times, len(hits))); err != nil {
 		return err
 	}
-	part.cost = routeCost{of: part.of, bytes: names}
+	part.bytes = names
 	b.divide(part, hits)
 	return nil
 }
@@ -267,21 +284,18 @@ func (b *gatewayBudget) share(parts []*serverRoutes) {
 		if list := g.parts(); g.hosts > 0 && len(list) > 0 {
 			narrowest := list[0] // The virtual host exists separately because of this part.
 			for _, part := range list {
-				if part.cost.bytes += part.rules.size; len(part.names) < len(narrowest.names) {
+				if part.bytes += part.rules.size; len(part.names) < len(narrowest.names) {
 					narrowest = part
 				}
 			}
-			narrowest.cost.hosts++
+			narrowest.hosts++
 		}
 	}
-	parts = slices.DeleteFunc(slices.Clone(parts), func(part *serverRoutes) bool { return part.left != nil || part.cost.of == nil })
-	costs := make([]routeCost, len(parts))
+	all := make([]*budgeted, len(parts))
 	for i, part := range parts {
-		costs[i] = part.cost
+		all[i] = &part.budgeted
 	}
-	for i, err := range b.allot(costs) {
-		parts[i].left = err
-	}
+	b.allot(all)
 }
 
 // shareHost leaves out parts that exceed the routes of one virtual host.
@@ -306,15 +320,8 @@ func (st *state) admitServers(p *proxy, servers []*gatewayServer, parts []*serve
 	var leftOut []error
 	for _, part := range byAge {
 		times := part.server.repetition(part.of)
-		least := leastBytes * st.MatchesOf(part.of)
-		if part.left = b.check(part.of, least, least*times); part.left != nil {
-			continue
-		}
-		part.rules = st.gatewayRules(p, part.of, part.at())
-		leftOut = append(leftOut, part.rules.leftOut...)
-		if len(part.rules.routes) > 0 {
-			part.left = b.take(part, times)
-		}
+		build := func() *builtRules { return st.gatewayRules(p, part.of, part.at()) }
+		leftOut = append(leftOut, b.admit(&part.budgeted, st.MatchesOf(part.of), times, build, func() error { return b.take(part, times) })...)
 	}
 	b.share(byAge)
 	for _, part := range byAge {

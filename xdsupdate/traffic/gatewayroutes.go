@@ -56,16 +56,10 @@ func (p *proxy) withoutAbsent(servers []*gatewayServer) []*gatewayServer {
 
 // serverRoutes are the routes of a VirtualService at a server.
 type serverRoutes struct {
+	budgeted
 	server *gatewayServer
-	of     *objects.VirtualService
 	// names are the hosts that both have in common. There is at least one.
 	names []registry.Hostname
-	// rules are nil until the budget admits building them.
-	rules *builtRules
-	// cost is their share of the route configuration's limits.
-	cost routeCost
-	// left says why the routes are left out. It is nil if they are not.
-	left error
 }
 
 // serverRoutes returns the parts of the servers, grouped by server. Chains are the filter chains of
@@ -78,7 +72,7 @@ func (st *state) serverRoutes(p *proxy, servers []*gatewayServer, chains *chainN
 				continue
 			}
 			if names := chains.allowed(s, s.hostsOf(v)); len(names) > 0 {
-				parts = append(parts, &serverRoutes{server: s, of: v, names: names})
+				parts = append(parts, &serverRoutes{budgeted: budgeted{of: v}, server: s, names: names})
 			}
 		}
 	}

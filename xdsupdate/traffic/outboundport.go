@@ -22,15 +22,12 @@ type portForm struct {
 
 // portRoutes are the routes of a VirtualService on a port.
 type portRoutes struct {
-	of    *objects.VirtualService
-	port  portForm
-	rules *builtRules
+	budgeted
+	port portForm
 	// own are services, and others are hosts without a service. At least one of the lists is not
 	// empty.
 	own    []*mesh.Service
 	others []registry.Hostname
-	// over is set if the routes exceed a limit.
-	over bool
 }
 
 // addPorts adds the virtual hosts of ports: the routes of VirtualServices, and default routes for
@@ -61,7 +58,7 @@ func (b *virtualHosts) portRoutes(e *mesh.Egress, port portForm) []*portRoutes {
 	names := sync.OnceValue(func() *hostname.Set { return hostname.NewSet(hostNames(services)) })
 	var out []*portRoutes
 	for _, v := range e.VirtualServices() {
-		part := &portRoutes{of: v, port: port, own: by[v]}
+		part := &portRoutes{budgeted: budgeted{of: v}, port: port, own: by[v]}
 		if len(part.own) == 0 && port.number != unknownHostPort {
 			continue
 		}
@@ -76,39 +73,28 @@ func (b *virtualHosts) portRoutes(e *mesh.Egress, port portForm) []*portRoutes {
 func (b *virtualHosts) admit(parts []*portRoutes) {
 	byAge := slices.Clone(parts)
 	slices.SortStableFunc(byAge, func(x, y *portRoutes) int { return objects.Compare(x.of, y.of) })
-	budget := routeBudget{b.st.settings.limits, make(map[string]int)}
-	var built []*portRoutes
-	var costs []routeCost
+	budget, all := routeBudget{b.st.settings.limits, make(map[string]int)}, make([]*budgeted, len(parts))
+	for i, part := range byAge {
+		all[i] = &part.budgeted
+		times, at := part.repetition(), place{gateway: objects.MeshGateway, port: part.port.number}
+		build := func() *builtRules { return b.st.sidecarRules(b.proxy, part.of, at) }
+		b.leftOut = append(b.leftOut, budget.admit(all[i], b.st.MatchesOf(part.of), times, build, func() error {
+			part.bytes, part.hosts = part.bytesWith(part.rules.size), len(part.others)
+			return budget.take(part.of, part.bytes, part.rules.size*times)
+		})...)
+	}
+	budget.allot(all)
 	for _, part := range byAge {
-		least, times := leastBytes*b.st.MatchesOf(part.of), part.repetition()
-		err := budget.check(part.of, least, least*times)
-		if err == nil {
-			part.rules = b.st.sidecarRules(b.proxy, part.of, place{gateway: objects.MeshGateway, port: part.port.number})
-			b.leftOut = append(b.leftOut, part.rules.leftOut...)
-			cost := routeCost{part.of, part.bytes(part.rules.size), len(part.others)}
-			if err = budget.take(part.of, cost.bytes, part.rules.size*times); err == nil {
-				built, costs = append(built, part), append(costs, cost)
-			}
+		if part.left != nil { // its requests fail
+			part.rules = &builtRules{of: part.of, routes: (&xdsbuild.RouteScope{}).FailingRoutes()}
+			b.leftOut = append(b.leftOut, leftOut(part.of.Config, "spec.http", failedRequests(part.left)))
 		}
-		b.withoutRoom(part, err)
-	}
-	for i, err := range budget.allot(costs) {
-		b.withoutRoom(built[i], err)
 	}
 }
 
-// withoutRoom makes the requests of a part fail if there is a reason to leave it out. A nil reason
-// has no effect.
-func (b *virtualHosts) withoutRoom(part *portRoutes, reason error) {
-	if reason != nil {
-		part.over, part.rules = true, &builtRules{of: part.of, routes: (&xdsbuild.RouteScope{}).FailingRoutes()}
-		b.leftOut = append(b.leftOut, leftOut(part.of.Config, "spec.http", failedRequests(reason)))
-	}
-}
-
-// bytes returns approximately the size that routes add to a route configuration, which already
-// contains the names of the services.
-func (r *portRoutes) bytes(size int) int {
+// bytesWith returns approximately the size that routes of a size add to a route configuration, which
+// already contains the names of the services.
+func (r *portRoutes) bytesWith(size int) int {
 	n := (len(r.own) + len(r.others)) * size
 	for _, h := range r.others {
 		n += 3*len(h) + hostBytes
@@ -138,7 +124,7 @@ func (b *virtualHosts) addRoutes(r *portRoutes) {
 	for _, svc := range r.own {
 		b.addService(svc, r.port.number, r.port.form, r.rules)
 	}
-	if r.over {
+	if r.left != nil {
 		b.addHosts(r.others, r.port, r.rules)
 		return
 	}
