@@ -3,7 +3,6 @@
 package traffic
 
 import (
-	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -40,10 +39,8 @@ const mostForeignHosts = 100_000
 
 // chainNames are the server names of the filter chains of a listener. It is immutable.
 type chainNames struct {
-	// owners are the servers of the names. A chain for all names has the name "*".
-	owners map[registry.Hostname]*gatewayServer
-	// routed are the VirtualServices of the names that come from TLS routes.
-	routed map[registry.Hostname]*objects.VirtualService
+	// owners are the owners of the names. A chain for all names has the name "*".
+	owners map[registry.Hostname]*nameOwner
 	// sorted and set contain all names.
 	sorted func() []registry.Hostname
 	set    func() *hostname.Set
@@ -53,19 +50,30 @@ type chainNames struct {
 	anyForeign bool
 }
 
-// newChainNames returns the names of a listener's chains as Envoy chooses them. The first chain
-// with a name owns the name. A chain that shares a name with an earlier chain is left out.
+// nameOwner is the server of a filter chain, with the VirtualService of a chain of a TLS route.
+type nameOwner struct {
+	*gatewayServer
+	of *objects.VirtualService
+}
+
+// newChainNames returns the names of a listener's chains as Envoy chooses them: of the chains that
+// take all connections with their names. The first chain with a name owns the name. A chain that
+// shares a name with an earlier chain is left out. AUTO_PASSTHROUGH servers are skipped, because
+// their names are cluster names that no client uses as a host.
 func (st *state) newChainNames(p *proxy, l *gatewayListener) *chainNames {
-	n := &chainNames{
-		owners: make(map[registry.Hostname]*gatewayServer, len(l.servers)), routed: make(map[registry.Hostname]*objects.VirtualService),
-	}
+	n := &chainNames{owners: make(map[registry.Hostname]*nameOwner, len(l.servers))}
 	configs := 0
 	for _, s := range l.servers {
-		for names, v := range st.namesOfChains(p, s) {
-			n.claim(names, s, v)
-		}
 		if s.kind == terminatedHTTP {
 			configs++
+		}
+		terminates := s.kind == terminatedHTTP || s.kind == terminatedTCP
+		if s.kind != passthrough && !(terminates && xdsbuild.HasCertificate(s.spec)) {
+			continue
+		}
+		st.claimTLSRoutes(n, p, s)
+		if names, ok := s.serverNames(); ok && (s.kind == terminatedHTTP || terminates && st.takesAll(p, s)) {
+			n.claim(names, &nameOwner{s, nil})
 		}
 	}
 	n.sorted = sync.OnceValue(func() []registry.Hostname { return slices.Sorted(maps.Keys(n.owners)) })
@@ -74,22 +82,16 @@ func (st *state) newChainNames(p *proxy, l *gatewayListener) *chainNames {
 	return n
 }
 
-// claim assigns the names of a chain to its server, unless one of them is taken. v is the
-// VirtualService of the names, or nil.
-func (n *chainNames) claim(names []string, by *gatewayServer, v *objects.VirtualService) {
+// claim assigns the names of a chain to its owner, unless one of them is taken.
+func (n *chainNames) claim(names []string, by *nameOwner) {
 	if len(names) == 0 {
 		names = []string{string(anyHost)}
 	}
-	for _, name := range names {
-		if n.owners[registry.Hostname(name)] != nil {
-			return
-		}
+	if slices.ContainsFunc(names, func(name string) bool { return n.owners[registry.Hostname(name)] != nil }) {
+		return
 	}
 	for _, name := range names {
 		n.owners[registry.Hostname(name)] = by
-		if v != nil {
-			n.routed[registry.Hostname(name)] = v
-		}
 		n.wildcards = n.wildcards || registry.Hostname(name).IsWildcard()
 	}
 }
@@ -97,50 +99,30 @@ func (n *chainNames) claim(names []string, by *gatewayServer, v *objects.Virtual
 // absent reports whether a client rejects a name, because the object that it comes from is left out
 // of the client's resource.
 func (n *chainNames) absent(p *proxy, name registry.Hostname) bool {
-	if v := n.routed[name]; v != nil {
-		return p.leaves(v.Config, v) == ads.Absent
-	}
-	s := n.owners[name]
-	return s != nil && p.leaves(s.gateway.Config, s.gateway) == ads.Absent
-}
-
-// namesOfChains yields the server names of each filter chain of a server that takes all connections
-// with these names. No names stand for all names. AUTO_PASSTHROUGH servers are skipped, because
-// their names are cluster names that no client uses as a host. The second value is the
-// VirtualService of a chain, or nil.
-func (st *state) namesOfChains(p *proxy, s *gatewayServer) iter.Seq2[[]string, *objects.VirtualService] {
-	return func(yield func([]string, *objects.VirtualService) bool) {
-		switch s.kind {
-		case passthrough:
-			st.namesOfTLSRoutes(p, s, yield)
-		case terminatedHTTP, terminatedTCP:
-			if !xdsbuild.HasCertificate(s.spec) || !st.namesOfTLSRoutes(p, s, yield) {
-				return
-			}
-			names, ok := s.serverNames()
-			if ok && (s.kind == terminatedHTTP || st.takesAll(p, s)) {
-				yield(names, nil)
-			}
-		default:
-		}
+	switch by := n.owners[name]; {
+	case by == nil:
+		return false
+	case by.of != nil:
+		return p.leaves(by.of.Config, by.of) == ads.Absent
+	default:
+		return p.leaves(by.gateway.Config, by.gateway) == ads.Absent
 	}
 }
 
-// namesOfTLSRoutes yields the names of the TLS routes of a server, until yield returns false.
-func (st *state) namesOfTLSRoutes(p *proxy, s *gatewayServer, yield func([]string, *objects.VirtualService) bool) (more bool) {
+// claimTLSRoutes claims the names of the TLS routes of a server.
+func (st *state) claimTLSRoutes(n *chainNames, p *proxy, s *gatewayServer) {
 	for _, v := range st.withTLSRoutes(p, s) {
 		for _, r := range v.Spec.GetTls() {
 			for _, m := range r.GetMatch() {
 				if len(m.GetDestinationSubnets()) > 0 || len(r.GetRoute()) == 0 || !s.fits(p, v, m) {
 					continue
 				}
-				if names, ok := s.namesOf(v, m); ok && !yield(names, v) {
-					return false
+				if names, ok := s.namesOf(v, m); ok {
+					n.claim(names, &nameOwner{s, v})
 				}
 			}
 		}
 	}
-	return true
 }
 
 // takesAll reports whether a TCP route of a server takes all its connections.
