@@ -170,11 +170,24 @@ func (c *affected) passesThrough(svc *registry.Service) bool {
 	return svc.Resolution == registry.Passthrough
 }
 
+// servicesOf adds the resources that services of a host influence. Aliases of the host, and the hosts
+// that it is an alias of, share its clusters, routes and gRPC listeners under all their names.
 func (c *affected) servicesOf(host registry.Hostname) {
-	for _, svc := range c.servicesNamed(host) {
-		c.upstream(svc)
-		c.routes(svc, "service "+string(host), func(p *proxy) bool { return c.seesService(p, host) })
-		c.grpcListeners(svc)
+	names := mesh.RelatedIn(host, c.before.world, c.after.world)
+	for _, name := range names {
+		for _, svc := range c.servicesNamed(name) {
+			c.upstream(svc)
+			c.routes(svc, "service "+string(host), func(p *proxy) bool { return c.seesService(p, host) })
+			c.grpcListeners(svc.Hostname, svc.Ports)
+			for _, other := range names {
+				c.grpcListeners(other, svc.Ports)
+			}
+		}
+		for _, st := range c.states() {
+			for _, v := range st.Finder.LeadingTo(name) {
+				c.virtualService(v)
+			}
+		}
 	}
 	for _, st := range c.states() {
 		// A VirtualService host without a service has virtual hosts on ports that the service does
@@ -183,13 +196,11 @@ func (c *affected) servicesOf(host registry.Hostname) {
 		for _, v := range st.Finder.WithHost(host) {
 			c.virtualService(v)
 		}
-		for _, v := range st.Finder.LeadingTo(host) {
-			c.virtualService(v)
-		}
 	}
-	c.aliasesOf(host)
 	c.passingListeners()
-	c.authorizersOf(host)
+	if c.after.settings.isAuthorizer(host) {
+		c.affect("", envoy.ListenerType, isRouter)
+	}
 }
 
 // clusters adds the clusters, or the load assignments, of all ports and subsets of a service.
@@ -251,20 +262,15 @@ func (c *affected) seesService(p *proxy, host registry.Hostname) bool {
 	return c.sees(p, func(st *state, e *mesh.Egress) bool { return e.Choose(st.world.Named(host)) != nil })
 }
 
-// grpcListeners adds the listeners under which gRPC clients find a service: one for each of its
-// names, with and without a port.
-func (c *affected) grpcListeners(svc *registry.Service) {
-	names := []string{string(svc.Hostname)}
-	if lowered := string(hostname.Lower(svc.Hostname)); lowered != names[0] {
-		names = append(names, lowered)
-	}
+// grpcListeners adds the listeners under which gRPC clients find a host, with and without a port.
+func (c *affected) grpcListeners(host registry.Hostname, ports []*registry.Port) {
 	// Clients in the namespace that is part of the name may omit the namespace.
-	_, rest, _ := strings.Cut(string(hostname.Lower(svc.Hostname)), ".")
+	_, rest, _ := strings.Cut(string(hostname.Lower(host)), ".")
 	namespace, _, _ := strings.Cut(rest, ".")
-	_, short := serviceNames(hostname.Lower(svc.Hostname), namespace, c.after.settings.Domain)
-	for _, name := range append(names, short...) {
+	_, short := serviceNames(host, namespace, c.after.settings.Domain)
+	for _, name := range append(short, string(host)) {
 		c.add(envoy.ListenerType, name, "", nil)
-		for _, port := range svc.Ports {
+		for _, port := range ports {
 			c.add(envoy.ListenerType, envoy.ListenerName(port.Number, registry.Hostname(name)), "", nil)
 		}
 	}
@@ -296,29 +302,4 @@ func (c *affected) changes() ads.Changes {
 		})
 	}
 	return out
-}
-
-// aliasesOf adds the resources that a change of a host's services concerns through aliases: the
-// clusters, routes and gRPC listeners of all related services, under all related names.
-func (c *affected) aliasesOf(host registry.Hostname) {
-	names := mesh.RelatedIn(host, c.before.world, c.after.world)
-	if len(names) == 1 {
-		return
-	}
-	for _, name := range names {
-		for _, svc := range c.servicesNamed(name) {
-			c.upstream(svc)
-			c.routes(svc, "alias "+string(host), func(p *proxy) bool { return c.seesService(p, host) })
-			for _, alias := range names {
-				renamed := *svc
-				renamed.Hostname = alias
-				c.grpcListeners(&renamed)
-			}
-		}
-		for _, st := range c.states() {
-			for _, v := range st.Finder.LeadingTo(name) {
-				c.virtualService(v)
-			}
-		}
-	}
 }

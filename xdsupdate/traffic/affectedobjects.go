@@ -241,14 +241,6 @@ func (c *affected) protected(namespace string, target *objects.PolicyTarget) {
 	})
 }
 
-// authorizersOf adds the listeners of all routers if the host is the service of an authorization
-// provider.
-func (c *affected) authorizersOf(host registry.Hostname) {
-	if c.after.settings.isAuthorizer(host) {
-		c.affect("", envoy.ListenerType, isRouter)
-	}
-}
-
 // passingListeners adds the listeners of Gateways with AUTO_PASSTHROUGH servers, because these have
 // a filter chain for each service.
 func (c *affected) passingListeners() {

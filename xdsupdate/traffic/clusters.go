@@ -40,12 +40,6 @@ func (st *state) coversCluster(p *proxy, name string) bool {
 	return st.clusterPlaceOf(p, name) != nil || constantCluster(p, name) != nil
 }
 
-// coversAssignment reports whether a name is one of clusterNames for load assignments.
-func (st *state) coversAssignment(p *proxy, name string) bool {
-	at := st.clusterPlaceOf(p, name)
-	return at != nil && st.eds(p, at)
-}
-
 // clusterPlace identifies the service port or subset of a cluster.
 type clusterPlace struct {
 	// host is the service's host name, in the spelling that routes use.

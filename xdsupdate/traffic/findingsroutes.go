@@ -143,7 +143,7 @@ func (f *findings) whyNotServed(v *objects.VirtualService, name string) string {
 // delegate.
 func (f *findings) rules(v *objects.VirtualService) {
 	for i, r := range v.Spec.GetHttp() {
-		rule, use := objects.Element("spec.http", i), usedHTTP(v, r)
+		rule, use := objects.Element("spec.http", i), used(v, r.GetMatch(), func(k serverKind) bool { return k == plainHTTP || k == terminatedHTTP })
 		if r.GetDelegate() != nil && f.DelegateOf(v, r) == nil {
 			f.add(rule+".delegate", "there is no VirtualService %s that is exported to here", objects.DelegateName(v, r))
 		}
@@ -160,8 +160,11 @@ func (f *findings) rules(v *objects.VirtualService) {
 		}
 	}
 	for _, r := range v.L4Routes() {
+		use := used(v, r.Matches, func(k serverKind) bool {
+			return !r.TLS && (k == plainTCP || k == terminatedTCP) || r.TLS && k.takesTLSRoutes(v)
+		})
 		for j, d := range r.To {
-			f.destination(usedL4(v, r), objects.Element(r.Field+".route", j)+".destination", d.GetDestination())
+			f.destination(use, objects.Element(r.Field+".route", j)+".destination", d.GetDestination())
 		}
 	}
 }
@@ -271,33 +274,18 @@ type routeUse struct {
 	fits func(port uint32, gateway string) bool
 }
 
-// usedHTTP returns where an HTTP rule applies.
-func usedHTTP(v *objects.VirtualService, r *networking.HTTPRoute) routeUse {
-	return routeUse{v, func(k serverKind) bool { return k == plainHTTP || k == terminatedHTTP }, fitting(v, r.GetMatch())}
-}
-
-// usedL4 returns where a TCP or TLS route applies.
-func usedL4(v *objects.VirtualService, r objects.L4Route) routeUse {
-	takes := func(k serverKind) bool { return k == plainTCP || k == terminatedTCP }
-	if r.TLS {
-		takes = func(k serverKind) bool { return k.takesTLSRoutes(v) }
-	}
-	return routeUse{v, takes, fitting(v, r.Matches)}
-}
-
-// fitting returns a function that reports whether some match of a route applies to a port of a
-// gateway.
-func fitting[M interface {
+// used returns where a route with some matches applies.
+func used[M interface {
 	GetPort() uint32
 	GetGateways() []string
-}](v *objects.VirtualService, matches []M) func(port uint32, gateway string) bool {
-	return func(port uint32, gateway string) bool {
+}](v *objects.VirtualService, matches []M, takes func(serverKind) bool) routeUse {
+	return routeUse{v, takes, func(port uint32, gateway string) bool {
 		return len(matches) == 0 || slices.ContainsFunc(matches, func(m M) bool {
 			gateways := m.GetGateways()
 			return (m.GetPort() == 0 || m.GetPort() == port) &&
 				(len(gateways) == 0 || slices.Contains(objects.ResolveGateways(gateways, v.Namespace), gateway))
 		})
-	}
+	}}
 }
 
 // unreachable adds a finding for an existing destination that clients cannot reach, because they do

@@ -30,7 +30,7 @@ func (f *findings) destinationRule(r *objects.DestinationRule) func() []Effect {
 		f.add("", "DestinationRule %s is younger and for other namespaces, and counts instead", by.Of[len(by.Of)-1])
 		return nil
 	}
-	if !r.Visibility.In(r.Namespace) && r.Namespace != f.settings.RootNamespace() && !f.servesIn(r) {
+	if !r.Visibility.In(r.Namespace) && r.Namespace != f.settings.RootNamespace() && !f.some(r.Host, func(s *registry.Service) bool { return s.Attributes.Namespace == r.Namespace }) {
 		f.add("", "other namespaces see it, but it counts there only for services of its own namespace, and %s is none", r.Host)
 		return nil
 	}
@@ -76,11 +76,6 @@ func replacing(r *objects.DestinationRule, of *objects.HostRules) *objects.Rule 
 		}
 	}
 	return nil
-}
-
-// servesIn reports whether the rule's namespace has a service with the rule's host.
-func (f *findings) servesIn(r *objects.DestinationRule) bool {
-	return f.some(r.Host, func(s *registry.Service) bool { return s.Attributes.Namespace == r.Namespace })
 }
 
 // merged adds findings for settings that an older rule already defines.

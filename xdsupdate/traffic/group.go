@@ -5,7 +5,6 @@ package traffic
 import (
 	"maps"
 	"net/netip"
-	"slices"
 	"strings"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -78,7 +77,16 @@ func (g group) String() string {
 
 // Group implements ads.Provider.
 func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
-	g := newGroup(node, proxy, *p.keys.Load())
+	g := group{router: strings.HasPrefix(node.GetId(), "router~"), network: proxy.Network, config: proxyConfigOf(node)}
+	labels, locality := topology(proxy)
+	g.locality = locality
+	keys := *p.keys.Load()
+	maps.DeleteFunc(labels, func(key, _ string) bool {
+		_, used := keys[key]
+		return !used
+	})
+	g.labels = strings.TrimSuffix(objects.JoinLabels(labels), "\x00")
+	g.addresses = strings.Join(familiesOf(proxy.IPAddresses), ",")
 	if !g.router && ads.ClientOf(node) != envoy.ForGRPC {
 		return g
 	}
@@ -89,22 +97,6 @@ func (p *Policies) Group(node *core.Node, proxy *registry.Proxy) any {
 		g.server = strings.Join(there.Addresses, ",")
 		g.node = strings.HasPrefix(node.GetUserAgentName(), "gRPC Node")
 	}
-	return g
-}
-
-// newGroup returns the group of a proxy. Keys are the label keys that policies use.
-func newGroup(node *core.Node, proxy *registry.Proxy, keys map[string]struct{}) group {
-	g := group{router: strings.HasPrefix(node.GetId(), "router~"), network: proxy.Network, config: proxyConfigOf(node)}
-	labels, locality := topology(proxy)
-	g.locality = locality
-	var pairs []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		if _, used := keys[key]; used {
-			pairs = append(pairs, key+"="+labels[key])
-		}
-	}
-	g.labels = strings.Join(pairs, "\x00")
-	g.addresses = strings.Join(familiesOf(proxy.IPAddresses), ",")
 	return g
 }
 

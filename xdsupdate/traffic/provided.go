@@ -73,7 +73,7 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	d := p.difference(push, last.state)
 	next := &provided{}
 	if d.endpointsOnly() && last.shared < maxShared.Get() {
-		next.state, next.proxies, next.shared = last.state.withEndpoints(w), last.proxies, last.shared+1
+		next.state, next.proxies, next.shared = last.state.in(w, mesh.NewWorkloads(last.state.workloads, w, false)), last.proxies, last.shared+1
 	} else {
 		next.state, next.proxies = last.state.next(last.state.WithAll(d.objects), w, d), &memo.Results[ads.View, *proxy]{}
 	}
@@ -126,7 +126,8 @@ func (st *state) covers(p *proxy, typeURL, name string) bool {
 	case envoy.ClusterType:
 		return st.coversCluster(p, name)
 	case envoy.LoadAssignmentType:
-		return st.coversAssignment(p, name)
+		at := st.clusterPlaceOf(p, name)
+		return at != nil && st.eds(p, at)
 	case envoy.ListenerType:
 		return p.Role == objects.Router && st.routerOf(p).listeners[name] != nil
 	default:
@@ -250,8 +251,8 @@ func (st *state) resourceAt(p *proxy, typeURL, name string, at *clusterPlace) (p
 		return orNil(l), leftOut
 	case envoy.RouteType:
 		r, leftOut := st.routes(p, name)
-		if r == nil {
-			r = emptyRoutes(p, name)
+		if r == nil && routesNamed(p, name) {
+			r = routeConfiguration(name, nil)
 		}
 		return orNil(r), leftOut
 	default:

@@ -138,23 +138,14 @@ func (s *settings) allowsUnknown() bool {
 	}
 }
 
-// emptyRoutes returns a placeholder for a route configuration that a proxy does not have, but that
-// a listener of the host may still reference. The placeholder has no virtual hosts, so that every
-// request is answered with 404. The result is nil if the name is not that of a route configuration.
+// routesNamed reports whether a route configuration of a proxy can have a name. All other names are
+// left to the host. If the proxy does not have it, a listener of the host may still reference it, and
+// it is replaced by one without virtual hosts, so that every request is answered with 404.
 //
 // If a server reports that a route configuration does not exist, Envoy keeps waiting for it:
 // without a limit in the delta protocol, with all its listeners inactive if it has just started,
 // and until its timeout in SotW. This happens as soon as the last service on a port is deleted or a
 // Sidecar no longer imports it.
-func emptyRoutes(p *proxy, name string) *routev3.RouteConfiguration {
-	if !routesNamed(p, name) {
-		return nil
-	}
-	return routeConfiguration(name, nil)
-}
-
-// routesNamed reports whether a route configuration of a proxy can have a name. All other names are
-// left to the host.
 func routesNamed(p *proxy, name string) bool {
 	switch p.Role {
 	case objects.GRPCClient:

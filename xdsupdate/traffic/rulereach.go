@@ -177,16 +177,12 @@ func (st *state) noRoomForSubsets(m *objects.Rule, host registry.Hostname) []err
 	var out []error
 	for i, r := range m.Of {
 		if m.SubsetsOf[i].Count > 0 && reach.rank(host) == reach.subsets[i] {
-			out = append(out, leftOut(r.Config, "spec.subsets", st.tooManySubsets(host)))
+			out = append(out, leftOut(r.Config, "spec.subsets", fmt.Errorf(
+				"%s, and services beyond the shares of their namespaces, have no clusters for the subsets: for all ports of all services they would be more than %d, or their policies more than %d bytes",
+				host, st.settings.limits.Clusters, st.settings.limits.RepeatedBytes)))
 		}
 	}
 	return out
-}
-
-func (st *state) tooManySubsets(host registry.Hostname) error {
-	limits := st.settings.limits
-	return fmt.Errorf("%s, and services beyond the shares of their namespaces, have no clusters for the subsets: for all ports of all services they would be more than %d, or their policies more than %d bytes",
-		host, limits.Clusters, limits.RepeatedBytes)
 }
 
 // keepReaches hands the reaches that a difference does not change to the next state.

@@ -73,12 +73,6 @@ func (c *computed) in(w *mesh.World, workloads *mesh.Workloads) *state {
 	return st
 }
 
-// withEndpoints returns the state with the endpoints of a world. The world's services must be
-// unchanged.
-func (st *state) withEndpoints(w *mesh.World) *state {
-	return st.in(w, mesh.NewWorkloads(st.workloads, w, false))
-}
-
 func (st *state) next(x *objects.Index, w *mesh.World, d *difference) *state {
 	out := newState(x, w, st.settings)
 	out.workloads = mesh.NewWorkloads(st.workloads, w, len(d.services) > 0)

@@ -4,9 +4,7 @@ package objects
 
 import (
 	"errors"
-	"time"
 
-	"google.golang.org/protobuf/types/known/durationpb"
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -68,15 +66,10 @@ func SourceOf(r *security.JWTRule) (s keyset.Source, fetched bool) {
 	if s.URI = r.GetJwksUri(); s.URI == "" {
 		s.Issuer = r.GetIssuer()
 	}
-	s.Timeout = durationOf(r.GetTimeout())
-	return s, true
-}
-
-func durationOf(d *durationpb.Duration) (out time.Duration) {
-	if d.IsValid() {
-		out = d.AsDuration()
+	if d := r.GetTimeout(); d.IsValid() {
+		s.Timeout = d.AsDuration()
 	}
-	return out
+	return s, true
 }
 
 // RequestAuthenticationsOf returns the objects that apply to a proxy: first the objects in its
