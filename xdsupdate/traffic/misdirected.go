@@ -68,7 +68,7 @@ func (st *state) newChainNames(p *proxy, l *gatewayListener) *chainNames {
 			configs++
 		}
 		terminates := s.kind == terminatedHTTP || s.kind == terminatedTCP
-		if s.kind != passthrough && !(terminates && xdsbuild.HasCertificate(s.spec)) {
+		if s.kind != passthrough && (!terminates || !xdsbuild.HasCertificate(s.spec)) {
 			continue
 		}
 		st.claimTLSRoutes(n, p, s)

@@ -9,9 +9,10 @@
 //	e.Service("cart.shop.svc.cluster.local")                 // merged, with the ports that it has there
 //
 // A Scope is derived from that of an earlier snapshot by a ScopeBase, which collects the changes
-// since.
+// since. Places follows which workloads are at the addresses of clients.
 //
 // # Concurrency
 //
-// Everything is immutable except for cached computations, and may be used from any goroutine.
+// Everything but Places is immutable except for cached computations, and everything may be used from
+// any goroutine.
 package mesh
