@@ -31,8 +31,10 @@ const (
 	// largeWork is the amount above which allowed work takes turns, because the holder of the lock
 	// must not wait for a processor behind many others.
 	largeWork = 1_000
-	// restFor is the factor between a turn and the rest after it.
-	restFor = 3
+	// restFor is the factor between a turn and the rest after it. A turn counts as at most mostTime
+	// times its work, because it may have waited for locks that thousands of connecting clients hold.
+	restFor  = 3
+	mostTime = 10
 )
 
 // work returns the cost of a request. answers means that a response to the client waits for its
@@ -73,8 +75,9 @@ func (s *stream) await(work int) (done func()) {
 			turns.End(0)
 			return
 		}
-		rest := restFor * max(time.Since(begun), time.Duration(work)*time.Microsecond)
-		time.AfterFunc(rest, func() { turns.End(0) })
+		estimate := time.Duration(work) * time.Microsecond
+		took := min(max(time.Since(begun), estimate), mostTime*estimate)
+		time.AfterFunc(restFor*took, func() { turns.End(0) })
 	}
 }
 

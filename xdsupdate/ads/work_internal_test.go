@@ -38,7 +38,8 @@ func TestWork(t *testing.T) {
 }
 
 // TestExcess: work beyond an allowance is done for one client at a time, in the order of arrival,
-// and then its processor rests for three times as long as the work took, or should have taken.
+// and then its processor rests for three times as long as the work took, or should have taken. A
+// turn that waited for a minute, as for a lock, delays the next one no longer than its work allows.
 func TestExcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server := &Server{large: pace.NewTurns(1), excess: pace.NewTurns(1)}
@@ -51,7 +52,7 @@ func TestExcess(t *testing.T) {
 		if got := time.Since(begun); got != 0 {
 			t.Fatalf("what is allowed has waited for %v", got)
 		}
-		order := make(chan string, 4)
+		order := make(chan string, 5)
 		work := func(name string, of *stream, work int, takes time.Duration) {
 			go func() {
 				done := of.await(work)
@@ -65,13 +66,14 @@ func TestExcess(t *testing.T) {
 			}()
 			synctest.Wait()
 		}
-		work("slow", client(), 1, time.Second)
+		work("waited", client(), 1_000, time.Minute)
+		work("slow", client(), 500_000, time.Second)
 		work("large", client(), 3_000_000, 0)
 		left := client()
 		work("left", left, 1, 0)
 		work("last", client(), 1, 0)
 		left.end(nil)
-		for _, want := range []string{"slow 0s", "left ended 0s", "large 4s", "last 13s"} {
+		for _, want := range []string{"waited 0s", "left ended 0s", "slow 1m0.03s", "large 1m4.03s", "last 1m13.03s"} {
 			if got := <-order; got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
