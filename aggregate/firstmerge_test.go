@@ -20,7 +20,7 @@ import (
 // each of them.
 func TestFirstMerge(t *testing.T) {
 	t.Parallel()
-	for _, seed := range histories.Seeds(t, 20) {
+	for _, seed := range histories.Seeds(t, 200) {
 		rng := rand.New(rand.NewPCG(seed, 5))
 		atOnce, oneByOne := aggregate.NewController(), aggregate.NewController()
 		for n := range 1 + rng.IntN(5) {

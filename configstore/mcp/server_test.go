@@ -3,8 +3,10 @@
 package mcp
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +20,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
+	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
 )
 
 // rule returns a valid DestinationRule.
@@ -121,9 +124,16 @@ func TestServerOfRevisions(t *testing.T) {
 				revision + " by": deltaClient(t, e.listener, controlPlane(node+"-delta", said), nil, stockTypes()...),
 			}
 		}
+		conn := dial(t, e.listener)
+		byName := xdstest.NewClient(conn, xdstest.ClientOptions{Delta: true, Node: controlPlane("by-name", "stable")})
+		if err := errors.Join(byName.Connect(t.Context()), byName.Subscribe(entryType(), "shop/all", "shop/s", "shop/c")); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { byName.Close(); _ = conn.Close() })
 		check := func(what string) {
 			t.Helper()
 			e.settle()
+			same(t, what+": by name", byName.State().Names(entryType()), slices.Sorted(maps.Keys(e.wanted("stable")[entryType()])))
 			for node, both := range clients {
 				for revision, c := range both {
 					revision, _, _ = strings.Cut(revision, " ")

@@ -164,6 +164,8 @@ func checkBatchNothing(s *suite) {
 	revision := s.create(widget("default", "foo", "1"))
 	stale := widget("default", "foo", "3")
 	stale.ResourceVersion = revision + "0"
+	changed := widget("default", "foo", "3")
+	changed.ResourceVersion = revision
 	for what, e := range map[string]struct {
 		last configstore.Mutation
 		want error
@@ -171,6 +173,7 @@ func checkBatchNothing(s *suite) {
 		"a Create of what exists":     {mutation(configstore.OpCreate, widget("default", "foo", "9")), configstore.ErrAlreadyExists},
 		"an Update of what does not":  {mutation(configstore.OpUpdate, widget("default", "absent", "9")), configstore.ErrNotFound},
 		"an Update in conflict":       {mutation(configstore.OpUpdate, stale), configstore.ErrConflict},
+		"an Update of its own change": {mutation(configstore.OpUpdate, changed), configstore.ErrConflict},
 		"a Delete of what is absent":  {mutation(configstore.OpDelete, widget("default", "absent", "")), configstore.ErrNotFound},
 		"a Create of an unknown kind": {mutation(configstore.OpCreate, object(unknownKind(), "default", "x", "")), configstore.ErrUnknownKind},
 	} {

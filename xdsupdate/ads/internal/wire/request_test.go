@@ -83,6 +83,10 @@ func compareDelta(t *testing.T, r *Request, data []byte) {
 	var got []string
 	for res := range r.InitialVersions.Snapshot().List.All() {
 		got = append(got, res.Name)
+		version := []byte(want.GetInitialResourceVersions()[res.Name])
+		if known := resource.ParseVersion(version) != 0; known != res.IsPresent() {
+			t.Errorf("%s in version %q is known: %v, want %v", res.Name, version, res.IsPresent(), known)
+		}
 	}
 	if !slices.Equal(got, names) {
 		t.Errorf("versions of %q, want %q", got, names)
