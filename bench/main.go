@@ -65,8 +65,7 @@ func run() error {
 	flag.Parse()
 	if *part > 0 {
 		var text strings.Builder
-		scale(&text, whole().part(*part))
-		return write(*out, text.String())
+		return errors.Join(scale(&text, whole().part(*part)), write(*out, text.String()))
 	}
 	pattern, err := regexp.Compile(*only)
 	if err == nil {

@@ -94,6 +94,15 @@ func (m mesh) contents() []configstore.Mutation {
 	return out
 }
 
+// fill returns a store with all objects.
+func (m mesh) fill() *configs.Store {
+	store := configs.Make(istio.Schemas())
+	for batch := range slices.Chunk(m.contents(), 1_000) {
+		must(store.Apply(batch...))
+	}
+	return store
+}
+
 // plane is a control plane whose store has a mesh.
 type plane struct {
 	store    *configs.Store
@@ -266,12 +275,8 @@ func (m mesh) run() (phases []phase, moves []time.Duration) {
 		p.heap, before = now-before, now
 		phases = append(phases, p)
 	}
-	store := configs.Make(istio.Schemas())
-	step("the configs are in the store", func() {
-		for batch := range slices.Chunk(m.contents(), 1_000) {
-			must(store.Apply(batch...))
-		}
-	})
+	var store *configs.Store
+	step("the configs are in the store", func() { store = m.fill() })
 	var p *plane
 	step("cold start, to the first push", func() { p = start(store) })
 	var clients *proxies
@@ -322,11 +327,52 @@ func heap() int64 {
 	return int64(s.HeapAlloc) //nolint:gosec // less than 2^63
 }
 
-// scale writes the costs of a mesh, and of one with a fifth of its namespaces. A linear cost is a fifth there.
-func scale(w io.Writer, m mesh) {
+// unit is the heap that one object of a kind, or one client, adds.
+type unit struct {
+	name  string
+	bytes float64
+	count func(mesh) int
+}
+
+// units measures them with meshes that have a kind and lack it.
+func (m mesh) units() []unit {
+	entries, rules := m, m
+	entries.workloads, entries.rules, entries.clients = 0, 0, 0
+	rules.workloads, rules.clients = 0, 0
+	ofEntries, _ := entries.held()
+	ofRules, _ := rules.held()
+	ofAll, ofClients := m.held()
+	each := func(name string, bytes int64, count func(mesh) int) unit {
+		return unit{name, float64(bytes) / float64(count(m)), count}
+	}
+	return []unit{
+		each(fmt.Sprintf("a ServiceEntry with %d endpoints", m.endpoints), ofEntries, func(m mesh) int { return m.entries }),
+		each("a VirtualService", ofRules-ofEntries, func(m mesh) int { return m.rules }),
+		each("a WorkloadEntry", ofAll-ofRules, func(m mesh) int { return m.workloads }),
+		each("a client, with its end in this process", ofClients, func(m mesh) int { return m.clients }),
+	}
+}
+
+// held returns the heap of a control plane with the mesh, and what all clients add.
+func (m mesh) held() (plane, clients int64) {
+	before := heap()
+	p := start(m.fill())
+	plane = heap() - before
+	connected := m.connect(p.address)
+	connected.await(m.clients, -1)
+	clients = heap() - before - plane
+	connected.close()
+	p.stop()
+	return plane, clients
+}
+
+// scale writes the costs of a mesh, and of one with a fifth of its namespaces: a linear cost is a fifth there. It is an
+// error if the heap differs by more than a third from the sum of the mesh's parts, as they are in a fifth of it.
+func scale(w io.Writer, m mesh) error {
 	fmt.Fprintf(w, "# A large mesh\n\n%d ServiceEntries with %d endpoints each, %d WorkloadEntries and %d VirtualServices in %d namespaces; %d clients,\n"+
 		"which are a part of the process: each has the clusters and the routes of its namespace, and ten load assignments.\n\n",
 		m.entries, m.endpoints, m.workloads, m.rules, m.namespaces, m.clients)
+	units := m.part(5).units()
 	small, _ := m.part(5).run()
 	large, moves := m.run()
 	fmt.Fprint(w, "| | time | CPU time | heap | CPU time, a fifth of the mesh | growth |\n|---|---|---|---|---|---|\n")
@@ -334,4 +380,18 @@ func scale(w io.Writer, m mesh) {
 		fmt.Fprintf(w, "| %s | %v | %v | %+d MB | %v | %.1f × |\n", p.name, round(p.wall), round(p.cpu), p.heap>>20, round(small[i].cpu), float64(p.cpu)/float64(small[i].cpu))
 	}
 	fmt.Fprintf(w, "\nAn endpoint, from the store to all clients of its namespace: p50 %v, p99 %v.\n", round(moves[len(moves)/2]), round(moves[len(moves)*99/100]))
+	fmt.Fprint(w, "\n| heap, measured with a fifth of the mesh | |\n|---|---|\n")
+	sum, held := 0.0, 0.0
+	for _, u := range units {
+		sum += u.bytes * float64(u.count(m))
+		fmt.Fprintf(w, "| %s | %.1f kB |\n", u.name, u.bytes/1e3)
+	}
+	for _, p := range large[:3] { // until all clients are connected
+		held += float64(p.heap)
+	}
+	fmt.Fprintf(w, "\nFor the whole mesh that makes %.0f MB; it has %.0f MB.\n", sum/1e6, held/1e6)
+	if ratio := held / sum; ratio < 2.0/3 || ratio > 4.0/3 {
+		return fmt.Errorf("the heap is %.2f × the sum of its parts", ratio)
+	}
+	return nil
 }
