@@ -373,21 +373,16 @@ func (f *findings) workloadsOf(namespace string) []labelled {
 func (f *findings) labelsIn(namespace string) []labelled {
 	seen := make(map[string]int)
 	out := []labelled{}
-	for _, services := range f.world.Hosts() {
-		for _, svc := range services {
-			if namespace != "" && svc.Attributes.Namespace != namespace {
-				continue
+	for svc := range f.world.In(namespace) {
+		for e := range f.world.Endpoints(svc).All() {
+			labels := e.Attributes().Labels
+			i, again := seen[labels.String()]
+			if !again {
+				i = len(out)
+				seen[labels.String()] = i
+				out = append(out, labelled{labels: labels})
 			}
-			for e := range f.world.Endpoints(svc).All() {
-				labels := e.Attributes().Labels
-				i, again := seen[labels.String()]
-				if !again {
-					i = len(out)
-					seen[labels.String()] = i
-					out = append(out, labelled{labels: labels})
-				}
-				out[i].grpc = out[i].grpc || mayServeGRPC(svc, e)
-			}
+			out[i].grpc = out[i].grpc || mayServeGRPC(svc, e)
 		}
 	}
 	return out

@@ -56,7 +56,7 @@ func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	last := p.last.Load()
 	if last == nil {
-		w := mesh.NewWorld(nil, push)
+		w := mesh.NewWorld(push, p.settings.Mesh.GetDefaultServiceExportTo())
 		configs := p.take(push)
 		for key, c := range configs {
 			p.settings.keys.follow(key, nil, c)
@@ -69,7 +69,7 @@ func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 		p.watches.publish(p, next, ads.Changes{}) // the first state
 		return next, ads.Changes{Regroup: regroup}
 	}
-	w := mesh.NewWorld(last.state.world, push)
+	w := last.state.world.Next(push)
 	d := p.difference(push, last.state)
 	next := &provided{}
 	if d.endpointsOnly() && last.shared < maxShared.Get() {

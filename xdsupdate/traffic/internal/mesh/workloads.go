@@ -82,26 +82,13 @@ func (x *Workloads) in(namespace string) []*serviceWorkloads {
 		known[s.service], services = s, append(services, s.service)
 	}
 	if before == nil || x.services {
-		services = servicesIn(x.world, namespace)
+		services = slices.SortedFunc(x.world.In(namespace), registry.ComparePrecedence)
 	}
 	list := make([]*serviceWorkloads, 0, len(services))
 	for _, svc := range services {
 		list = append(list, x.of(svc, known[svc]))
 	}
 	return list
-}
-
-// servicesIn returns the services of a namespace, in the order of precedence.
-func servicesIn(w *World, namespace string) (out []*registry.Service) {
-	for _, list := range w.Hosts() {
-		for _, svc := range list {
-			if svc.Attributes.Namespace == namespace {
-				out = append(out, svc)
-			}
-		}
-	}
-	slices.SortFunc(out, registry.ComparePrecedence)
-	return out
 }
 
 // of returns the workloads of a service: those before, which may be nil, if its endpoints are
