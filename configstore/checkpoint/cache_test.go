@@ -72,9 +72,12 @@ func TestWarmStart(t *testing.T) {
 	expectContents(t, "the file", c, "a 1", "b 1", "c 1")
 	e.expect(t, "the file", []string{"add a 1", "add b 1", "add c 1"})
 	// The source comes back slowly.
-	s.put(t, entry("c", "1"))
+	s.put(t, entry("c", "1"), entry("x", "1"))
 	c.Drain()
 	s.put(t, entry("b", "2"), entry("d", "1"))
+	if err := s.Delete(istio.ServiceEntry, "x", "ns", nil); err != nil {
+		t.Fatal(err)
+	}
 	c.Drain()
 	expectContents(t, "a source that has not synced", c, "a 1", "b 1", "c 1")
 	e.expect(t, "a source that has not synced")

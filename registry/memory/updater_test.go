@@ -239,6 +239,7 @@ func TestDeltaIsTheChange(t *testing.T) {
 	must(t, r.ChangeEndpoints("a.example.com", "ns", []xdsupdate.EndpointChange{
 		{Old: endpoint("3.3.3.3"), New: two}, {New: endpoint("4.4.4.4")}, {Old: endpoint("4.4.4.4")}, {Old: one, New: endpoint("1.1.1.1")},
 	}))
+	must(t, r.ChangeEndpoints("a.example.com", "ns", []xdsupdate.EndpointChange{{New: endpoint("4.4.4.4")}, {Old: endpoint("4.4.4.4")}}))
 	want := []string{
 		"eds Memory ns/a.example.com [1.1.1.1 2.2.2.2 5.5.5.5] FullPush", // the first list is complete
 		"delta ns/a.example.com [-2.2.2.2 +3.3.3.3] IncrementalPush",

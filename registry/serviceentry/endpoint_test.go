@@ -133,6 +133,12 @@ func workloadDescriptions() []described {
 			attributes: attributes(registry.Labels{"topology.istio.io/network": "n2"}, func(a *registry.EndpointAttributes) { a.Network = "n2" }),
 		},
 		{
+			name: "label of the metadata before that of the spec", metadata: map[string]string{"topology.istio.io/network": "n3"},
+			spec:    &networking.WorkloadEntry{Address: "10.0.0.1", Labels: map[string]string{"topology.istio.io/network": "n2"}},
+			address: "10.0.0.1", ports: usual,
+			attributes: attributes(registry.Labels{"topology.istio.io/network": "n3"}, func(a *registry.EndpointAttributes) { a.Network = "n3" }),
+		},
+		{
 			name: "network field before the label", options: tenNet,
 			spec:    &networking.WorkloadEntry{Address: "10.0.0.1", Network: "n1", Labels: map[string]string{"topology.istio.io/network": "n2"}},
 			address: "10.0.0.1", ports: usual,
