@@ -46,15 +46,15 @@ func (s *sources) chain(cache configstore.ConfigStoreCache, create bool) *chain 
 	return c
 }
 
-// chain delivers the commits of a cache to the registries that read it, and commits the followed configs
+// chain hands the commits of a cache to the registries that read it, and commits the followed configs
 // together with the resulting services.
 type chain struct {
 	cache configstore.ConfigStoreCache
 	lists configstore.Subscriber // nil if the cache is no Subscriber; then registries do not join
-	work  calls[commit]
 
-	// mu keeps a listing and the later commits in order.
-	mu        sync.Mutex
+	// mu keeps the listings and the commits in order.
+	mu sync.Mutex
+	// followers and stages are replaced, and never modified.
 	followers []*Configs
 	stages    []*stage
 	cancel    func()
@@ -66,18 +66,16 @@ type chain struct {
 type stage struct {
 	pushers []*Pusher
 	kinds   []configstore.GroupVersionKind
-	handle  func(changes []configstore.Change, configs *Update) (taken bool)
+	enqueue func(changes []configstore.Change, configs *Update) (taken bool)
+	deliver func()
 }
 
-// commit is a commit of the cache, or its complete content.
+// commit is a commit of the cache, or its complete content if listed is true.
 type commit struct {
 	changes []configstore.Change
-	// listing is the listing of the subscription. listed is true if the changes are the complete content.
+	// listing is the listing of the subscription.
 	listing int
 	listed  bool
-	// stages and followers are the receivers at the time of the commit.
-	stages    []*stage
-	followers []*Configs
 }
 
 func newChain(cache configstore.ConfigStoreCache) *chain {
@@ -86,14 +84,15 @@ func newChain(cache configstore.ConfigStoreCache) *chain {
 	return c
 }
 
-// Join subscribes a registry to a cache whose configs are followed (FollowConfigs). handle gets the existing
-// configs first, and then the commits. The registry adds its second argument, unless empty, to the update with
-// the resulting services. handle returns false if there are no changes and the registry has committed everything
+// Join subscribes a registry to a cache whose configs are followed (FollowConfigs). enqueue gets the existing
+// configs first, and then the commits. It is called with a lock held, so it only puts them into the queue of the
+// registry, which deliver handles afterwards. The registry adds the second argument, unless empty, to the update with
+// the resulting services. enqueue returns false if there are no changes and the registry has committed everything
 // that it got before; then the argument is committed without it. Join returns false if no configs of the cache are
 // followed; then the registry subscribes by itself. leave may be called many times.
 func (i Inbox) Join(
 	cache configstore.ConfigStoreCache, kinds []configstore.GroupVersionKind,
-	handle func(changes []configstore.Change, configs *Update) (taken bool),
+	enqueue func(changes []configstore.Change, configs *Update) (taken bool), deliver func(),
 ) (leave func(), joined bool) {
 	pushers := pushersOf(i.to)
 	if len(pushers) == 0 {
@@ -103,22 +102,23 @@ func (i Inbox) Join(
 	if c == nil || c.lists == nil {
 		return nil, false
 	}
-	s := &stage{pushers: pushers, kinds: kinds, handle: handle}
-	c.relist(func() { c.stages = append(c.stages, s) })
-	return sync.OnceFunc(func() {
-		c.relist(func() { c.stages = slices.DeleteFunc(c.stages, func(other *stage) bool { return other == s }) })
-	}), true
+	s := &stage{pushers, kinds, enqueue, deliver}
+	c.relist(func() { c.stages = append(slices.Clip(c.stages), s) })
+	return sync.OnceFunc(func() { c.relist(func() { c.stages = without(c.stages, s) }) }), true
 }
 
 // follow adds a follower and returns a function that removes it.
 func (c *chain) follow(f *Configs) (leave func()) {
 	if c.lists != nil {
-		c.relist(func() { c.followers = append(c.followers, f) })
-		return sync.OnceFunc(func() {
-			c.relist(func() { c.followers = slices.DeleteFunc(c.followers, func(other *Configs) bool { return other == f }) })
-		})
+		c.relist(func() { c.followers = append(slices.Clip(c.followers), f) })
+		return sync.OnceFunc(func() { c.relist(func() { c.followers = without(c.followers, f) }) })
 	}
 	return c.followEvents(f)
+}
+
+// without returns a copy of a list without an element.
+func without[T comparable](list []T, element T) []T {
+	return slices.DeleteFunc(slices.Clone(list), func(other T) bool { return other == element })
 }
 
 // followEvents adds a follower of a cache that cannot list and subscribe at one moment. An object with an
@@ -126,38 +126,45 @@ func (c *chain) follow(f *Configs) (leave func()) {
 func (c *chain) followEvents(f *Configs) (leave func()) {
 	early := map[configstore.ConfigKey]struct{}{}
 	add := func(changes []configstore.Change) {
-		c.work.add(commit{changes: changes, followers: []*Configs{f}})
+		var u Update
+		f.note(&u, commit{changes: changes})
+		u.commitConfigs()
 	}
 	leave = configfeed.Subscribe(c.cache, f.kinds, func(changes []configstore.Change) {
 		c.mu.Lock()
+		defer c.mu.Unlock()
 		for i := range changes {
 			if early != nil {
 				early[changes[i].Curr.Key()] = struct{}{}
 			}
 		}
-		add(slices.Clone(changes))
-		c.mu.Unlock()
-		c.deliver()
+		add(changes)
 	})
 	var list []configstore.Change
 	for _, kind := range f.kinds {
 		list = append(list, configfeed.Adds(c.cache.List(kind, configstore.NamespaceAll))...)
 	}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	add(slices.DeleteFunc(list, func(change configstore.Change) bool {
 		_, newer := early[change.Curr.Key()]
 		return newer
 	}))
 	early = nil
-	c.mu.Unlock()
-	c.deliver()
 	return leave
 }
 
 // relist changes the receivers and replaces the subscription: the receivers get the complete content of one
 // moment, and then the commits after it.
 func (c *chain) relist(change func()) {
+	for _, s := range c.relisted(change) {
+		s.deliver()
+	}
+}
+
+func (c *chain) relisted(change func()) []*stage {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.cancel()
 	change()
 	c.listing++
@@ -171,11 +178,14 @@ func (c *chain) relist(change func()) {
 	}
 	if c.cancel = func() {}; len(kinds) > 0 {
 		var objects []*configstore.Config
-		objects, c.cancel = c.lists.Subscribe(kinds, func(changes []configstore.Change) { c.take(listing, changes) })
-		c.addLocked(configfeed.Adds(objects), true)
+		objects, c.cancel = c.lists.Subscribe(kinds, func(changes []configstore.Change) {
+			for _, s := range c.take(listing, changes) {
+				s.deliver()
+			}
+		})
+		c.commitLocked(commit{configfeed.Adds(objects), listing, true})
 	}
-	c.mu.Unlock()
-	c.deliver()
+	return c.stages
 }
 
 // hasKind reports whether a kind is one of some, in any version.
@@ -183,45 +193,44 @@ func hasKind(kinds []configstore.GroupVersionKind, kind configstore.GroupVersion
 	return slices.ContainsFunc(kinds, func(k configstore.GroupVersionKind) bool { return k.Group == kind.Group && k.Kind == kind.Kind })
 }
 
-func (c *chain) take(listing int, changes []configstore.Change) {
+// take commits the changes of a subscription, and returns the registries that may have work.
+func (c *chain) take(listing int, changes []configstore.Change) []*stage {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if listing == c.listing {
-		c.addLocked(slices.Clone(changes), false)
+		c.commitLocked(commit{changes, listing, false})
 	}
-	c.mu.Unlock()
-	c.deliver()
+	return c.stages
 }
 
-func (c *chain) addLocked(changes []configstore.Change, listed bool) {
-	c.work.add(commit{changes, c.listing, listed, slices.Clone(c.stages), slices.Clone(c.followers)})
-}
-
-func (c *chain) deliver() { c.work.run(commit.handOver) }
-
-// handOver delivers a commit to the registries. The youngest registry of a Pusher gets the configs for it.
+// commitLocked hands a commit to the registries. The youngest registry of a Pusher gets the configs for it.
 // Configs without a registry, or with an idle one that the commit does not change, are an update of their own.
-func (c commit) handOver() {
-	followers, configs := slices.Clone(c.followers), make([]Update, len(c.stages)+1)
-	for i := len(c.stages); i >= 0; i-- {
-		followers = slices.DeleteFunc(followers, func(f *Configs) bool {
-			own := i == 0 || slices.Contains(c.stages[i-1].pushers, f.pusher)
-			if own {
-				f.note(&configs[i], c)
-			}
-			return own
-		})
-	}
-	configs[0].commitConfigs()
-	for i, s := range c.stages {
-		changes := slices.DeleteFunc(slices.Clone(c.changes), func(change configstore.Change) bool {
-			return !hasKind(s.kinds, change.Curr.GroupVersionKind)
-		})
-		if u := &configs[i+1]; len(changes) > 0 || !u.Empty() {
-			if !s.handle(changes, u) {
-				u.commitConfigs()
+func (c *chain) commitLocked(own commit) {
+	var alone Update
+	configs := make([]Update, len(c.stages))
+	for _, f := range c.followers {
+		u := &alone
+		for i, s := range c.stages {
+			if slices.Contains(s.pushers, f.pusher) {
+				u = &configs[i]
 			}
 		}
+		f.note(u, own)
 	}
+	alone.commitConfigs()
+	for i, s := range c.stages {
+		changes, u := own.of(s.kinds), &configs[i]
+		if (len(changes) > 0 || !u.Empty()) && !s.enqueue(changes, u) {
+			u.commitConfigs()
+		}
+	}
+}
+
+// of returns a copy of the changes of some kinds.
+func (c commit) of(kinds []configstore.GroupVersionKind) []configstore.Change {
+	return slices.DeleteFunc(slices.Clone(c.changes), func(change configstore.Change) bool {
+		return !hasKind(kinds, change.Curr.GroupVersionKind)
+	})
 }
 
 // commitConfigs commits an update of configs alone, to their Pushers.

@@ -3,8 +3,6 @@
 package xdsupdate
 
 import (
-	"slices"
-
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
@@ -77,9 +75,7 @@ type configKey struct {
 
 // note records the changes of a commit in the kinds of f.
 func (f *Configs) note(u *Update, own commit) {
-	own.changes = slices.DeleteFunc(slices.Clone(own.changes), func(c configstore.Change) bool {
-		return !hasKind(f.kinds, c.Curr.GroupVersionKind)
-	})
+	own.changes = own.of(f.kinds)
 	if own.listed || len(own.changes) > 0 {
 		u.calls = append(u.calls, call{kind: callConfigs, configs: f, commit: &own})
 	}

@@ -76,8 +76,11 @@ func New(configs configstore.ConfigStoreCache, updater xdsupdate.XDSUpdater, opt
 		c.settings.namespaces[n.Name] = n
 	}
 	var joined bool
-	if c.cancel, joined = c.publisher.Inbox().Join(configs, c.kinds(), c.configsChanged); !joined {
-		c.cancel = configfeed.Subscribe(configs, c.kinds(), func(changes []configstore.Change) { c.configsChanged(changes, nil) })
+	if c.cancel, joined = c.publisher.Inbox().Join(configs, c.kinds(), c.enqueue, c.publisher.Drain); !joined {
+		c.cancel = configfeed.Subscribe(configs, c.kinds(), func(changes []configstore.Change) {
+			c.enqueue(changes, nil)
+			c.publisher.Drain()
+		})
 	}
 	return c
 }

@@ -30,16 +30,14 @@ type event struct {
 	configs *xdsupdate.Update
 }
 
-// configsChanged enqueues a batch of the cache, as one. The queue is the second one on
-// the way of a config, after that of the cache, and it is needed: workloads of other
-// registries, namespaces and the mesh come from goroutines of their own, and the next
-// state is made of one batch at a time, of everything that waits, with no lock held
-// while the updater and handlers are called. It costs neither a goroutine nor a wait:
-// the caller handles the batch before Enqueue returns, unless another one is at it.
+// enqueue enqueues a batch of the cache, as one. The queue has the events of the cache in one order
+// with workloads of other registries, namespaces and the mesh, which come from goroutines of their
+// own. The next state is made of everything that waits, with no lock held. The caller drains the
+// queue.
 //
 // A batch may bring configs for other followers of the cache. They are committed with its result. It returns false
 // for configs alone that need not wait for an earlier batch.
-func (c *Controller) configsChanged(changes []configstore.Change, configs *xdsupdate.Update) (taken bool) {
+func (c *Controller) enqueue(changes []configstore.Change, configs *xdsupdate.Update) (taken bool) {
 	if len(changes) == 0 && c.publisher.Idle() {
 		return false
 	}
@@ -51,7 +49,7 @@ func (c *Controller) configsChanged(changes []configstore.Change, configs *xdsup
 	if configs != nil && !configs.Empty() {
 		events = append(events, event{configs: configs})
 	}
-	c.publisher.Enqueue(events...)
+	c.publisher.Push(events...)
 	return true
 }
 

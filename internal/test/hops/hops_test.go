@@ -14,7 +14,7 @@ import (
 func TestWalks(t *testing.T) {
 	const page = "../../../docs/architecture.md"
 	endpoint := hops.Walk{
-		Page: page, Heading: "One endpoint of a ServiceEntry", File: "entry.yaml", TypeURL: envoy.LoadAssignmentType, Most: 17,
+		Page: page, Heading: "One endpoint of a ServiceEntry", File: "entry.yaml", TypeURL: envoy.LoadAssignmentType, Most: 15,
 		States: [3]string{"10.0.0.1", "10.0.0.2", "10.0.0.3"}, Text: `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -27,7 +27,7 @@ spec:
 `,
 	}
 	rule := hops.Walk{
-		Page: page, Heading: "One rule of a VirtualService", File: "rule.yaml", TypeURL: envoy.RouteType, Most: 14,
+		Page: page, Heading: "One rule of a VirtualService", File: "rule.yaml", TypeURL: envoy.RouteType, Most: 12,
 		States: [3]string{"/first", "/second", "/third"}, Text: `
 apiVersion: networking.istio.io/v1
 kind: VirtualService

@@ -9,7 +9,7 @@ import (
 )
 
 // maxFrames is the largest number of frames between the queue of a store and the root.
-const maxFrames = 21
+const maxFrames = 15
 
 // Walk is a change that a client gets.
 type Walk struct {

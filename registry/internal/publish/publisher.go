@@ -116,15 +116,21 @@ func New[E, S any](opts Options[E, S]) *Publisher[E, S] {
 // State returns the state visible to readers.
 func (p *Publisher[E, S]) State() *S { return p.state.Load() }
 
-// Enqueue appends events to the queue without other messages in between.
+// Enqueue appends events to the queue without other messages in between, and delivers with
+// Options.Inline.
 func (p *Publisher[E, S]) Enqueue(events ...E) {
+	p.Push(events...)
+	p.deliverInline()
+}
+
+// Push is Enqueue without delivery. It may be called with a lock held.
+func (p *Publisher[E, S]) Push(events ...E) {
 	var room [4]message[E] // usually enough
 	messages := room[:0]
 	for _, e := range events {
 		messages = append(messages, message[E]{event: e})
 	}
 	p.queue.Push(messages...)
-	p.deliverInline()
 }
 
 func (p *Publisher[E, S]) deliverInline() {
