@@ -73,9 +73,8 @@ var allowed = map[string][]string{
 	"configstore/file":             {"configstore", "configstore/manifest", "configstore/internal/commit"},
 	"configstore/internal/commit":  {"configstore"},
 	"configstore/internal/reading": {"configstore"},
-	"configstore/internal/derived": {"configstore", "configstore/memory", "configstore/internal/commit", "configstore/internal/reading"},
 	"configstore/storetest":        {"configstore"},
-	"configstore/checkpoint":       {"configstore", "configstore/memory", "configstore/internal/derived", "configstore/internal/reading"},
+	"configstore/checkpoint":       {"configstore", "configstore/memory", "configstore/internal/commit", "configstore/internal/reading"},
 	"configstore/mcp":              {"configstore", "configstore/internal/commit", "registry", "xdsupdate", "xdsupdate/ads"},
 	"registry":                     {"configstore"},
 	"registry/registrytest":        {"configstore", "registry"},
@@ -149,6 +148,7 @@ var allowed = map[string][]string{
 	// Internal packages that import others than internal ones.
 	"internal/listing":    {"configstore"},
 	"internal/configfeed": {"configstore"},
+	"internal/configset":  {"configstore"},
 	"internal/xdsbuild":   {"registry", "xdsupdate/envoy"},
 
 	// Modules of their own.
@@ -160,10 +160,10 @@ var allowed = map[string][]string{
 		"aggregate", "configstore/kube/internal/statuswriter",
 	},
 	"configstore/kube/ingress": {
-		"configstore", "configstore/istio", "configstore/memory", "configstore/kube", "configstore/kube/internal/follow",
-		"configstore/kube/internal/statuswriter", "configstore/internal/derived",
+		"configstore", "configstore/istio", "aggregate", "configstore/kube", "configstore/kube/internal/follow",
+		"configstore/kube/internal/statuswriter",
 	},
-	"configstore/kube/gatewayapi": {"configstore", "configstore/istio", "configstore/memory", "configstore/internal/derived"},
+	"configstore/kube/gatewayapi": {"configstore", "configstore/istio", "configstore/internal/commit", "aggregate"},
 	"configstore/kube/gatewayapi/cluster": {
 		"configstore", "configstore/kube", "configstore/kube/gatewayapi", "configstore/kube/internal/follow",
 		"configstore/kube/internal/statuswriter",

@@ -74,13 +74,23 @@ func MakeCache(caches ...configstore.ConfigStoreCache) *Cache {
 func MakeWriteableCache(
 	caches []configstore.ConfigStoreCache, writer configstore.ConfigStore, opts ...CacheOptions,
 ) *Cache {
-	o := options.One("aggregate.MakeWriteableCache", opts)
 	var schemas configstore.Schemas
 	for _, cache := range caches {
 		schemas = schemas.Union(cache.Schemas())
 	}
+	c := newCache(schemas, caches, options.One("aggregate.MakeWriteableCache", opts))
+	c.writer = writer
+	for _, m := range c.members {
+		m.subscribe(c.feed)
+		c.reload(m)
+	}
+	return c
+}
+
+// newCache returns a cache that is not subscribed to its members.
+func newCache(schemas configstore.Schemas, caches []configstore.ConfigStoreCache, o CacheOptions) *Cache {
 	c := &Cache{
-		schemas: schemas, writer: writer, logger: o.Logger,
+		schemas: schemas, logger: o.Logger,
 		queue: notify.New(notify.Options[configstore.Change]{
 			Name: "aggregate",
 			Panicked: func(p *guard.PanicError, first configstore.Change, n int) {
@@ -94,11 +104,7 @@ func MakeWriteableCache(
 		c.views = append(c.views, newView(schema.GroupVersionKind, &c.mu))
 	}
 	for i, cache := range caches {
-		c.members = append(c.members, newMember(i, cache, c.view))
-	}
-	for _, m := range c.members {
-		m.subscribe(c.feed)
-		c.reload(m)
+		c.members = append(c.members, newMember(i, cache, cache.Schemas(), c.view))
 	}
 	return c
 }

@@ -36,6 +36,9 @@
 //     events since. Reads are exactly as fresh as the events. A wrapper counts as the cache that it
 //     wraps if it follows the rule of package configstore. An aggregate is not a Watcher.
 //
+// A [Stage] is a Cache of one source and of the configs that a converter derives from each of its
+// batches. A batch and the derived configs are one batch of the Stage, and one update for pushes.
+//
 // # Registries
 //
 // [Controller] merges registries, which can be added and deleted at any time. Kubernetes registries

@@ -84,18 +84,24 @@ func (c *Cache) applyLocked(m *member, changes []configstore.Change) {
 			}
 			applied = change.Revision
 		}
-		config := change.Curr
-		if change.Event == configstore.EventDelete {
-			config = nil
-		}
-		if v := m.kinds[change.Curr.GroupVersionKind]; v != nil {
-			seen = m.appendSet(seen, v, listing.KeyOf(change.Curr), config)
-		}
+		seen = m.appendChange(seen, change)
 	}
 	c.queue.Push(seen...)
 	c.taken.Inc()
 	// Stored last, because a read that finds the revision applied takes no lock.
 	m.applied.Store(applied)
+}
+
+// appendChange is appendSet for a change of the member.
+func (m *member) appendChange(changes []configstore.Change, change configstore.Change) []configstore.Change {
+	v, config := m.kinds[change.Curr.GroupVersionKind], change.Curr
+	if v == nil {
+		return changes
+	}
+	if change.Event == configstore.EventDelete {
+		config = nil
+	}
+	return m.appendSet(changes, v, listing.KeyOf(change.Curr), config)
 }
 
 // appendSet sets the state of an object in the member, or removes it if config is nil, and appends

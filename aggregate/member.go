@@ -30,10 +30,12 @@ type member struct {
 
 // newMember returns a member whose objects are not in the views yet. viewOf returns the view of a
 // kind.
-func newMember(index int, cache configstore.ConfigStoreCache, viewOf func(*configstore.GroupVersionKind) *view) *member {
+func newMember(
+	index int, cache configstore.ConfigStoreCache, schemas configstore.Schemas, viewOf func(*configstore.GroupVersionKind) *view,
+) *member {
 	m := &member{index: index, cache: cache, kinds: map[configstore.GroupVersionKind]*view{}}
 	m.watcher, _ = configstore.As[configstore.Watcher](cache)
-	for _, schema := range cache.Schemas().All() {
+	for _, schema := range schemas.All() {
 		m.kinds[schema.GroupVersionKind] = viewOf(&schema.GroupVersionKind)
 	}
 	return m

@@ -15,7 +15,6 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/configstore/internal/reading"
 	"github.com/pilotkit/pilotkit/configstore/memory"
 	"github.com/pilotkit/pilotkit/internal/options"
@@ -42,7 +41,7 @@ type reads = reading.Cache
 // the content of the file. Create it with New.
 type Cache struct {
 	reads  // which is shown
-	shown  *derived.Published
+	shown  *memory.Controller
 	source configstore.ConfigStoreCache
 	path   string
 	opts   Options
@@ -67,6 +66,8 @@ type Cache struct {
 
 	mu     sync.Mutex
 	status Status
+	// refused has the objects that cannot be shown as they are.
+	refused map[configstore.ConfigKey]error
 }
 
 // Status is how a Cache is at one moment.
@@ -104,12 +105,12 @@ func newCache(source configstore.ConfigStoreCache, path string, d disk, o Option
 		memory.Make(source.Schemas(), memory.Options{Mirror: true, SkipValidation: true, HistoryLimit: o.HistoryLimit}),
 		memory.ControllerOptions{Logger: o.Logger})
 	c := &Cache{
-		reads: shown, source: source, path: path, opts: o, logger: o.Logger, disk: d,
+		reads: shown, shown: shown, source: source, path: path, opts: o, logger: o.Logger, disk: d,
+		refused: map[configstore.ConfigKey]error{},
 	}
 	if c.logger == nil {
 		c.logger = slog.New(slog.DiscardHandler)
 	}
-	c.shown = derived.NewPublished(shown, c.logger)
 	shown.RegisterHasSyncedHandler(func() bool { return c.warm.Load() || c.live.Load() })
 	c.load()
 	c.follow()
@@ -132,7 +133,7 @@ func (c *Cache) load() {
 		c.logger.Error("checkpoint is rejected", slog.Any("error", c.status.Refused))
 		return
 	}
-	c.shown.Publish(creations(objects))
+	c.publish(creations(objects))
 	c.saved = c.shown.Revision()
 	c.status.Stale = true
 	c.pending = map[configstore.ConfigKey]*configstore.Config{}

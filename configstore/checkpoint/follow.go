@@ -4,12 +4,14 @@ package checkpoint
 
 import (
 	"context"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 	"github.com/pilotkit/pilotkit/internal/configfeed"
 )
 
@@ -49,7 +51,21 @@ func (c *Cache) show(changes []configstore.Change) {
 			batch[i] = deletion(ch.Curr)
 		}
 	}
-	c.shown.Publish(batch)
+	c.publish(batch)
+}
+
+// publish shows changes as one batch. An object that cannot be shown keeps its last state.
+func (c *Cache) publish(mutations []configstore.Mutation) {
+	refused := commit.Show(c.shown, mutations)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range mutations {
+		delete(c.refused, mutations[i].Config.Key())
+	}
+	for _, r := range refused {
+		c.refused[r.Object] = r.Err
+		c.logger.Error("config was not published", slog.String("object", r.Object.Object()), slog.Any("error", r.Err))
+	}
 }
 
 func deletion(config *configstore.Config) configstore.Mutation {
@@ -71,7 +87,7 @@ func (c *Cache) goLive() {
 		return
 	}
 	if c.pending != nil {
-		c.shown.Publish(c.difference())
+		c.publish(c.difference())
 		c.pending = nil
 	}
 	c.mu.Lock()

@@ -2,7 +2,12 @@
 
 package checkpoint
 
-import "github.com/pilotkit/pilotkit/configstore"
+import (
+	"maps"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
 
 var _ configstore.SourceStater = (*Cache)(nil)
 
@@ -20,8 +25,10 @@ func (c *Cache) SourceState() configstore.SourceState {
 	if status.Refused != nil {
 		s.Problems = append(s.Problems, configstore.SourceProblem{Text: status.Refused.Error(), Warning: synced})
 	}
-	for _, r := range c.shown.Refused() {
-		s.Problems = append(s.Problems, configstore.SourceProblem{Object: r.Object, Text: r.Err.Error()})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, key := range slices.SortedFunc(maps.Keys(c.refused), configstore.ConfigKey.Compare) {
+		s.Problems = append(s.Problems, configstore.SourceProblem{Object: key, Text: c.refused[key].Error()})
 	}
 	return s
 }

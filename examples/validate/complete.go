@@ -40,8 +40,7 @@ func (c *checker) ineffective(ctx context.Context) error {
 func (c *checker) push(ctx context.Context) (*traffic.Policies, *gatewayapi.Snapshot, error) {
 	store := memory.Make(c.schemas)
 	objects := memory.NewController(store)
-	gateways := gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Options: gatewayapi.Options{Domain: c.opts.manifest.Domain}})
-	configs := aggregate.MakeCache(objects, gateways) //nolint:contextcheck // caches begin without one
+	configs := gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Options: gatewayapi.Options{Domain: c.opts.manifest.Domain}})
 	registries := aggregate.NewController()
 	policies := traffic.New(configs, traffic.Options{Domain: c.opts.manifest.Domain})
 	server := ads.New(registries, ads.Options{Providers: []ads.Provider{policies}})
@@ -57,7 +56,7 @@ func (c *checker) push(ctx context.Context) (*traffic.Policies, *gatewayapi.Snap
 	if err != nil {
 		return nil, nil, err
 	}
-	gateways.Apply(changes...)
+	configs.Apply(changes...)
 	if _, err := store.Apply(append(c.missingClasses(), c.accepted...)...); err != nil {
 		return nil, nil, fmt.Errorf("store what is valid: %w", err)
 	}
@@ -73,7 +72,7 @@ func (c *checker) push(ctx context.Context) (*traffic.Policies, *gatewayapi.Snap
 	if err == nil {
 		err = server.Flush(ctx)
 	}
-	return policies, gateways.Snapshot(), err
+	return policies, configs.Snapshot(), err
 }
 
 // subsets returns the labels of all subsets.

@@ -10,9 +10,8 @@ import (
 
 	"go.uber.org/atomic"
 
+	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/internal/derived"
-	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
@@ -32,21 +31,22 @@ type CacheOptions struct {
 	Logger *slog.Logger
 }
 
-// readOnly contains the read methods of a Cache.
-type readOnly = derived.Cache
+// merged has the methods of a ConfigStoreCache.
+type merged = aggregate.Cache
 
-// Cache is a ConfigStoreCache of the configs that a Converter makes from the Gateway API objects of
-// another store. It rejects writes (ErrReadOnly); combine it with other stores by
-// aggregate.MakeCache. Create it with NewCache.
+// Cache is a ConfigStoreCache of the Gateway API objects of another store, of its other objects,
+// and of the configs that a Converter makes of them. It rejects writes (ErrReadOnly). Create it with
+// NewCache.
 //
-// It is empty until its source and the inputs have synced, and then publishes everything at once. A
-// batch of the source is one batch of the Cache.
+// A batch of the source and the configs that result from it are one batch of the Cache. There are
+// no resulting configs until the source and the inputs have synced, and then there are all at once.
+// An object of the source hides a resulting config of the same key.
 type Cache struct {
-	readOnly
+	*merged
+	stage     *aggregate.Stage
 	opts      CacheOptions
 	source    configstore.ConfigStoreCache
 	resources map[configstore.GroupVersionKind]*resource
-	published *derived.Published
 	awaited   []configstore.Syncer
 	hosting   *hosting // nil without an Infrastructure
 	ran       atomic.Bool
@@ -64,8 +64,8 @@ type Cache struct {
 	look func([]ObjectKey)
 }
 
-// NewCache returns a cache of the configs for the objects in source, of all kinds of Schemas that
-// source has. The caller runs the source; others may read and write it.
+// NewCache returns a cache of the objects in source and of the configs for those of the kinds of
+// Schemas. Run runs the source, so the caller must not run it. Others may read and write it.
 func NewCache(source configstore.ConfigStoreCache, opts ...CacheOptions) *Cache {
 	o := options.One("gatewayapi.NewCache", opts)
 	o.Provided = o.Provided || o.Infrastructure != nil
@@ -80,18 +80,11 @@ func NewCache(source configstore.ConfigStoreCache, opts ...CacheOptions) *Cache 
 		awaited: append([]configstore.Syncer{source}, o.Inputs...), objects: map[ObjectKey]*configstore.Config{},
 		unread: map[configstore.ConfigKey]error{},
 	}
-	c.published = derived.Publisher(istio.Schemas(), outputKinds(), c.isReady, o.Logger)
-	c.readOnly = derived.Of(c.published)
 	if o.Infrastructure != nil {
 		c.hosting = newHosting(o.Infrastructure, o.Logger, func(gateway Key, now *Provided) { c.Apply(setProvided(gateway, now)) })
 	}
 	c.subscribe()
 	return c
-}
-
-// outputKinds returns the kinds of the resulting configs.
-func outputKinds() []configstore.GroupVersionKind {
-	return []configstore.GroupVersionKind{istio.DestinationRule, istio.Gateway, istio.VirtualService}
 }
 
 // Snapshot returns the converter's result for the objects received so far, even before the cache
@@ -131,7 +124,7 @@ func (c *Cache) InfrastructureChanged(gateway Key) {
 // synced, the resulting configs are published, and the handlers have processed them.
 func (c *Cache) HasSynced() bool {
 	c.begin()
-	return c.published.HasSynced()
+	return c.stage.HasSynced()
 }
 
 func (c *Cache) isReady() bool {
@@ -140,18 +133,8 @@ func (c *Cache) isReady() bool {
 	return c.ready
 }
 
-// Flush implements configstore.Flusher, including the commits of the source.
-func (c *Cache) Flush(ctx context.Context) error {
-	if f, ok := configstore.As[configstore.Flusher](c.source); ok {
-		if err := f.Flush(ctx); err != nil {
-			return err
-		}
-	}
-	return c.published.Flush(ctx)
-}
-
-// Run delivers events and calls the Infrastructure until stop is closed. All goroutines that Run
-// started have ended when it returns. The caller runs the source. A second call panics.
+// Run runs the source, delivers events and calls the Infrastructure until stop is closed. All
+// goroutines that Run started have ended when it returns. A second call panics.
 func (c *Cache) Run(stop <-chan struct{}) {
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
 	var running sync.WaitGroup
@@ -167,5 +150,5 @@ func (c *Cache) Run(stop <-chan struct{}) {
 	}
 	defer running.Wait()
 	defer cancel()
-	c.published.Run(stop)
+	c.merged.Run(stop)
 }

@@ -12,7 +12,7 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/internal/derived"
+	"github.com/pilotkit/pilotkit/internal/configset"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
@@ -81,7 +81,7 @@ type Converter struct {
 	users         counts[target, Key]       // Gateways by the backends of their routes
 
 	published *Snapshot
-	configs   derived.Edit
+	configs   configset.Edit
 	statuses  map[ObjectKey]struct{}
 	converted map[Key]struct{} // the Gateways that were recomputed
 }

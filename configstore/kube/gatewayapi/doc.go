@@ -13,13 +13,13 @@
 //	for _, key := range update.Statuses { write(key, update.After.Status(key)) }
 //
 // A Cache converts the objects of any store that contains them as configs (Schemas), and publishes
-// the result as a read-only ConfigStoreCache. With an API server, package cluster sets everything
-// up and writes the statuses. Without an API server, the objects can come from a directory:
+// the result as a read-only ConfigStoreCache, together with the objects. With an API server, package
+// cluster sets everything up and writes the statuses. Without an API server, the objects can come
+// from a directory:
 //
 //	objects := memory.NewController(memory.Make(gatewayapi.DirectorySchemas().Union(istio.Schemas())))
 //	files := file.New("config", objects.Store)
-//	gateways := gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Infrastructure: host})
-//	configs := aggregate.MakeCache(objects, gateways)
+//	configs := gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Infrastructure: host})
 //
 // There the statuses are available as values: Snapshot.Status. Backends are hosts of
 // ServiceEntries, of kind Hostname and group networking.istio.io. A Service is a valid backend,

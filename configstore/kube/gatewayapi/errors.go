@@ -28,14 +28,13 @@ func (e *Error) Unwrap() error { return e.Err }
 // good state; ReferenceGrants with unknown fields, which grant nothing; and configs that cannot be
 // published, which keep their last good state. All other problems of an object are in its status.
 func (c *Cache) Errors() []*Error {
+	errs := c.stage.Refused()
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	maps.Copy(errs, c.unread)
 	var out []*Error
-	for _, key := range slices.SortedFunc(maps.Keys(c.unread), configstore.ConfigKey.Compare) {
-		out = append(out, &Error{key, c.unread[key]})
-	}
-	for _, r := range c.published.Refused() {
-		out = append(out, &Error{r.Object, r.Err})
+	for _, key := range slices.SortedFunc(maps.Keys(errs), configstore.ConfigKey.Compare) {
+		out = append(out, &Error{key, errs[key]})
 	}
 	return out
 }

@@ -12,7 +12,6 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/file"
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -70,8 +69,8 @@ func ExampleNewCache() {
 
 	objects := memory.NewController(memory.Make(gatewayapi.DirectorySchemas().Union(istio.Schemas())))
 	files := file.New(dir, objects.Store)
-	gateways := gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Infrastructure: machine{}})
-	configs := aggregate.MakeCache(objects, gateways) // for traffic.New, serviceentry.New …
+	// For traffic.New, serviceentry.New …
+	configs := gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Infrastructure: machine{}})
 
 	var running sync.WaitGroup
 	stop := make(chan struct{})
@@ -88,7 +87,7 @@ func ExampleNewCache() {
 		fmt.Println(spec.GetHosts(), spec.GetHttp()[0].GetRoute()[0].GetDestination().GetHost())
 	}
 	route := gatewayapi.ObjectKey{Kind: gatewayapi.KindHTTPRoute, Key: gatewayapi.Key{Namespace: "shop", Name: "cart"}}
-	for _, condition := range gateways.Snapshot().Status(route).(*gatewayv1.RouteStatus).Parents[0].Conditions {
+	for _, condition := range configs.Snapshot().Status(route).(*gatewayv1.RouteStatus).Parents[0].Conditions {
 		fmt.Println(condition.Type, condition.Status)
 	}
 	close(stop)

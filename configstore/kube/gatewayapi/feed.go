@@ -4,38 +4,44 @@ package gatewayapi
 
 import (
 	"log/slog"
+	"maps"
 	"slices"
-	"time"
 
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/internal/derived"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/configfeed"
 )
 
-// subscribe subscribes to the source and converts its changes.
+// subscribe subscribes to the source, and to another store of ServiceEntries.
 func (c *Cache) subscribe() {
-	var kinds []configstore.GroupVersionKind
 	for _, r := range append(gatewayResources(), coreResources()...) {
-		if c.source.Schemas().Has(r.gvk) {
-			c.resources[r.gvk] = r
-			kinds = append(kinds, r.gvk)
-		}
+		c.resources[r.gvk] = r
 	}
-	configfeed.Subscribe(c.source, kinds, c.changed)
-	if c.opts.ServiceEntries.Schemas().Has(istio.ServiceEntry) {
-		configfeed.Subscribe(c.opts.ServiceEntries, []configstore.GroupVersionKind{istio.ServiceEntry}, c.entriesChanged)
-		if c.opts.ServiceEntries != c.source {
-			c.awaited = append(c.awaited, c.opts.ServiceEntries)
-		}
+	outputs := configstore.NewSchemasBuilder()
+	for _, kind := range []configstore.GroupVersionKind{istio.DestinationRule, istio.Gateway, istio.VirtualService} {
+		schema, _ := istio.Schemas().Find(kind)
+		outputs.MustAdd(schema)
+	}
+	c.stage = aggregate.NewStage(c.source, outputs.Build(), c.changed, aggregate.CacheOptions{Logger: c.opts.Logger})
+	c.merged = c.stage.Cache
+	if entries := c.opts.ServiceEntries; entries != c.source && entries.Schemas().Has(istio.ServiceEntry) {
+		c.awaited = append(c.awaited, entries)
+		configfeed.Subscribe(entries, []configstore.GroupVersionKind{istio.ServiceEntry}, func(batch []configstore.Change) {
+			c.stage.Derive(func() []configstore.Change { return c.apply(entryChanges(batch), nil, nil) })
+		})
 	}
 }
 
 // changed converts a batch of the source.
-func (c *Cache) changed(batch []configstore.Change) {
-	changes := make([]Change, 0, len(batch))
+func (c *Cache) changed(batch []configstore.Change) []configstore.Change {
+	var changes []Change
+	if c.opts.ServiceEntries == c.source {
+		changes = entryChanges(batch)
+	}
 	var keys []ObjectKey
 	noted := make([]func(), 0, len(batch))
 	for _, change := range batch {
@@ -65,7 +71,23 @@ func (c *Cache) changed(batch []configstore.Change) {
 			keys = append(keys, key)
 		}
 	}
-	c.apply(changes, keys, noted)
+	return c.apply(changes, keys, noted)
+}
+
+// entryChanges returns the changes of ServiceEntries in a batch.
+func entryChanges(batch []configstore.Change) (out []Change) {
+	for _, change := range batch {
+		key := Key{change.Curr.Namespace, change.Curr.Name}
+		spec, ok := change.Curr.Spec.(*networking.ServiceEntry)
+		switch {
+		case change.Curr.GroupVersionKind.Kind != istio.ServiceEntry.Kind:
+		case ok && change.Event != configstore.EventDelete:
+			out = append(out, Set(&ServiceEntry{Key: key, Spec: spec}))
+		default:
+			out = append(out, Delete[*ServiceEntry](key.Namespace, key.Name))
+		}
+	}
+	return out
 }
 
 // noteUnread records the reason why an object is not converted as written; nil clears it.
@@ -95,27 +117,45 @@ func (c *Cache) entriesChanged(batch []configstore.Change) {
 
 // Apply converts changes of objects that are not in the source, as one batch.
 func (c *Cache) Apply(changes ...Change) {
-	c.apply(changes, nil, nil)
+	c.stage.Derive(func() []configstore.Change { return c.apply(changes, nil, nil) })
 	c.begin()
 }
 
-// apply converts changes and publishes the result. keys are the objects whose present status may
-// have changed; the functions of noted record their new state.
-func (c *Cache) apply(changes []Change, keys []ObjectKey, noted []func()) {
-	c.mu.Lock()
-	update := c.converter.Apply(changes...)
-	for _, note := range noted {
-		note()
+// apply converts changes and returns the changes of the configs. keys are the objects whose present
+// status may have changed; the functions of noted record their new state.
+func (c *Cache) apply(changes []Change, keys []ObjectKey, noted []func()) []configstore.Change {
+	if len(changes)+len(noted) == 0 {
+		return nil
 	}
-	look := c.look
-	if c.ready {
-		c.publish(derived.Mutations(update.Changes))
-		c.host(update.gateways)
-	}
-	c.mu.Unlock()
+	update, look := c.convert(changes, noted)
 	if keys = slices.Concat(update.Statuses, keys); look != nil && len(keys) > 0 {
 		look(keys)
 	}
+	return dated(update.Changes)
+}
+
+// dated gives configs a creation time. As in Istio, those without one come before all others.
+func dated(changes []configstore.Change) []configstore.Change {
+	for i := range changes {
+		if changes[i].Curr.CreationTimestamp.IsZero() {
+			config := commit.Dated(*changes[i].Curr)
+			changes[i].Curr = &config
+		}
+	}
+	return changes
+}
+
+func (c *Cache) convert(changes []Change, noted []func()) (update Update, look func([]ObjectKey)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	update = c.converter.Apply(changes...)
+	for _, note := range noted {
+		note()
+	}
+	if c.ready {
+		c.host(update.gateways)
+	}
+	return update, c.look
 }
 
 // begin publishes everything, once the source and the inputs have synced.
@@ -123,18 +163,13 @@ func (c *Cache) begin() {
 	if c.isReady() || slices.ContainsFunc(c.awaited, func(s configstore.Syncer) bool { return !s.HasSynced() }) {
 		return
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.ready {
-		return
-	}
-	c.publish(c.converter.Snapshot().configs.Mutations())
-	c.ready = true
-	var gateways []Key
-	for key := range c.converter.gatewayStates {
-		gateways = append(gateways, key)
-	}
-	c.host(gateways)
+	c.stage.Begin(func() []configstore.Change {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.ready = true
+		c.host(slices.Collect(maps.Keys(c.converter.gatewayStates)))
+		return dated(c.converter.Snapshot().configs.Adds())
+	})
 }
 
 // host passes the requirements of Gateways to the Infrastructure.
@@ -145,17 +180,4 @@ func (c *Cache) host(gateways []Key) {
 	for _, key := range gateways {
 		c.hosting.want(key, c.converter.desired(key))
 	}
-}
-
-// oldest is the creation time of configs without one: they come before all others, as in Istio.
-func oldest() time.Time { return time.Unix(0, 0).UTC() }
-
-// publish commits a batch.
-func (c *Cache) publish(mutations []configstore.Mutation) {
-	for i := range mutations {
-		if config := &mutations[i].Config; config.CreationTimestamp.IsZero() {
-			config.CreationTimestamp = oldest() // not the local time, so that replicas have the same order
-		}
-	}
-	c.published.Publish(mutations)
 }

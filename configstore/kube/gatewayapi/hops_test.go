@@ -5,7 +5,6 @@ package gatewayapi_test
 import (
 	"testing"
 
-	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
@@ -17,7 +16,7 @@ import (
 // The walk of an HTTPRoute in docs/architecture.md is that of a real change.
 func TestWalk(t *testing.T) {
 	walk := hops.Walk{
-		Page: "../../../docs/architecture.md", Heading: "One rule of an HTTPRoute", File: "route.yaml", TypeURL: envoy.RouteType, Most: 22,
+		Page: "../../../docs/architecture.md", Heading: "One rule of an HTTPRoute", File: "route.yaml", TypeURL: envoy.RouteType, Most: 16,
 		States: [3]string{"/first", "/second", "/third"}, Text: shop + `
 ---
 apiVersion: gateway.networking.k8s.io/v1
@@ -34,7 +33,7 @@ spec:
 	walk.Check(t, hops.Start(t, hops.Options{
 		Schemas: gatewayapi.DirectorySchemas().Union(istio.Schemas()),
 		Configs: func(objects *memory.Controller) configstore.ConfigStoreCache {
-			return aggregate.MakeCache(objects, gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Infrastructure: machine{}}))
+			return gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Infrastructure: machine{}})
 		},
 		Files: map[string]string{walk.File: walk.Content(0)},
 		Type:  "router", Namespace: "shop", Labels: map[string]any{"gateway.networking.k8s.io/gateway-name": "edge"},

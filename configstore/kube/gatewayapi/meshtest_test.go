@@ -66,7 +66,7 @@ cases:
 func TestMeshCases(t *testing.T) {
 	t.Parallel()
 	objects := memory.NewController(memory.Make(gatewayapi.DirectorySchemas().Union(istio.Schemas())))
-	configs := aggregate.MakeCache(objects, gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Infrastructure: machine{}}))
+	configs := gatewayapi.NewCache(objects, gatewayapi.CacheOptions{Infrastructure: machine{}})
 	registries := aggregate.NewController()
 	policies := traffic.New(configs)
 	server := ads.New(registries, ads.Options{Providers: []ads.Provider{policies}})

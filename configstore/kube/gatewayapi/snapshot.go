@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/internal/derived"
+	"github.com/pilotkit/pilotkit/internal/configset"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
@@ -35,7 +35,7 @@ type Status any
 // Snapshot is a result of a Converter. It never changes, and any goroutine may read it. Its
 // contents are shared and read-only. The zero value is the result without objects.
 type Snapshot struct {
-	configs  derived.Set
+	configs  configset.Set
 	statuses pmap.Map[ObjectKey, Status]
 }
 

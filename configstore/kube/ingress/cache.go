@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -16,8 +17,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/pilotkit/pilotkit/aggregate"
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/kube/internal/follow"
 	"github.com/pilotkit/pilotkit/internal/options"
@@ -45,8 +46,8 @@ type CacheOptions struct {
 // defaultMaxBackoff is the default of CacheOptions.MaxBackoff.
 const defaultMaxBackoff = 5 * time.Second
 
-// readOnly contains the read methods of a Cache.
-type readOnly = derived.Cache
+// merged has the methods of a ConfigStoreCache.
+type merged = aggregate.Cache
 
 // Cache is a ConfigStoreCache of the configs that a Converter makes from the Ingresses of an API
 // server. It rejects writes (ErrReadOnly); combine it with other stores by aggregate.MakeCache.
@@ -55,17 +56,15 @@ type readOnly = derived.Cache
 // It is empty until all kinds have been read once, and then publishes everything at once. While the
 // API server does not return a kind, its last good state stays, and Errors reports it.
 type Cache struct {
-	readOnly
-	opts      CacheOptions
-	client    kubernetes.Interface
-	published *derived.Published
-	sources   []*follow.Source
-	followed  atomic.Bool
+	*merged
+	stage    *aggregate.Stage
+	opts     CacheOptions
+	client   kubernetes.Interface
+	sources  []*follow.Source
+	followed atomic.Bool
 
 	mu        sync.Mutex
 	converter *Converter
-	// ready is set once the converter's result is published.
-	ready bool
 	// shown are the present statuses of the Ingresses.
 	shown map[Key]shownStatus
 	// changed are the Ingresses whose present status was received since the last batch.
@@ -102,8 +101,13 @@ func newCache(client kubernetes.Interface, o CacheOptions) *Cache {
 	if o.Mesh != nil {
 		c.converter.Apply(SetMesh(*o.Mesh))
 	}
-	c.published = derived.Publisher(istio.Schemas(), []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService}, c.listed, o.Logger)
-	c.readOnly = derived.Of(c.published)
+	outputs := configstore.NewSchemasBuilder()
+	for _, kind := range []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService} {
+		schema, _ := istio.Schemas().Find(kind)
+		outputs.MustAdd(schema)
+	}
+	c.stage = aggregate.NewStage(nil, outputs.Build(), nil, aggregate.CacheOptions{Logger: o.Logger})
+	c.merged = c.stage.Cache
 	c.sources = c.newSources(client)
 	return c
 }
@@ -132,7 +136,7 @@ func (c *Cache) Run(stop <-chan struct{}) {
 	}
 	defer following.Wait()
 	defer cancel()
-	c.published.Run(stop)
+	c.merged.Run(stop)
 }
 
 // SourceError is the reason why a kind of objects cannot be read at present, or a config cannot be
@@ -166,8 +170,9 @@ func (c *Cache) Errors() []SourceError {
 			out = append(out, SourceError{Kind: s.Kind(), Err: err})
 		}
 	}
-	for _, r := range c.published.Refused() {
-		out = append(out, SourceError{Config: r.Object, Err: r.Err})
+	refused := c.stage.Refused()
+	for _, key := range slices.SortedFunc(maps.Keys(refused), configstore.ConfigKey.Compare) {
+		out = append(out, SourceError{Config: key, Err: refused[key]})
 	}
 	return out
 }
@@ -184,30 +189,33 @@ func (c *Cache) SourceState() configstore.SourceState {
 	return s
 }
 
-func (c *Cache) listed() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.ready
-}
+// HasSynced implements ConfigStoreCache. It returns true once all kinds have been read, and the
+// handlers have processed the resulting configs.
+func (c *Cache) HasSynced() bool { return c.stage.HasSynced() }
 
 // apply converts changes and publishes the result as one batch. The first batch contains
 // everything, once all kinds have been read.
 func (c *Cache) apply(changes ...Change) {
+	c.stage.Derive(func() []configstore.Change {
+		update, look, keys := c.convert(changes)
+		if look != nil {
+			look(keys...)
+		}
+		return update.Changes
+	})
+	if !slices.ContainsFunc(c.sources, func(s *follow.Source) bool { return !s.HasSynced() }) {
+		c.stage.Begin(func() []configstore.Change { return c.Snapshot().configs.Adds() })
+	}
+}
+
+// convert returns the result, and the keys to look at.
+func (c *Cache) convert(changes []Change) (update Update, look func(...Key), keys []Key) {
 	c.mu.Lock()
-	update := c.converter.Apply(changes...)
-	look, keys := c.look, slices.Concat(update.Statuses, c.changed)
+	defer c.mu.Unlock()
+	update = c.converter.Apply(changes...)
+	keys = slices.Concat(update.Statuses, c.changed)
 	c.changed = nil
-	switch {
-	case c.ready:
-		c.published.Publish(derived.Mutations(update.Changes))
-	case !slices.ContainsFunc(c.sources, func(s *follow.Source) bool { return !s.HasSynced() }):
-		c.published.Publish(update.After.configs.Mutations())
-		c.ready = true
-	}
-	c.mu.Unlock()
-	if look != nil {
-		look(keys...)
-	}
+	return update, c.look, keys
 }
 
 // show records the present status of an Ingress.

@@ -33,7 +33,6 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 	"github.com/pilotkit/pilotkit/configstore/kube/ingress"
 	"github.com/pilotkit/pilotkit/configstore/memory"
-	"github.com/pilotkit/pilotkit/configstore/storetest"
 	"github.com/pilotkit/pilotkit/internal/test/kubetest"
 )
 
@@ -53,16 +52,6 @@ func eventually(tb testing.TB, what string, holds func() bool) {
 			tb.Fatalf("not within %v: %s", patience, what)
 		}
 	}
-}
-
-// TestReadSide: the cache keeps the guarantees of configstore for read-only stores.
-func TestReadSide(t *testing.T) {
-	factory := func(_ testing.TB, schemas configstore.Schemas) storetest.Subject {
-		c, published := ingress.NewReadSide(schemas)
-		return storetest.Subject{Store: c, Writer: published}
-	}
-	t.Run("Store", func(t *testing.T) { storetest.TestStore(t, factory) })
-	t.Run("Cache", func(t *testing.T) { storetest.TestCache(t, factory) })
 }
 
 func restConfig(c kubetest.Config) *rest.Config {

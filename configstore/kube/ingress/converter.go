@@ -10,8 +10,8 @@ import (
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/internal/derived"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/configset"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
@@ -43,7 +43,7 @@ type Converter struct {
 
 	published *Snapshot
 	touched   bool // the rest of published has changed since Apply began
-	configs   derived.Edit
+	configs   configset.Edit
 	statuses  map[Key]bool
 }
 

@@ -11,14 +11,14 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/configstore/internal/derived"
+	"github.com/pilotkit/pilotkit/internal/configset"
 	"github.com/pilotkit/pilotkit/internal/pmap"
 )
 
 // Snapshot is a result of a Converter. It never changes, and any goroutine may read it. Its
 // contents are shared and read-only. The zero value is the result without objects.
 type Snapshot struct {
-	configs   derived.Set
+	configs   configset.Set
 	ours      pmap.Map[Key, struct{}]
 	problems  pmap.Map[Key, []Problem]
 	addresses []networkingv1.IngressLoadBalancerIngress

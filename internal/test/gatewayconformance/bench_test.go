@@ -97,7 +97,7 @@ func newBenchPlane(b *testing.B, objects []configstore.Config) *benchPlane {
 	s := grpc.NewServer(ads.ServerOptions()...)
 	server.Register(s)
 	listener := testserver.Listen(b, "127.0.0.1:0")
-	testserver.Serve(b, listener, s, p.objects.Run, configs.Run, registries.Run, server.Run)
+	testserver.Serve(b, listener, s, configs.Run, registries.Run, server.Run)
 	if err := configstore.WaitForSync(b.Context(), configs); err != nil {
 		b.Fatal(err)
 	}

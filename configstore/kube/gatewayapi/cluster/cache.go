@@ -103,7 +103,6 @@ func (c *Cache) Run(stop <-chan struct{}) {
 	}
 	ctx, cancel := context.WithCancel(context.Background()) //nolint:forbidigo // The life of Run.
 	var running sync.WaitGroup
-	running.Go(func() { c.objects.Run(ctx.Done()) }) //nolint:contextcheck // It ends with ctx.
 	for _, s := range c.core {
 		running.Go(func() { s.Run(ctx) })
 	}

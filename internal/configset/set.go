@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package derived
+// Package configset is a persistent set of configs, such as those that a converter makes of other objects.
+package configset
 
 import (
 	"slices"
@@ -33,14 +34,13 @@ func (s Set) Get(kind configstore.GroupVersionKind, name, namespace string) *con
 	return config
 }
 
-// Mutations returns the batch that creates all configs, sorted.
-func (s Set) Mutations() []configstore.Mutation {
-	out := make([]configstore.Mutation, 0, s.configs.Len())
+// Adds returns all configs as changes, sorted.
+func (s Set) Adds() []configstore.Change {
+	out := make([]configstore.Change, 0, s.configs.Len())
 	for _, config := range s.configs.All() {
-		out = append(out, configstore.Mutation{Op: configstore.OpCreate, Config: *config})
+		out = append(out, configstore.Change{Event: configstore.EventAdd, Curr: config})
 	}
-	slices.SortFunc(out, func(a, b configstore.Mutation) int { return a.Config.Key().Compare(b.Config.Key()) })
-	return out
+	return sorted(out)
 }
 
 // Edit is a Set in the making. The zero value begins with the empty Set.
@@ -87,9 +87,13 @@ func (e *Edit) Settle() []configstore.Change {
 			out = append(out, configstore.Change{Event: configstore.EventUpdate, Old: old, Curr: next})
 		}
 	}
-	slices.SortFunc(out, func(a, b configstore.Change) int { return a.Curr.Key().Compare(b.Curr.Key()) })
 	e.before = nil
-	return out
+	return sorted(out)
+}
+
+func sorted(changes []configstore.Change) []configstore.Change {
+	slices.SortFunc(changes, func(a, b configstore.Change) int { return a.Curr.Key().Compare(b.Curr.Key()) })
+	return changes
 }
 
 func same(a, b *configstore.Config) bool {
