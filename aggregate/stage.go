@@ -51,9 +51,7 @@ func NewStage(
 	for _, m := range s.members {
 		m.watcher = nil // because a read must not separate a batch from the derived configs
 		m.subscribe(func(m *member, changes []configstore.Change) {
-			s.order.Lock()
-			defer s.order.Unlock()
-			s.commit(m, changes, func() []configstore.Change { return convert(changes) }, s.begun.Load())
+			s.commit(m, changes, func() []configstore.Change { return convert(changes) }, false)
 		})
 	}
 	return s
@@ -61,48 +59,40 @@ func NewStage(
 
 // Begin shows all derived configs, which convert returns as Adds, in one batch. Only the first call
 // has an effect.
-func (s *Stage) Begin(convert func() []configstore.Change) {
-	s.order.Lock()
-	defer s.order.Unlock()
-	if !s.begun.Load() {
-		s.commit(nil, nil, convert, true)
-		s.begun.Store(true)
-	}
-}
+func (s *Stage) Begin(convert func() []configstore.Change) { s.commit(nil, nil, convert, true) }
 
 // Derive is for derived configs that change without a change of the source. It calls convert as the
 // converter is called, and shows the result as one batch.
-func (s *Stage) Derive(convert func() []configstore.Change) {
-	s.order.Lock()
-	defer s.order.Unlock()
-	s.commit(nil, nil, convert, s.begun.Load())
-}
+func (s *Stage) Derive(convert func() []configstore.Change) { s.commit(nil, nil, convert, false) }
 
 // HasSynced reports whether the source has synced, Begin has returned, and every handler registered
 // before the first Run, Drain or Flush has processed the events until then.
 func (s *Stage) HasSynced() bool { return s.begun.Load() && s.Cache.HasSynced() }
 
-// commit converts changes of the source and shows them and, if shown is set, the result as one
-// batch.
-func (s *Stage) commit(source *member, changes []configstore.Change, convert func() []configstore.Change, shown bool) {
-	var derived []configstore.Change
-	guard.Call(func() { derived = convert() }).Log(s.logger, "converter")
-	if !shown {
-		derived = nil
+// commit converts changes of the source and shows them and the result as one batch.
+func (s *Stage) commit(source *member, changes []configstore.Change, convert func() []configstore.Change, begin bool) {
+	s.order.Lock()
+	defer s.order.Unlock()
+	if begin && s.begun.Load() {
+		return
 	}
+	var seen, derived []configstore.Change
+	guard.Call(func() { derived = convert() }).Log(s.logger, "converter")
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var seen []configstore.Change
 	for _, change := range changes {
 		seen = source.appendChange(seen, change)
 	}
-	for _, change := range derived {
-		if s.accept(change) {
-			seen = s.derived.appendChange(seen, change)
+	if begin || s.begun.Load() {
+		for _, change := range derived {
+			if s.accept(change) {
+				seen = s.derived.appendChange(seen, change)
+			}
 		}
 	}
 	s.queue.Push(seen...)
 	s.taken.Inc()
+	s.begun.Store(begin || s.begun.Load())
 }
 
 // accept reports whether a derived config has the form that its schema requires. Otherwise its last
@@ -110,22 +100,16 @@ func (s *Stage) commit(source *member, changes []configstore.Change, convert fun
 func (s *Stage) accept(change configstore.Change) bool {
 	key := change.Curr.Key()
 	delete(s.refused, key)
-	if change.Event == configstore.EventDelete {
-		return true
+	schema, _ := s.schemas.Find(key.Kind)
+	schema.Validate = nil // that is the converter's
+	if _, err := schema.Check(*change.Curr); err != nil && change.Event != configstore.EventDelete {
+		s.refused[key] = err
+		if s.logger != nil {
+			s.logger.Error("config was not published", slog.String("object", key.Object()), slog.Any("error", err))
+		}
+		return false
 	}
-	err := configstore.ErrUnknownKind
-	if schema, ok := s.schemas.Find(key.Kind); ok {
-		schema.Validate = nil // that is the converter's
-		_, err = schema.Check(*change.Curr)
-	}
-	if err == nil {
-		return true
-	}
-	s.refused[key] = err
-	if s.logger != nil {
-		s.logger.Error("config was not published", slog.String("object", key.Object()), slog.Any("error", err))
-	}
-	return false
+	return true
 }
 
 // Refused returns the derived configs that are not shown as converted, because their names or

@@ -34,9 +34,9 @@ type CacheOptions struct {
 // merged has the methods of a ConfigStoreCache.
 type merged = aggregate.Cache
 
-// Cache is a ConfigStoreCache of the Gateway API objects of another store, of its other objects,
-// and of the configs that a Converter makes of them. It rejects writes (ErrReadOnly). Create it with
-// NewCache.
+// Cache is a ConfigStoreCache of all objects of another store and of the configs that a Converter
+// makes of the Gateway API objects. Its schemas have all kinds of Istio. It rejects writes
+// (ErrReadOnly). Create it with NewCache.
 //
 // A batch of the source and the configs that result from it are one batch of the Cache. There are
 // no resulting configs until the source and the inputs have synced, and then there are all at once.

@@ -50,7 +50,7 @@ const defaultMaxBackoff = 5 * time.Second
 type merged = aggregate.Cache
 
 // Cache is a ConfigStoreCache of the configs that a Converter makes from the Ingresses of an API
-// server. It rejects writes (ErrReadOnly); combine it with other stores by aggregate.MakeCache.
+// server. Its schemas have all kinds of Istio. It rejects writes (ErrReadOnly); combine it with other stores by aggregate.MakeCache.
 // Create it with New.
 //
 // It is empty until all kinds have been read once, and then publishes everything at once. While the
@@ -101,12 +101,7 @@ func newCache(client kubernetes.Interface, o CacheOptions) *Cache {
 	if o.Mesh != nil {
 		c.converter.Apply(SetMesh(*o.Mesh))
 	}
-	outputs := configstore.NewSchemasBuilder()
-	for _, kind := range []configstore.GroupVersionKind{istio.Gateway, istio.VirtualService} {
-		schema, _ := istio.Schemas().Find(kind)
-		outputs.MustAdd(schema)
-	}
-	c.stage = aggregate.NewStage(nil, outputs.Build(), nil, aggregate.CacheOptions{Logger: o.Logger})
+	c.stage = aggregate.NewStage(nil, istio.Schemas(), nil, aggregate.CacheOptions{Logger: o.Logger})
 	c.merged = c.stage.Cache
 	c.sources = c.newSources(client)
 	return c
@@ -197,25 +192,18 @@ func (c *Cache) HasSynced() bool { return c.stage.HasSynced() }
 // everything, once all kinds have been read.
 func (c *Cache) apply(changes ...Change) {
 	c.stage.Derive(func() []configstore.Change {
-		update, look, keys := c.convert(changes)
-		if look != nil {
-			look(keys...)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		update := c.converter.Apply(changes...)
+		if c.look != nil {
+			c.look(slices.Concat(update.Statuses, c.changed)...)
 		}
+		c.changed = nil
 		return update.Changes
 	})
 	if !slices.ContainsFunc(c.sources, func(s *follow.Source) bool { return !s.HasSynced() }) {
 		c.stage.Begin(func() []configstore.Change { return c.Snapshot().configs.Adds() })
 	}
-}
-
-// convert returns the result, and the keys to look at.
-func (c *Cache) convert(changes []Change) (update Update, look func(...Key), keys []Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	update = c.converter.Apply(changes...)
-	keys = slices.Concat(update.Statuses, c.changed)
-	c.changed = nil
-	return update, c.look, keys
 }
 
 // show records the present status of an Ingress.
