@@ -35,8 +35,8 @@ type CacheOptions struct {
 type merged = aggregate.Cache
 
 // Cache is a ConfigStoreCache of all objects of another store and of the configs that a Converter
-// makes of the Gateway API objects. Its schemas have all kinds of Istio. It rejects writes
-// (ErrReadOnly). Create it with NewCache.
+// makes of the Gateway API objects. The schemas have all kinds of Istio. Writes return ErrReadOnly.
+// Create a Cache with NewCache.
 //
 // A batch of the source and the configs that result from it are one batch of the Cache. There are
 // no resulting configs until the source and the inputs have synced, and then there are all at once.
@@ -64,8 +64,8 @@ type Cache struct {
 	look func([]ObjectKey)
 }
 
-// NewCache returns a cache of the objects in source and of the configs for those of the kinds of
-// Schemas. Run runs the source, so the caller must not run it. Others may read and write it.
+// NewCache returns a cache of the objects in source, and of the configs for its objects of all kinds
+// of Schemas. Run runs the source, so the caller must not run it. Others may read and write it.
 func NewCache(source configstore.ConfigStoreCache, opts ...CacheOptions) *Cache {
 	o := options.One("gatewayapi.NewCache", opts)
 	o.Provided = o.Provided || o.Infrastructure != nil

@@ -17,8 +17,8 @@ import (
 )
 
 // SubscribeStatuses sets the function that is called with objects whose present or wanted status
-// may have changed. A lock is held, so it must not block or call the Cache. There is at most one;
-// nil removes it. A new subscriber has to read Snapshot.Statuses.
+// may have changed. A lock is held, so the function must not block or call the Cache. There is at
+// most one; nil removes it. A new subscriber has to read Snapshot.Statuses.
 func (c *Cache) SubscribeStatuses(look func([]ObjectKey)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

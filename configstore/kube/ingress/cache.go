@@ -50,7 +50,8 @@ const defaultMaxBackoff = 5 * time.Second
 type merged = aggregate.Cache
 
 // Cache is a ConfigStoreCache of the configs that a Converter makes from the Ingresses of an API
-// server. Its schemas have all kinds of Istio. It rejects writes (ErrReadOnly); combine it with other stores by aggregate.MakeCache.
+// server. The schemas have all kinds of Istio. Writes return ErrReadOnly; combine it with other
+// stores by aggregate.MakeCache.
 // Create it with New.
 //
 // It is empty until all kinds have been read once, and then publishes everything at once. While the
