@@ -45,7 +45,7 @@ func TestOperationsNamesMessages(t *testing.T) {
 // TestOperationsNamesReasons: docs/operations.md says what every reason means for which an object changes
 // nothing, and no others.
 func TestOperationsNamesReasons(t *testing.T) {
-	files, err := filepath.Glob("xdsupdate/traffic/effect*.go")
+	files, err := filepath.Glob("xdsupdate/traffic/findings*.go")
 	if err != nil {
 		t.Fatal(err)
 	}

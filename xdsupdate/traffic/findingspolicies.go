@@ -345,17 +345,21 @@ func (f *findings) peerAuthentication(a *objects.PeerAuthentication) func() []Ef
 		f.add("spec.selector", "policies of the root namespace are for the mesh: one with a selector is for no workload")
 		return nil
 	}
-	first, why := f.eldest(a.Namespace), "counts alone"
+	first := f.eldest(a.Namespace)
 	of := "of namespace " + a.Namespace
 	switch {
 	case a.Selective():
-		first, why = f.PeerPolicyOf(a.Namespace, a.Selector), "selects all workloads that this one does"
+		first = f.PeerPolicyOf(a.Namespace, a.Selector)
 		of += " with the labels " + a.Selector.String()
 	case a.Namespace == root:
 		of = "of all namespaces, where their own do not say it"
 	}
-	if first != a {
-		f.add("", "PeerAuthentication %s is older, and %s", first, why)
+	switch {
+	case first != a && a.Selective():
+		f.add("", "PeerAuthentication %s is older, and selects all workloads that this one does", first)
+		return nil
+	case first != a:
+		f.add("", "PeerAuthentication %s is older, and counts alone", first)
 		return nil
 	}
 	if a.Selective() && !f.hasWorkload(a.Namespace, a.Selector) {
