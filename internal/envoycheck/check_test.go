@@ -137,6 +137,11 @@ func TestTeeth(t *testing.T) {
 			"sum of the weights is 0", "sum of the weights",
 		},
 		{
+			"large weights of clusters", &routev3.RouteConfiguration{},
+			route(`"match":{"prefix":"/"},"route":{"weightedClusters":{"clusters":[{"name":"c","weight":4294967295},{"name":"d","weight":1}]}}`),
+			"sum of the weights is 4294967296", "4294967296",
+		},
+		{
 			"a command", &routev3.RouteConfiguration{},
 			route(`"match":{"prefix":"/"},"requestHeadersToAdd":[{"header":{"key":"a","value":"100%% %a"}}]` + forward), "find valid command at position 6", "find valid command",
 		},

@@ -66,6 +66,7 @@ var raced = map[string]racing{
 	"xdsupdate/snapshots":                     {},
 	"xdsupdate/traffic":                       {only: "^Test(Calls|Key|Token|ClientsHavePrefixes|PoliciesInAnyOrder|Panic).*$"},
 	"xdsupdate/traffic/internal/memo":         {},
+	"xdsupdate/traffic/internal/mesh":         {},
 	"xdsupdate/traffic/route":                 {},
 	"xdsupdate/xdstest":                       {},
 }
