@@ -160,6 +160,15 @@ func TestShortNames(t *testing.T) {
 			t.Errorf("%s has the name of another service: %v", h.GetName(), h.GetDomains())
 		}
 	}
+	// The same holds for the short names of an alias, also if the other service is a later one.
+	s = stage(t, traffic.Options{}, nil, populate(
+		testService("shop", "a.com", 80), aliasFor("shop", "zed.shop.svc.cluster.local", "a.com"), testService("shop", "zed", 80),
+	))
+	for _, h := range s.routes(in("sidecar", "shop"), "80").GetVirtualHosts() {
+		if want := h.GetName() == "zed:80"; slices.Contains(h.GetDomains(), "zed") != want {
+			t.Errorf("%s has the domain zed: %v, want %v", h.GetName(), !want, want)
+		}
+	}
 }
 
 // T50, T59: the targets that a gRPC client can call a service by.
