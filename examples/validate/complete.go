@@ -62,7 +62,7 @@ func (c *checker) push(ctx context.Context) (*traffic.Policies, *gatewayapi.Snap
 	}
 	stop := make(chan struct{})
 	var running sync.WaitGroup
-	running.Go(func() { configs.Run(stop) })
+	running.Go(func() { configs.Run(stop) }) //nolint:contextcheck // Run has a stop channel
 	defer running.Wait()
 	defer close(stop)
 	err = configstore.WaitForSync(ctx, configs)
