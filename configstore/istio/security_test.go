@@ -90,7 +90,7 @@ rules:
 - from:
   - source: {principals: [""], ipBlocks: ["", a], notIpBlocks: [10.0.0.0/33], remoteIpBlocks: [b], notRemoteIpBlocks: [c]}
   - source: {serviceAccounts: ["", "a*", a/b/c, /a, a/], notNamespaces: [n]}
-  - source: {notServiceAccounts: [` + strings.Repeat("a,", 17) + strings.Repeat("b", 321) + `]}`,
+  - source: {notServiceAccounts: [` + strings.Repeat("a,", 16) + strings.Repeat("b", 321) + `]}`,
 			violations: []string{
 				"spec.rules[0].from[0].source.principals[0]: must not be empty",
 				"spec.rules[0].from[0].source.ipBlocks[0]: must not be empty",
@@ -104,8 +104,8 @@ rules:
 				`spec.rules[0].from[1].source.serviceAccounts[3]: must be an account or namespace/account, is "/a"`,
 				`spec.rules[0].from[1].source.serviceAccounts[4]: must be an account or namespace/account, is "a/"`,
 				"spec.rules[0].from[1].source: must not have service accounts together with principals or namespaces",
-				"spec.rules[0].from[2].source.notServiceAccounts: must have at most 16 elements, has 18",
-				"spec.rules[0].from[2].source.notServiceAccounts[17]: must have at most 320 characters, has 321",
+				"spec.rules[0].from[2].source.notServiceAccounts: must have at most 16 elements, has 17",
+				"spec.rules[0].from[2].source.notServiceAccounts[16]: must have at most 320 characters, has 321",
 			},
 		},
 		{
