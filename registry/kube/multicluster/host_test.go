@@ -175,13 +175,19 @@ func TestForgottenUpdater(t *testing.T) {
 	}
 }
 
-// TestPanicOfTheUpdater: the push of everything is no part of what clusters need.
-func TestPanicOfTheUpdater(t *testing.T) {
+// TestRemovalIsPushed: when a cluster is removed, everything is pushed. A panic of the updater does
+// not keep the cluster.
+func TestRemovalIsPushed(t *testing.T) {
 	logged := make(chan string, 8)
 	c := newUnread(t, Options{Updater: panicking{}, Logger: slog.New(slog.NewTextHandler(channel(logged), nil))})
-	(&remote{Controller: c, status: Cluster{ID: "one"}}).pushAll()
+	gone := &running{registry: kube.New(nil, xdsupdate.Discard{}), stop: make(chan struct{})}
+	gone.done.Go(func() { gone.registry.Run(gone.stop) })
+	if removed := (&remote{Controller: c, status: Cluster{ID: "one"}, current: gone}).remove(); !removed {
+		t.Error("the cluster is not removed")
+	}
+	close(logged)
 	if got, want := <-logged, `what=updater error="panic: ConfigUpdate" cluster=one`; !strings.Contains(got, want) {
-		t.Errorf("logged %s, want %s", got, want)
+		t.Errorf("logged %q, want %s", got, want)
 	}
 }
 
