@@ -58,6 +58,13 @@ func ready(addresses ...string) func(gatewayapi.Desired) (gatewayapi.Provided, e
 	}
 }
 
+const shopSecret = `
+apiVersion: v1
+kind: Secret
+metadata: {name: shop}
+stringData: {cert: text}
+`
+
 // TestCluster: objects become configs and statuses, with the addresses of an Infrastructure.
 func TestCluster(t *testing.T) {
 	s := newSite(t)
@@ -87,6 +94,18 @@ func TestCluster(t *testing.T) {
 		status, _, _ := condition(s.get("httproutes", "cart"), "ResolvedRefs", "status", "parents", "0")
 		return status == "True"
 	})
+	told := make(chan struct{}, 1)
+	p.cache.OnData(func() {
+		select {
+		case told <- struct{}{}:
+		default:
+		}
+	})
+	s.apply(shopSecret)
+	eventually(t, "the certificate of a Secret is announced", func() bool { return len(told) == 1 })
+	if got := p.cache.Secret(gatewayapi.Key{Namespace: s.namespace, Name: "shop"}); string(got["cert"]) != "text" {
+		t.Errorf("the Secret has %q", got)
+	}
 	s.remove(edge)
 	eventually(t, "nothing is left", func() bool {
 		_, there := h.of(key)
