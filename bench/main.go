@@ -5,7 +5,7 @@
 //
 //	go -C bench run . -out RESULTS.md     all rows, about five minutes
 //	go -C bench run . -only Store         rows whose name matches, on the standard output
-//	go -C bench run . -scale 1 -out SCALE.md   a large mesh instead, about ten minutes and 8 GB
+//	go -C bench run . -scale 1 -out SCALE.md   a large mesh instead, two minutes and 8 GB
 //
 // The subjects of a row are measured in turns, several times, and the median counts.
 package main
