@@ -348,9 +348,8 @@ func (m *model) watchAll(t *testing.T) (wait func()) {
 	t.Helper()
 	var watching sync.WaitGroup
 	for range modelWatches {
-		r := m.fork()
+		s := m.newStream(&stream{source: "watch", from: m.fork().Uint64N(m.store.Revision() + 1)}) // before the end
 		watching.Go(func() {
-			s := m.newStream(&stream{source: "watch", from: r.Uint64N(m.store.Revision() + 1)})
 			for c, err := range m.store.Watch(t.Context(), s.from) {
 				if err != nil {
 					t.Errorf("Watch from %d = %v", s.from, err)
