@@ -75,7 +75,7 @@ func (f *findings) protects(t *objects.PolicyTarget, nobody string) {
 // unverified adds a finding for rules that require identities at a Gateway server that accepts
 // unverified client certificates.
 func (f *findings) unverified(a *objects.AuthorizationPolicy) {
-	field := identityField(a.Spec)
+	field := a.IdentityField()
 	if field == "" {
 		return
 	}
@@ -129,47 +129,9 @@ func (f *findings) tokens(a *objects.AuthorizationPolicy) {
 	if f.verifiesTokens(a) {
 		return
 	}
-	for _, field := range tokenFields(a.Spec) {
+	for _, field := range a.TokenFields() {
 		f.add(field, "no RequestAuthentication is for these routers, so that no request has what it is about")
 	}
-}
-
-// fieldsOf returns the fields of a policy's rules whose sources or conditions are accepted.
-func fieldsOf(spec *security.AuthorizationPolicy, source func(*security.Source) bool, condition func(key string) bool) (out []string) {
-	for i, rule := range spec.GetRules() {
-		at := objects.Element("spec.rules", i)
-		for j, from := range rule.GetFrom() {
-			if source(from.GetSource()) {
-				out = append(out, objects.Element(at+".from", j)+".source")
-			}
-		}
-		for j, c := range rule.GetWhen() {
-			if condition(c.GetKey()) {
-				out = append(out, objects.Element(at+".when", j))
-			}
-		}
-	}
-	return out
-}
-
-// tokenFields returns the fields of a policy that depend on token content.
-func tokenFields(spec *security.AuthorizationPolicy) []string {
-	return fieldsOf(spec,
-		func(s *security.Source) bool {
-			return len(s.GetRequestPrincipals())+len(s.GetNotRequestPrincipals()) > 0
-		},
-		func(key string) bool { return strings.HasPrefix(key, "request.auth.") })
-}
-
-// identityField returns the first field of a policy that depends on client identities, or "".
-func identityField(spec *security.AuthorizationPolicy) string {
-	fields := fieldsOf(spec, func(s *security.Source) bool {
-		return len(slices.Concat(s.GetPrincipals(), s.GetNotPrincipals(), s.GetNamespaces(), s.GetNotNamespaces(),
-			s.GetServiceAccounts(), s.GetNotServiceAccounts(), s.GetTrustDomains(), s.GetNotTrustDomains())) > 0
-	}, func(key string) bool {
-		return slices.Contains([]string{"source.principal", "source.namespace", "source.serviceAccount", "source.trustDomain"}, key)
-	})
-	return append(fields, "")[0]
 }
 
 // verifiesTokens reports whether a RequestAuthentication may apply to a router that a policy
@@ -297,7 +259,7 @@ func (f *findings) onServers(a *objects.AuthorizationPolicy) {
 	f.unchecked(a, rbac.GRPC)
 	f.identitiesInPlainText(a)
 	if f.verifiesTokens(a) && f.verifiesNothing(a.Namespace, &a.PolicyTarget) {
-		for _, field := range tokenFields(a.Spec) {
+		for _, field := range a.TokenFields() {
 			f.add(field, "gRPC servers verify no tokens: no call to one has what it is about")
 		}
 	}
@@ -306,7 +268,7 @@ func (f *findings) onServers(a *objects.AuthorizationPolicy) {
 // identitiesInPlainText adds a finding for rules about identities if the policy selects a workload
 // whose gRPC server would accept plain text (S11).
 func (f *findings) identitiesInPlainText(a *objects.AuthorizationPolicy) {
-	field := identityField(a.Spec)
+	field := a.IdentityField()
 	if field == "" || a.Namespace == f.settings.RootNamespace() {
 		return
 	}

@@ -56,7 +56,7 @@ func (p *Policies) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 func (p *Policies) provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	last := p.last.Load()
 	if last == nil {
-		w := mesh.NewWorld(push, p.settings.Mesh.GetDefaultServiceExportTo())
+		w := mesh.NewWorld(push, &p.settings.Settings)
 		configs := p.take(push)
 		for key, c := range configs {
 			p.settings.keys.follow(key, nil, c)

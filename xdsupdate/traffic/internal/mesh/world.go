@@ -12,14 +12,14 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
 
 // World contains the services and endpoints of one push, regardless of visibility. It is immutable.
 // The next push derives its world from it, at the cost of the hosts that changed.
 type World struct {
-	push *ads.PushContext
-	// exportTo is the mesh's default for services.
-	exportTo []string
+	push     *ads.PushContext
+	settings *objects.Settings
 	// byName contains all services. everywhere contains the hosts with a service that all namespaces
 	// may see, and near, by namespace, the hosts with a service in it or exported to it by name. So
 	// the cost of a namespace depends on the services that it may see, and not on all of the mesh.
@@ -32,9 +32,9 @@ type World struct {
 // hosts contains services by host name in lower case, sorted by ComparePrecedence.
 type hosts = pmap.Map[registry.Hostname, []*registry.Service]
 
-// NewWorld returns the world of the first push. exportTo is the mesh's default for services.
-func NewWorld(push *ads.PushContext, exportTo []string) *World {
-	w := &World{push: push, exportTo: exportTo}
+// NewWorld returns the world of the first push.
+func NewWorld(push *ads.PushContext, settings *objects.Settings) *World {
+	w := &World{push: push, settings: settings}
 	w.fill(push.Services())
 	return w
 }
@@ -79,33 +79,16 @@ func (w *World) Next(push *ads.PushContext) *World {
 	return &next
 }
 
-// reach returns whether all namespaces may see some of the services, and other namespaces that may.
-// It is an upper bound: Settings.Visible decides.
+// reach reports whether all namespaces may see some of the services, and returns the namespaces that
+// have some of them or may see them by name.
 func (w *World) reach(services []*registry.Service) (everywhere bool, namespaces []string) {
-	add := func(exportTo, namespace string) {
-		switch exportTo {
-		case "*":
-			everywhere = true
-		case ".", "~":
-		default:
-			namespace = exportTo
-		}
-		if !slices.Contains(namespaces, namespace) {
-			namespaces = append(namespaces, namespace)
-		}
-	}
 	for _, s := range services {
-		add(".", s.Attributes.Namespace)
-		for _, to := range s.Attributes.ExportTo {
-			add(string(to), s.Attributes.Namespace)
-		}
-		if len(s.Attributes.ExportTo) == 0 {
-			for _, to := range w.exportTo {
-				add(to, s.Attributes.Namespace)
-			}
-		}
+		v := w.settings.Reach(s)
+		everywhere = everywhere || v.Public
+		namespaces = append(append(namespaces, s.Attributes.Namespace), v.Namespaces...)
 	}
-	return everywhere, namespaces
+	slices.Sort(namespaces)
+	return everywhere, slices.Compact(namespaces)
 }
 
 // renew updates the services of a host name. The server treats other spellings of the name as other
@@ -172,7 +155,8 @@ func (w *World) aliases(host registry.Hostname) []registry.Hostname {
 // sorted by ComparePrecedence.
 func (w *World) Hosts() iter.Seq2[registry.Hostname, []*registry.Service] { return w.byName.All() }
 
-// HostsFor yields those of Hosts that proxies of a namespace may see, and others.
+// HostsFor yields Hosts without most of those that proxies of a namespace do not see:
+// Settings.Visible decides about the others.
 func (w *World) HostsFor(namespace string) iter.Seq2[registry.Hostname, []*registry.Service] {
 	return func(yield func(registry.Hostname, []*registry.Service) bool) {
 		for name, services := range w.everywhere.All() {

@@ -25,8 +25,8 @@ func TestHostsFor(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 300) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		exportTo := [][]string{nil, {"*"}, {"."}, {"~"}, {"ops"}}[rng.IntN(5)]
-		settings := objects.Settings{Mesh: &meshconfig.MeshConfig{DefaultServiceExportTo: exportTo}}
-		changed, current := &World{exportTo: exportTo}, make(map[registry.Hostname][]*registry.Service)
+		settings := &objects.Settings{Mesh: &meshconfig.MeshConfig{DefaultServiceExportTo: exportTo}}
+		changed, current := &World{settings: settings}, make(map[registry.Hostname][]*registry.Service)
 		for range 30 {
 			name := registry.Hostname(fmt.Sprint("h", rng.IntN(6)))
 			var list []*registry.Service
@@ -39,7 +39,7 @@ func TestHostsFor(t *testing.T) {
 			changed.set(name, current[name], list)
 			current[name] = list
 		}
-		made := &World{exportTo: exportTo}
+		made := &World{settings: settings}
 		made.fill(func(yield func(*registry.Service) bool) {
 			for _, list := range current {
 				for _, s := range list {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	security "istio.io/api/security/v1beta1"
@@ -51,6 +52,44 @@ func (a *AuthorizationPolicy) Selects(labels registry.Labels) bool {
 // Policy returns the policy in the form that package rbac translates.
 func (a *AuthorizationPolicy) Policy() rbac.Policy {
 	return rbac.Policy{Namespace: a.Namespace, Name: a.Name, Spec: a.Spec, DryRun: a.DryRun, Closed: len(a.Unread) > 0, Kept: &a.translations}
+}
+
+// fields returns the fields of the rules whose sources or conditions are accepted.
+func (a *AuthorizationPolicy) fields(source func(*security.Source) bool, condition func(key string) bool) (out []string) {
+	for i, rule := range a.Spec.GetRules() {
+		at := Element("spec.rules", i)
+		for j, from := range rule.GetFrom() {
+			if source(from.GetSource()) {
+				out = append(out, Element(at+".from", j)+".source")
+			}
+		}
+		for j, c := range rule.GetWhen() {
+			if condition(c.GetKey()) {
+				out = append(out, Element(at+".when", j))
+			}
+		}
+	}
+	return out
+}
+
+// TokenFields returns the fields that depend on token content.
+func (a *AuthorizationPolicy) TokenFields() []string {
+	return a.fields(
+		func(s *security.Source) bool {
+			return len(s.GetRequestPrincipals())+len(s.GetNotRequestPrincipals()) > 0
+		},
+		func(key string) bool { return strings.HasPrefix(key, "request.auth.") })
+}
+
+// IdentityField returns the first field that depends on client identities, or "".
+func (a *AuthorizationPolicy) IdentityField() string {
+	fields := a.fields(func(s *security.Source) bool {
+		return len(slices.Concat(s.GetPrincipals(), s.GetNotPrincipals(), s.GetNamespaces(), s.GetNotNamespaces(),
+			s.GetServiceAccounts(), s.GetNotServiceAccounts(), s.GetTrustDomains(), s.GetNotTrustDomains())) > 0
+	}, func(key string) bool {
+		return slices.Contains([]string{"source.principal", "source.namespace", "source.serviceAccount", "source.trustDomain"}, key)
+	})
+	return append(fields, "")[0]
 }
 
 // AuthorizationPoliciesOf returns the policies that apply to a proxy: the policies of the root

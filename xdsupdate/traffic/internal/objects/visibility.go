@@ -25,6 +25,10 @@ func newVisibility(exportTo, defaults []string, namespace string) Visibility {
 	if len(exportTo) == 0 {
 		exportTo = defaults
 	}
+	return visibilityOf(exportTo, namespace)
+}
+
+func visibilityOf[S ~string](exportTo []S, namespace string) Visibility {
 	var v Visibility
 	for _, to := range exportTo {
 		switch to {
@@ -34,7 +38,7 @@ func newVisibility(exportTo, defaults []string, namespace string) Visibility {
 		case ".":
 			v.Namespaces = append(v.Namespaces, namespace)
 		default:
-			v.Namespaces = append(v.Namespaces, to)
+			v.Namespaces = append(v.Namespaces, string(to))
 		}
 	}
 	slices.Sort(v.Namespaces)
@@ -69,7 +73,15 @@ func (s *Settings) Visible(svc *registry.Service, namespace string) bool {
 	if len(svc.Attributes.ExportTo) > 0 {
 		return svc.VisibleIn(namespace)
 	}
-	return newVisibility(nil, s.Mesh.GetDefaultServiceExportTo(), svc.Attributes.Namespace).In(namespace)
+	return s.Reach(svc).In(namespace)
+}
+
+// Reach returns an upper bound of the visibility of a service: Visible decides.
+func (s *Settings) Reach(svc *registry.Service) Visibility {
+	if len(svc.Attributes.ExportTo) > 0 {
+		return visibilityOf(svc.Attributes.ExportTo, svc.Attributes.Namespace)
+	}
+	return visibilityOf(s.Mesh.GetDefaultServiceExportTo(), svc.Attributes.Namespace)
 }
 
 // Covers reports whether v includes every namespace of w.
