@@ -3,12 +3,16 @@
 package traffic
 
 import (
+	"cmp"
 	"fmt"
 	"iter"
 	"log/slog"
 	"slices"
+	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
@@ -169,4 +173,105 @@ func (p *Policies) logClosed(st *state, changed iter.Seq2[configstore.ConfigKey,
 			p.logger.Warn("policy is closed", slog.String("finding", text))
 		}
 	}
+}
+
+// Ineffective is an accepted object, or a part of one, that does not have the effect that it
+// describes, with the reason. Findings about the mesh configuration of Options have the kind
+// MeshConfig.
+type Ineffective struct {
+	Kind            configstore.GroupVersionKind
+	Namespace, Name string
+	// Field is the part, such as "spec.subsets[1]". It is empty for the whole object.
+	Field string
+	// Reason is a phrase, such as "no service has this host name".
+	Reason string
+}
+
+// String returns "Kind namespace/name: field: reason".
+func (e Ineffective) String() string {
+	out := excerpt.Object(e.Kind.Kind, e.Namespace, e.Name) + ": "
+	if e.Field != "" {
+		out += e.Field + ": "
+	}
+	return out + e.Reason
+}
+
+// report contains the findings about all policies of a state, sorted. The findings of one object are
+// in the order of its fields. It is immutable.
+type report struct {
+	found []Ineffective
+	// others are the objects that moreFindings is about.
+	others []objects.Object
+}
+
+func (st *state) newReport() report {
+	f := newFindings(st)
+	f.meshConfig()
+	var others []objects.Object
+	for _, o := range st.Objects.All() {
+		f.object(o)
+		if _, tokens := o.(*objects.RequestAuthentication); tokens || st.inboundPolicy(o) != nil {
+			others = append(others, o)
+		}
+	}
+	return report{sortedIneffective(f.found), others}
+}
+
+// moreFindings returns the findings about an object that do not depend on the state alone:
+// about connected sidecars, and about keys that cannot be fetched.
+func (st *state) moreFindings(o objects.Object, sidecars []*connectedSidecar) []Ineffective {
+	f := newFindings(st)
+	f.about(o)
+	f.unfetched(o)
+	f.unenforced(o, sidecars)
+	return f.found
+}
+
+func sortedIneffective(list []Ineffective) []Ineffective {
+	slices.SortStableFunc(list, func(a, b Ineffective) int {
+		return cmp.Or(
+			strings.Compare(a.Kind.Kind, b.Kind.Kind), strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	return list
+}
+
+// Effect is one effect of an object. Both fields are phrases.
+type Effect struct {
+	// Clients are the affected clients, such as "sidecars and gRPC clients of namespace shop".
+	Clients string
+	// On is the affected traffic or resource, such as "requests to cart.example.com".
+	On string
+}
+
+// String returns "clients: on".
+func (e Effect) String() string { return e.Clients + ": " + e.On }
+
+// WithoutEffect returns the reason, as a phrase, why objects of one of Istio's kinds have no effect
+// for any client. It returns "" if the kind has an effect, here or in a registry such as
+// serviceentry's, and for kinds that are not Istio's.
+func WithoutEffect(kind configstore.GroupVersionKind) string {
+	switch kind {
+	case istio.EnvoyFilter, istio.Telemetry, istio.WasmPlugin, istio.TrafficExtension, istio.ProxyConfig, istio.WorkloadGroup:
+		return "nothing is made of this kind: only providers of a host act on it"
+	default:
+		return ""
+	}
+}
+
+// withoutEffect returns the objects in a store whose kinds have no effect.
+func withoutEffect(configs configstore.ConfigStore) (out []Ineffective) {
+	for _, s := range configs.Schemas().All() {
+		if WithoutEffect(s.GroupVersionKind) == "" {
+			continue
+		}
+		for _, c := range configs.List(s.GroupVersionKind, configstore.NamespaceAll) {
+			out = append(out, ofKind(c.Key()))
+		}
+	}
+	return out
+}
+
+// ofKind returns the finding for an object whose kind has no effect.
+func ofKind(key configstore.ConfigKey) Ineffective {
+	return Ineffective{Kind: key.Kind, Namespace: key.Namespace, Name: key.Name, Reason: WithoutEffect(key.Kind)}
 }
