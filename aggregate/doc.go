@@ -22,8 +22,8 @@
 //   - A resource version comes from the cache of the object. Versions of two caches may be equal by
 //     coincidence, so events, not versions, tell an object and its replacement apart. For the same
 //     reason, the changes of a batch carry no revision.
-//   - The changes of one cache keep their order. Changes of two caches come in the order in which
-//     the aggregate receives them.
+//   - The changes of one cache keep their order. Changes of two caches have the order of their
+//     arrival at the aggregate.
 //
 // The freshness of reads depends on the caches:
 //

@@ -35,7 +35,7 @@ func (c *accountCounts) add(account string, uses int) bool {
 	return true
 }
 
-// is reports whether the accounts are those of a sorted list.
+// is reports whether the accounts equal a sorted list.
 func (c accountCounts) is(sorted []string) bool {
 	return slices.EqualFunc(c, sorted, func(a accountCount, name string) bool { return a.account == name })
 }

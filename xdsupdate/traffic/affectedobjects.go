@@ -43,8 +43,8 @@ func isRouter(p *proxy) bool { return p.Role == objects.Router }
 
 func notRouter(p *proxy) bool { return p.Role != objects.Router }
 
-// virtualService adds the resources that a VirtualService influences. A delegate influences those of
-// the VirtualServices that include it.
+// virtualService adds the resources that a VirtualService influences. A delegate influences the
+// resources of the VirtualServices that include it.
 func (c *affected) virtualService(v *objects.VirtualService) {
 	if v.Delegate() {
 		for _, st := range c.states() {

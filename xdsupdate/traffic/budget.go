@@ -124,7 +124,8 @@ type budgeted struct {
 }
 
 // admit builds the routes of a part, unless the number of their matches already exceeds limits, and
-// has take count them. A client has them a number of times. It returns the errors for parts of them.
+// calls take, which counts them. The routes are a number of times in the resources of a client. The
+// result has the errors for parts of the routes.
 func (b *routeBudget) admit(part *budgeted, matches, times int, build func() *builtRules, take func() error) []error {
 	least := leastBytes * matches
 	if part.left = b.check(part.of, least, least*times); part.left != nil {

@@ -27,7 +27,7 @@ type builtRules struct {
 	routes  []*routev3.Route
 	size    int // encoded size of the routes
 	leftOut []error
-	// positions are those of allRuleRoutes.
+	// positions are the positions that allRuleRoutes returns.
 	positions []int32
 
 	mu sync.Mutex
@@ -231,7 +231,7 @@ func (r *reading) hash(h *networking.LoadBalancerSettings_ConsistentHashLB) {
 	*r = protowire.AppendBytes(*r, encoded)
 }
 
-// readBy returns what the routes of a VirtualService, including its delegates, depend on at a
+// readBy returns the dependencies of the routes of a VirtualService, including its delegates, at a
 // sidecar: the results of the functions of its scope, and the source that its matches ask for.
 func (st *state) readBy(p *proxy, v *objects.VirtualService, at place) string {
 	scope := st.rulesScope(p, v, at)

@@ -35,7 +35,7 @@ type CacheOptions struct {
 type merged = aggregate.Cache
 
 // Cache is a ConfigStoreCache of all objects of another store and of the configs that a Converter
-// makes of the Gateway API objects. The schemas have all kinds of Istio. Writes return ErrReadOnly.
+// derives from the Gateway API objects. Its schemas are Istio's. Writes return ErrReadOnly.
 // Create a Cache with NewCache.
 //
 // A batch of the source and the configs that result from it are one batch of the Cache. There are

@@ -60,8 +60,8 @@
 //     route.
 //   - A rule with an unsupported filter or with control characters gets the response 500. A rule
 //     with an invalid regular expression is dropped. The status reports both, and the other rules
-//     stay. A backend without permission is the empty destination, for which the proxy responds
-//     with 500. A backend that does not exist keeps its name, and works as soon as it exists.
+//     stay. A backend without permission is the empty destination: the proxy responds with
+//     500. A backend that does not exist keeps its name, and works as soon as it exists.
 //   - A route of the mesh in another namespace than its Service's is for clients of the route's
 //     namespace.
 //   - The BackendTLSPolicies of a Service or ServiceEntry are a DestinationRule for each of its
@@ -70,9 +70,9 @@
 //     (xdsupdate/traffic ensures that). Without a usable CA certificate the rule references the
 //     credential invalid://, so that connections fail instead of using plain text.
 //
-// Names, annotations and any behaviour that is not described here are as in Istio of August 2026,
-// from which the scenarios in testdata/conformance are recorded; its DECISIONS.md lists the
-// deliberate differences (G1 to G66). VirtualServices have the annotation
+// Names, annotations and any behaviour that is not described here are as in Istio of August 2026.
+// The scenarios in testdata/conformance are recorded from it; DECISIONS.md lists the deliberate
+// differences (G1 to G66). VirtualServices have the annotation
 // internal.istio.io/route-semantics: gateway: prefixes match whole path elements.
 //
 // # Statuses

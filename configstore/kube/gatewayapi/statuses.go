@@ -27,7 +27,7 @@ func (c *Cache) SubscribeStatuses(look func([]ObjectKey)) {
 
 // PendingStatus returns an object of the source with its wanted status, for UpdateStatus of the
 // source, if the present status differs. Conditions whose status has changed get the transition
-// time now. The ResourceVersion is that of the object from which the status was computed, so that
+// time now. A status has the ResourceVersion of the object that the converter read, so that
 // concurrent writes are not overwritten. pending is false if there is nothing to write.
 func (c *Cache) PendingStatus(key ObjectKey, now time.Time) (config configstore.Config, pending bool, err error) {
 	c.mu.Lock()

@@ -50,9 +50,8 @@ const defaultMaxBackoff = 5 * time.Second
 type merged = aggregate.Cache
 
 // Cache is a ConfigStoreCache of the configs that a Converter makes from the Ingresses of an API
-// server. The schemas have all kinds of Istio. Writes return ErrReadOnly; combine it with other
-// stores by aggregate.MakeCache.
-// Create it with New.
+// server. Its schemas are Istio's. Writes return ErrReadOnly. Combine a Cache with other stores by
+// aggregate.MakeCache. Create a Cache with New.
 //
 // It is empty until all kinds have been read once, and then publishes everything at once. While the
 // API server does not return a kind, its last good state stays, and Errors reports it.
