@@ -173,9 +173,11 @@ func (s *Server) provide(push *PushContext, ch *change) (ok bool) {
 // provideOne asks one provider. ok is false if it fails, so that its resources stay.
 func (s *Server) provideOne(i int, push *PushContext, ch *change) (ok bool) {
 	p := &s.providers[i]
-	before := noLayer(p)
+	var before *layer
 	if s.cache.layers != nil {
 		before = s.cache.layers[i]
+	} else {
+		before = noLayer(p)
 	}
 	var next Provided
 	var changes Changes

@@ -98,7 +98,6 @@ func (c *cache) subscribed(ch *change) []wanted {
 	var out []wanted
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	ch.affected = make(map[*selection]bool)
 	c.eachAffected(ch, func(s *selection, name string) {
 		from := resolver{view: s.view.Value(), layers: ch.layers, failed: c.failures}
 		out = append(out, wanted{from: from, typeURL: s.typeURL, name: name, named: s.names(name)})
@@ -168,14 +167,10 @@ func (c *cache) having(n resource.Name, wildcards bool, in func(view) bool, visi
 // everythingOf visits the selections where everything may have changed, with all names that they
 // have or may have.
 func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) {
-	namespaces, some := maps.Keys(c.selections), make(map[string]struct{})
-	if !ch.unsure && !slices.ContainsFunc(ch.changes, func(of Changes) bool { return of.Everything != nil && of.Namespaces == nil }) {
-		for _, of := range ch.changes {
-			if of.Everything != nil {
-				maps.Copy(some, of.Namespaces)
-			}
-		}
-		namespaces = maps.Keys(some)
+	some, all := ch.namespaces()
+	namespaces := maps.Keys(some)
+	if all {
+		namespaces = maps.Keys(c.selections)
 	}
 	for namespace := range namespaces {
 		for _, list := range c.selections[namespace] {
@@ -191,12 +186,33 @@ func (c *cache) everythingOf(ch *change, visit func(s *selection, name string)) 
 	}
 }
 
+// namespaces returns the namespaces in which everything may have changed. all means that it may have in
+// all of them.
+func (ch *change) namespaces() (some map[string]struct{}, all bool) {
+	all = ch.unsure
+	for _, of := range ch.changes {
+		switch {
+		case of.Everything == nil:
+		case of.Namespaces == nil:
+			all = true
+		case some == nil:
+			some = maps.Clone(of.Namespaces)
+		default:
+			maps.Copy(some, of.Namespaces)
+		}
+	}
+	return some, all
+}
+
 // mayHaveChanged reports whether everything that a selection has may have changed. Providers are
 // asked once in a push.
 func (c *cache) mayHaveChanged(ch *change, s *selection) bool {
 	affected, asked := ch.affected[s]
 	if !asked {
 		affected = ch.unsure || c.acceptEverything(ch, s)
+		if ch.affected == nil {
+			ch.affected = make(map[*selection]bool)
+		}
 		ch.affected[s] = affected
 	}
 	return affected
