@@ -23,7 +23,8 @@ type call struct {
 }
 
 // calls returns the calls that test the packages. The race detector sees all packages in the full
-// tier, none in the short one, and by default the packages of the list.
+// tier, none in the short one, and by default the packages of the list and of modules beside the
+// root one.
 func (o options) calls(packages []pkg) (calls []call) {
 	add := func(race bool, flags []string, p pkg) {
 		i := slices.IndexFunc(calls, func(c call) bool { return c.module == p.module && c.race == race && slices.Equal(c.flags, flags) })
@@ -36,7 +37,7 @@ func (o options) calls(packages []pkg) (calls []call) {
 	for _, p := range packages {
 		rule, listed := raced[p.dir]
 		switch {
-		case o.tier == short || o.tier == byDefault && !listed:
+		case o.tier == short || o.tier == byDefault && !listed && p.module == ".":
 			add(false, o.flags, p)
 		case o.tier == full || !rule.plain():
 			add(true, o.flags, p)

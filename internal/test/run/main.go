@@ -41,14 +41,14 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	calls := o.calls(packages)
+	report := newReport(os.Stdout, o.verbose)
+	calls := o.calls(o.tested(packages, report))
 	if err := ready(ctx, calls); err != nil {
 		return err
 	}
 	if o.budget > 0 {
 		return o.rotate(ctx, calls)
 	}
-	report := newReport(os.Stdout, o.verbose)
 	if err := together(ctx, calls, report, o.atOnce()); err != nil {
 		return err
 	}

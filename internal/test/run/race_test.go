@@ -7,6 +7,7 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,8 +18,8 @@ import (
 // root is the root of the repository.
 const root = "../../.."
 
-// TestRaceList checks the list of packages for the race detector: it has all packages with
-// goroutines or locks, and no removed ones.
+// TestRaceList checks the list of packages for the race detector: it has all packages of the root module
+// with goroutines or locks, and no removed ones.
 func TestRaceList(t *testing.T) {
 	concurrent, tests := map[string]string{}, map[string][]string{}
 	if err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -27,7 +28,7 @@ func TestRaceList(t *testing.T) {
 			return err
 		case entry.IsDir():
 			skipped := []string{"testdata", "node_modules", "examples", "test", "bench"} // tests, examples and benchmarks: only with -full
-			if slices.Contains(skipped, name) || path != root && strings.HasPrefix(name, ".") && name != ".." {
+			if slices.Contains(skipped, name) || path != root && (strings.HasPrefix(name, ".") || isModule(path)) {
 				return filepath.SkipDir
 			}
 			return nil
@@ -58,6 +59,11 @@ func TestRaceList(t *testing.T) {
 			t.Errorf("the list of race.go has no test of %s by %q", dir, pattern)
 		}
 	}
+}
+
+func isModule(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	return err == nil
 }
 
 // functions returns the names of the tests and examples of a file.

@@ -99,12 +99,14 @@ func (r *report) test(key string, e event) {
 		for _, line := range r.lines[key] {
 			if place.MatchString(line) {
 				reason := strings.TrimSpace(place.ReplaceAllString(line, ""))
-				r.reasons[reason] = append(r.reasons[reason], e.Package)
+				r.skip(reason, e.Package)
 			}
 		}
 	}
 	delete(r.lines, key)
 }
+
+func (r *report) skip(reason, where string) { r.reasons[reason] = append(r.reasons[reason], where) }
 
 func (r *report) pkg(e event) {
 	r.seconds[e.Package] += e.Elapsed

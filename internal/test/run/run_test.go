@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -65,15 +66,22 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestTiers checks which packages the race detector sees.
+// TestTiers checks which packages a tier tests, and which of them the race detector sees.
 func TestTiers(t *testing.T) {
-	packages := []pkg{{".", "internal/pmap"}, {".", "aggregate"}, {".", "xdsupdate/traffic"}, {"registry/kube", "registry/kube"}}
+	packages := []pkg{
+		{".", "internal/pmap"},
+		{".", "aggregate"},
+		{".", "xdsupdate/traffic"},
+		{"registry/kube", "registry/kube"},
+		{"internal/test/gatewayconformance", "internal/test/gatewayconformance"},
+		{".", "internal/test/realenvoy"},
+	}
 	plan := func(flags ...string) (out []string) {
 		o, err := parse(flags)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, c := range o.calls(packages) {
+		for _, c := range o.calls(o.tested(slices.Clone(packages), newReport(io.Discard, false))) {
 			line := c.module
 			if c.race {
 				line += " race"
@@ -87,9 +95,11 @@ func TestTiers(t *testing.T) {
 	}
 	for _, tt := range []struct{ flags, want []string }{
 		{[]string{"-short"}, []string{". ./internal/pmap ./aggregate ./xdsupdate/traffic", "registry/kube ./."}},
-		{nil, []string{". ./internal/pmap", ". ./xdsupdate/traffic", "registry/kube ./.", ". race ./aggregate", ". race ./xdsupdate/traffic", "registry/kube race ./."}},
-		{[]string{"-run", "X"}, []string{". ./internal/pmap ./xdsupdate/traffic", ". race ./aggregate", "registry/kube race ./."}},
-		{[]string{"-full"}, []string{". race ./internal/pmap ./aggregate ./xdsupdate/traffic", "registry/kube race ./."}},
+		{nil, []string{". ./internal/pmap ./internal/test/realenvoy", ". ./xdsupdate/traffic", ". race ./aggregate", ". race ./xdsupdate/traffic", "registry/kube race ./."}},
+		{[]string{"-run", "X"}, []string{". ./internal/pmap ./xdsupdate/traffic ./internal/test/realenvoy", ". race ./aggregate", "registry/kube race ./."}},
+		{[]string{"-full"}, []string{
+			". race ./internal/pmap ./aggregate ./xdsupdate/traffic ./internal/test/realenvoy", "registry/kube race ./.", "internal/test/gatewayconformance race ./.",
+		}},
 	} {
 		if got := plan(tt.flags...); !slices.Equal(got, tt.want) {
 			t.Errorf("%v: %q, want %q", tt.flags, got, tt.want)
