@@ -170,9 +170,9 @@ func endpointMetadata(e *registry.Endpoint, tlsMode string) *core.Metadata {
 	return &core.Metadata{FilterMetadata: filters}
 }
 
-// sentTLSMode returns the TLS mode that is sent to clients, "" for none.
+// sentTLSMode returns the TLS mode that is sent to clients: "istio", which selects mutual TLS, or "".
 func sentTLSMode(mode string) string {
-	if mode == "disabled" || !utf8.ValidString(mode) {
+	if mode != tlsModeIstio {
 		return ""
 	}
 	return mode

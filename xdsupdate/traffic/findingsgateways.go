@@ -131,7 +131,9 @@ func (f *findings) sidecar(s *objects.Sidecar) func() []Effect {
 	clients := "sidecars and gRPC clients of namespace " + s.Namespace
 	switch {
 	case s.Selective():
-		clients += " with the labels " + s.Selector.String()
+		if len(s.Selector) > 0 {
+			clients += " with the labels " + s.Selector.String()
+		}
 		f.unknownHosts(s)
 	case s.Namespace == f.settings.RootNamespace(): // Hosts of namespace "." refer to the namespace of each proxy.
 		clients = "sidecars and gRPC clients of all namespaces without a Sidecar of their own"

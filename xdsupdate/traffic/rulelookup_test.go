@@ -105,6 +105,16 @@ func TestRuleOf(t *testing.T) {
 			},
 		},
 		{
+			"no visibility differs from all",
+			[][2]string{{"shop/none", limited("cart", 1, "")}, {"shop/all", limited("cart", 2, `,"exportTo":["*"]`)}},
+			[]asked{{"shop", "", "2 by the client's namespace: s2"}, {"zoo", "", "2 by the service's namespace: s2"}},
+		},
+		{
+			"private and exported in the root namespace",
+			[][2]string{{"istio-system/private", limited(cart, 1, `,"exportTo":["."]`)}, {"istio-system/root", limited(cart, 2, "")}},
+			[]asked{{"istio-system", "", "1 by the client's namespace: s1"}, {"shop", "", "2 by the root namespace: s2"}},
+		},
+		{
 			"workload selectors",
 			[][2]string{
 				{"shop/general", limited("cart", 2, "")}, {"shop/selected", limited("cart", 1, web)}, {"shop/again", limited("cart", 3, web)},

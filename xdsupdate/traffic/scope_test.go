@@ -69,6 +69,13 @@ func TestScope(t *testing.T) {
 			}},
 			"cart:90 ledger:90",
 		},
+		{ // The VirtualService adds the ledger with the port of the listener.
+			"another port",
+			[]*networking.IstioEgressListener{{
+				Port: &networking.SidecarPort{Number: 80, Protocol: "HTTP"}, Hosts: []string{"*/cart.example.com"},
+			}},
+			"cart:80 ledger:80",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var configs configList
@@ -90,9 +97,12 @@ func TestSidecarOf(t *testing.T) {
 	selecting := func(labels map[string]string) *networking.Sidecar {
 		return &networking.Sidecar{WorkloadSelector: &networking.WorkloadSelector{Labels: labels}}
 	}
-	configs.add(istio.Sidecar, "istio-system/root", selecting(nil))
-	configs.add(istio.Sidecar, "shop/default", selecting(nil))
+	configs.add(istio.Sidecar, "istio-system/root", &networking.Sidecar{})
+	configs.add(istio.Sidecar, "istio-system/empty", selecting(nil))
+	configs.add(istio.Sidecar, "shop/default", &networking.Sidecar{})
 	configs.add(istio.Sidecar, "shop/app", selecting(map[string]string{"app": "cart"}))
+	configs.add(istio.Sidecar, "third/default", &networking.Sidecar{})
+	configs.add(istio.Sidecar, "third/empty", selecting(nil))
 	s := stage(t, traffic.Options{}, configs, nil)
 	for _, tc := range []struct {
 		client *core.Node
@@ -101,6 +111,7 @@ func TestSidecarOf(t *testing.T) {
 		{in("sidecar", "shop", "app=cart"), "shop/app"},
 		{in("sidecar", "shop"), "shop/default"},
 		{in("sidecar", "other"), "istio-system/root"},
+		{in("sidecar", "third"), "third/empty"}, // as if it had labels
 		{in("router", "shop"), ""},
 	} {
 		if got := s.explain(tc.client, traffic.Call{Host: cart, Port: 80}).Sidecar; got != tc.want {

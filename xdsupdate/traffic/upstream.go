@@ -207,10 +207,13 @@ func (st *state) policyOf(p *proxy, host registry.Hostname, svc *mesh.Service, p
 }
 
 // hashOf returns the consistent hash of a destination, whose key its routes need, or nil if there is
-// none, or its DestinationRule is left out.
+// none, the service is nil, or its DestinationRule is left out.
 func (st *state) hashOf(
 	p *proxy, host registry.Hostname, svc *mesh.Service, port uint32, subset string,
 ) *networking.LoadBalancerSettings_ConsistentHashLB {
+	if svc == nil {
+		return nil
+	}
 	m := st.ruleFor(p, host, svc)
 	hash := xdsbuild.ConsistentHash(m.TrafficPolicy(), port, m.Subset(subset).GetTrafficPolicy())
 	if hash != nil && p.leaving != nil {

@@ -112,7 +112,7 @@ func NewScope(x *objects.Index, w *World, sc *objects.Sidecar, namespace string,
 	s.imported = make(map[registry.Hostname]struct{})
 	for _, e := range s.Egress {
 		for _, v := range e.VirtualServices() {
-			s.addDestinations(x, w, v)
+			s.addDestinations(x, w, v, e)
 		}
 	}
 	for _, svc := range s.services.All() {
@@ -152,10 +152,18 @@ func (e *Egress) Choose(services []*registry.Service) *Service {
 	svc := ChooseService(services, e.Namespace, func(svc *registry.Service) bool {
 		return e.Index.Settings.Visible(svc, e.Namespace) && (e.Listener == nil || e.Hosts.Service(svc))
 	})
-	if svc != nil && e.port() != nil && !e.Named() {
-		svc = svc.withPorts(func(number uint32) bool { return number == e.port().GetNumber() })
+	if svc != nil && e.onePort() {
+		svc = e.atPort(svc)
 	}
 	return svc
+}
+
+// onePort reports whether the listener has services with its port only.
+func (e *Egress) onePort() bool { return e.port() != nil && !e.Named() }
+
+// atPort returns a service with the listener's port alone, or nil.
+func (e *Egress) atPort(svc *Service) *Service {
+	return svc.withPorts(func(number uint32) bool { return number == e.port().GetNumber() })
 }
 
 // Imports reports whether the listener sees a VirtualService, provided that the VirtualService is
@@ -206,10 +214,10 @@ func (s *Service) merge(with *Service) *Service {
 	return out
 }
 
-// addDestinations adds the destinations of an imported VirtualService with the ports that it uses,
-// or with all ports if a destination has none. Destinations are added even if the Sidecar does not
-// import them (Istio 1.30).
-func (s *Scope) addDestinations(x *objects.Index, w *World, v *objects.VirtualService) {
+// addDestinations adds the destinations of a VirtualService that a listener imports: with the port of
+// the listener or, if it has none, with the ports that the VirtualService uses, which are all ports if a
+// destination has none. Destinations are added even if the Sidecar does not import them (Istio 1.30).
+func (s *Scope) addDestinations(x *objects.Index, w *World, v *objects.VirtualService, e *Egress) {
 	for host, ports := range x.DestinationsOf(v) {
 		s.imported[host] = struct{}{}
 		svc := s.destination(w, host)
@@ -219,7 +227,14 @@ func (s *Scope) addDestinations(x *objects.Index, w *World, v *objects.VirtualSe
 				return s.destination(w, target)
 			})
 		}
-		if _, all := ports[0]; svc != nil && !all {
+		if svc == nil {
+			continue
+		}
+		_, all := ports[0]
+		switch {
+		case e.onePort():
+			svc = e.atPort(svc)
+		case !all:
 			svc = svc.withPorts(func(number uint32) bool {
 				_, used := ports[number]
 				return used

@@ -24,7 +24,8 @@ type DestinationRule struct {
 	// Selector selects the client workloads that the rule applies to. Nil selects all.
 	Selector   registry.Labels
 	Visibility Visibility
-	// alike is equal for rules with the same workload selector and visibility.
+	// alike is equal for rules with the same workload selector and exportTo, as they are written: an
+	// absent exportTo differs from "*" (Istio 1.30).
 	alike string
 	// Hashes and passes are set if some load balancer has a consistent hash, or is PASSTHROUGH.
 	Hashes, Passes bool
@@ -37,10 +38,12 @@ func newDestinationRule(c *configstore.Config, spec *networking.DestinationRule,
 		Selector:   spec.GetWorkloadSelector().GetMatchLabels(),
 		Visibility: newVisibility(spec.GetExportTo(), s.Mesh.GetDefaultDestinationRuleExportTo(), c.Namespace),
 	}
+	exportTo := slices.Clone(spec.GetExportTo())
 	if spec.GetWorkloadSelector() != nil {
-		r.Visibility = Private(c.Namespace)
+		r.Visibility, exportTo = Private(c.Namespace), nil
 	}
-	r.alike = fmt.Sprintf("%t %s %s", r.Selective(), r.Visibility.key(), JoinLabels(r.Selector))
+	slices.Sort(exportTo)
+	r.alike = fmt.Sprintf("%t %q %s", r.Selective(), slices.Compact(exportTo), JoinLabels(r.Selector))
 	for _, p := range r.Policies() {
 		r.Hashes = r.Hashes || p.GetLoadBalancer().GetConsistentHash() != nil
 		r.Passes = r.Passes || PassesThrough(p.GetLoadBalancer())

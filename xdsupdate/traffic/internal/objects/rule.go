@@ -118,15 +118,15 @@ func (m *Rule) TrafficPolicy() *networking.TrafficPolicy {
 // Selective reports whether the rule has a workload selector. The receiver may be nil.
 func (m *Rule) Selective() bool { return m != nil && m.Of[0].Selective() }
 
-// chooseRule returns the rule for a client among the sorted rules of a host: the first rule whose
-// workload selector matches, or else the last one without a selector (if several differ in
-// visibility, as Istio 1.30 chooses). Selectors apply only in the rule's own namespace. The result
-// may be nil.
-func chooseRule(rules []*Rule, namespace string, labels registry.Labels) *Rule {
+// chooseRule returns the rule for a client among the sorted rules of a host that accept returns true
+// for: the first rule whose workload selector matches, or else the last one without a selector (if
+// several differ in visibility, as Istio 1.30 chooses). Selectors apply only in the rule's own
+// namespace. The result may be nil.
+func chooseRule(rules []*Rule, accept func(*DestinationRule) bool, namespace string, labels registry.Labels) *Rule {
 	var general *Rule
 	for _, m := range rules {
 		switch r := m.Of[0]; {
-		case !r.Visibility.In(namespace):
+		case !r.Visibility.In(namespace) || !accept(r):
 		case !r.Selective():
 			general = m
 		case r.Namespace == namespace && r.Selector.SubsetOf(labels):
@@ -229,7 +229,7 @@ func (x *Index) RuleOf(p *Proxy, host registry.Hostname, namespace string) (*Rul
 		return r.Visibility.In(p.Namespace) && (p.Namespace != root || r.Visibility.Equal(Private(root)))
 	}
 	if found := x.Rules.find(p.Namespace, host, own); found != nil {
-		return chooseRule(found, p.Namespace, p.Labels), clientNamespace
+		return chooseRule(found, own, p.Namespace, p.Labels), clientNamespace
 	}
 	exported := func(r *DestinationRule) bool { return !r.Visibility.Equal(Private(r.Namespace)) }
 	for _, at := range []struct {
@@ -239,7 +239,7 @@ func (x *Index) RuleOf(p *Proxy, host registry.Hostname, namespace string) (*Rul
 		if at.namespace == "" {
 			continue
 		}
-		if m := chooseRule(x.Rules.find(at.namespace, host, exported), p.Namespace, p.Labels); m != nil {
+		if m := chooseRule(x.Rules.find(at.namespace, host, exported), exported, p.Namespace, p.Labels); m != nil {
 			return m, at.step
 		}
 	}

@@ -18,12 +18,12 @@ const UnixScheme = "unix://"
 type Sidecar struct {
 	Stored
 	Spec *networking.Sidecar
-	// Selector selects the workloads that the Sidecar applies to. Nil selects all.
+	// Selector selects the workloads that the Sidecar applies to. Without labels it selects all.
 	Selector registry.Labels
 }
 
-// Selective reports whether the Sidecar has a workload selector.
-func (s *Sidecar) Selective() bool { return len(s.Selector) > 0 }
+// Selective reports whether the Sidecar has a workload selector, which may be empty (Istio 1.30).
+func (s *Sidecar) Selective() bool { return s.Spec.GetWorkloadSelector() != nil }
 
 // compareSelective is the order of lookup of Sidecars and of DestinationRules: objects with a
 // workload selector come first, and then older ones.

@@ -59,14 +59,6 @@ func (v Visibility) Equal(w Visibility) bool {
 	return v.Public == w.Public && slices.Equal(v.Namespaces, w.Namespaces)
 }
 
-// key is equal for equal sets of namespaces.
-func (v Visibility) key() string {
-	if v.Public {
-		return "*"
-	}
-	return strings.Join(v.Namespaces, ",")
-}
-
 // Visible reports whether proxies of a namespace see a service. Its exportTo decides, or else the
 // default of the mesh.
 func (s *Settings) Visible(svc *registry.Service, namespace string) bool {
