@@ -60,7 +60,7 @@ func (c *checker) matching(host string, m *routev3.RouteMatch) routesim.Request 
 
 // path returns a path of the resources, or a similar one.
 func (c *checker) path() string {
-	return pick(c.Rand, c.paths) + pick(c.Rand, []string{"", "", "", "x", "/", "/x", "//y"})
+	return rooted(pick(c.Rand, c.paths) + pick(c.Rand, []string{"", "", "", "x", "/", "/x", "//y"}))
 }
 
 // similar returns a request that differs from another in one property.

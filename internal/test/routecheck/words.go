@@ -124,7 +124,11 @@ func hostOf(domain string) string { return strings.ReplaceAll(domain, "*", "any"
 
 // pathOf returns a path that a match is about.
 func pathOf(m *routev3.RouteMatch) string {
-	path := m.GetPath() + m.GetPrefix() + m.GetPathSeparatedPrefix() + expression(m.GetSafeRegex().GetRegex())
+	return rooted(m.GetPath() + m.GetPrefix() + m.GetPathSeparatedPrefix() + expression(m.GetSafeRegex().GetRegex()))
+}
+
+// rooted returns a path that begins with a slash, as those of all requests do: Envoy rejects an empty one.
+func rooted(path string) string {
 	if !strings.HasPrefix(path, "/") {
 		return "/" + path
 	}
