@@ -101,6 +101,9 @@ func TestStopBesideOneWhoDoesNotRead(t *testing.T) {
 // TestWarmStart: a program whose source is unavailable serves its checkpoint, and without a
 // checkpoint it is not ready.
 func TestWarmStart(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short: sources that are away for seconds")
+	}
 	file := filepath.Join(t.TempDir(), "checkpoint")
 	etcd, store := startEtcd(t)
 	if _, err := store.Put(t.Context(), echoKey, entry("echo", "127.0.0.1:9090")); err != nil {
