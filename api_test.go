@@ -24,17 +24,16 @@ import (
 // flag -update rewrites the file. A change of the API is also a line in CHANGELOG.md.
 func TestAPI(t *testing.T) {
 	t.Parallel()
-	byPackage := map[string][]string{}
+	files := map[string][]string{} // by the folder of a package
 	for _, file := range libraryFiles(t) {
 		folder := filepath.ToSlash(filepath.Dir(file))
-		if slices.Contains(strings.Split(folder, "/"), "internal") {
-			continue
+		if !slices.Contains(strings.Split(folder, "/"), "internal") {
+			files[folder] = append(files[folder], file)
 		}
-		byPackage[folder] = append(byPackage[folder], exported(t, file)...)
 	}
 	var got []string
-	for _, folder := range slices.Sorted(maps.Keys(byPackage)) {
-		if lines := byPackage[folder]; len(lines) > 0 {
+	for _, folder := range slices.Sorted(maps.Keys(files)) {
+		if lines := exported(t, files[folder]); len(lines) > 0 {
 			slices.Sort(lines)
 			got = append(append(append(got, "# "+folder), lines...), "")
 		}
@@ -54,15 +53,21 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// exported returns the exported declarations of a file, one for each line: functions, methods, fields, and the methods
-// of interfaces with the types that they belong to.
-func exported(t *testing.T, file string) (out []string) {
+// exported returns the exported declarations of a package, one for each line: functions, methods, fields, and the methods
+// of interfaces with the types that they belong to. Exported methods of an unexported type are among them if an exported
+// struct embeds the type.
+func exported(t *testing.T, files []string) (out []string) {
 	t.Helper()
 	fset := token.NewFileSet()
-	parsed, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
-	if err != nil {
-		t.Fatal(err)
+	var decls []ast.Decl
+	for _, file := range files {
+		parsed, err := parser.ParseFile(fset, file, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		decls = append(decls, parsed.Decls...)
 	}
+	visible := visibleTypes(decls)
 	text := func(node any) string {
 		var b bytes.Buffer
 		if err := printer.Fprint(&b, fset, node); err != nil {
@@ -71,10 +76,10 @@ func exported(t *testing.T, file string) (out []string) {
 		return strings.Join(strings.Fields(b.String()), " ")
 	}
 	add := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
-	for _, decl := range parsed.Decls {
+	for _, decl := range decls {
 		switch d := decl.(type) {
 		case *ast.FuncDecl:
-			if d.Name.IsExported() && (d.Recv == nil || isExportedType(d.Recv.List[0].Type)) {
+			if d.Name.IsExported() && (d.Recv == nil || visible[nameOf(d.Recv.List[0].Type)]) {
 				add("%s", text(&ast.FuncDecl{Recv: d.Recv, Name: d.Name, Type: d.Type}))
 			}
 		case *ast.GenDecl:
@@ -97,16 +102,57 @@ func exported(t *testing.T, file string) (out []string) {
 	return out
 }
 
-func isExportedType(e ast.Expr) bool {
+// visibleTypes returns the names of the exported types, and of the types that they embed.
+func visibleTypes(decls []ast.Decl) map[string]bool {
+	visible, embeds := map[string]bool{}, map[string][]string{}
+	for _, decl := range decls {
+		d, ok := decl.(*ast.GenDecl)
+		if !ok {
+			continue
+		}
+		for _, spec := range d.Specs {
+			s, ok := spec.(*ast.TypeSpec)
+			if !ok {
+				continue
+			}
+			if of, ok := s.Type.(*ast.StructType); ok {
+				for _, f := range of.Fields.List {
+					if len(f.Names) == 0 {
+						embeds[s.Name.Name] = append(embeds[s.Name.Name], nameOf(f.Type))
+					}
+				}
+			}
+			visible[s.Name.Name] = s.Name.IsExported()
+		}
+	}
+	var see func(name string)
+	see = func(name string) {
+		for _, embedded := range embeds[name] {
+			if !visible[embedded] {
+				visible[embedded] = true
+				see(embedded)
+			}
+		}
+	}
+	for name := range embeds {
+		if ast.IsExported(name) {
+			see(name)
+		}
+	}
+	return visible
+}
+
+// nameOf returns the name of a type of the package, or "" for a type of another one.
+func nameOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
-		return isExportedType(e.X)
+		return nameOf(e.X)
 	case *ast.IndexExpr:
-		return isExportedType(e.X)
+		return nameOf(e.X)
 	case *ast.Ident:
-		return e.IsExported()
+		return e.Name
 	default:
-		return false
+		return ""
 	}
 }
 
@@ -116,9 +162,7 @@ func addType(s *ast.TypeSpec, text func(any) string, add func(string, ...any)) {
 		add("type %s %s", s.Name, kind)
 		for _, f := range list.List {
 			if len(f.Names) == 0 {
-				if name := path.Ext("." + strings.TrimLeft(text(f.Type), "*")); ast.IsExported(strings.TrimPrefix(name, ".")) {
-					add("type %s %s, %s", s.Name, kind, text(f.Type))
-				}
+				add("type %s %s, %s", s.Name, kind, text(f.Type))
 			}
 			for _, name := range f.Names {
 				if name.IsExported() {
