@@ -45,6 +45,5 @@ func (nothing) begin()                           {}
 func (nothing) commit(*Update, *stack)           {}
 func (nothing) deliver(func(*guard.PanicError))  {}
 func (nothing) follows() bool                    { return false }
-func (nothing) takesDeltas() bool                { return true }
 func (nothing) holds() bool                      { return false }
 func (nothing) shardsOf(*shardWriter) []ShardKey { return nil }

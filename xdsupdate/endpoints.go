@@ -182,6 +182,14 @@ func (e *ServiceEndpoints) MutualTLS() bool { return e != nil && e.mutual }
 // the service, or had one since it was there.
 func (e *ServiceEndpoints) Foreign() bool { return e != nil && e.foreign }
 
+// by returns the right of the last write to a shard. The lock of the index must be held.
+func (e *ServiceEndpoints) by(key ShardKey) *right {
+	if i, found := e.find(key); found {
+		return e.shards[i].by
+	}
+	return nil
+}
+
 func (e *ServiceEndpoints) find(key ShardKey) (int, bool) {
 	if e == nil {
 		return 0, false

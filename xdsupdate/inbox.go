@@ -19,8 +19,6 @@ type target interface {
 	deliver(panicked func(*guard.PanicError))
 	// follows reports whether deliver may call an updater of the host.
 	follows() bool
-	// takesDeltas reports whether updates may have deltas.
-	takesDeltas() bool
 	// holds reports whether a writer holds updates back.
 	holds() bool
 	// shardsOf returns the shards that belong to a writer.
@@ -35,7 +33,7 @@ func targetOf(updater XDSUpdater) target {
 	}
 	t, embeds := As[target](updater)
 	switch t.(type) {
-	case *Pusher, *multi, deltaMulti, *shardWriter, deltaWriter:
+	case *Pusher, *multi, *shardWriter:
 		return t
 	default:
 		return newFollower(updater, embeds)
@@ -66,9 +64,6 @@ func (i Inbox) Follows() bool { return i.to.follows() }
 
 // Holds reports whether updates are held back until the registry joins an aggregate.
 func (i Inbox) Holds() bool { return i.to.holds() }
-
-// TakesDeltas reports whether updates may have deltas.
-func (i Inbox) TakesDeltas() bool { return i.to.takesDeltas() }
 
 // facade makes each call of an updater an update.
 type facade struct{ to target }
@@ -105,6 +100,11 @@ func (f facade) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace 
 	f.one(call{kind: callEDSUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
 }
 
+// EDSDeltaUpdate is an update of one call.
+func (f facade) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
+	f.one(call{kind: callEDSDeltaUpdate, shard: shard, name: serviceName{hostname, namespace}, changes: changes})
+}
+
 // EDSCacheUpdate is an update of one call.
 func (f facade) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
 	f.one(call{kind: callEDSCacheUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
@@ -138,17 +138,5 @@ func (f facade) UpdateBatch(publish func(XDSUpdater)) {
 		f.to.commit(&u, nil)
 		f.deliver()
 	}()
-	if f.to.takesDeltas() {
-		publish(&u)
-	} else {
-		publish(struct{ XDSUpdater }{&u})
-	}
-}
-
-// deltaFacade is the facade of a target that takes deltas.
-type deltaFacade struct{ facade }
-
-// EDSDeltaUpdate is an update of one call.
-func (f deltaFacade) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	f.one(call{kind: callEDSDeltaUpdate, shard: shard, name: serviceName{hostname, namespace}, changes: changes})
+	publish(&u)
 }

@@ -99,7 +99,7 @@ type PusherOptions struct {
 //	                             | reason cluster; none if there are none
 //	ProxyUpdate                  | none, see PusherOptions
 type Pusher struct {
-	deltaFacade
+	facade
 	push  func(*PushRequest)
 	opts  PusherOptions
 	index *EndpointIndex

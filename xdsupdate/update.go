@@ -152,9 +152,9 @@ func (c *call) callOn(u XDSUpdater) {
 	}
 }
 
-// complete returns the list that the changes of a first delta are.
-func (c *call) complete() []*registry.Endpoint {
-	return changeSome(sequence{}, c.changes).after.Slice()
+// update returns the arguments of a call about endpoints.
+func (c *call) update() update {
+	return update{list: c.list, changes: c.changes, delta: c.kind == callEDSDeltaUpdate}
 }
 
 // withoutNil returns a list, which is the caller's, without nil.

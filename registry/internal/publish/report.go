@@ -70,7 +70,7 @@ func (t *target) note(shard xdsupdate.ShardKey, c *Change) {
 // noteEndpoints adds the changes if they are shorter than the list. The first update of a service is
 // therefore a list, which replaces the endpoints that another registry left in the shard.
 func (t *target) noteEndpoints(shard xdsupdate.ShardKey, e *EndpointUpdate) {
-	if !t.inbox.TakesDeltas() || len(e.Changes) == 0 || e.Endpoints.Len() <= len(e.Changes) {
+	if len(e.Changes) == 0 || e.Endpoints.Len() <= len(e.Changes) {
 		t.update.EDSUpdate(shard, e.Hostname, e.Namespace, e.Endpoints.View())
 	} else {
 		t.update.EDSDeltaUpdate(shard, e.Hostname, e.Namespace, e.Changes)
