@@ -61,23 +61,26 @@ func (w *window) ask(now time.Duration) (opened bool) {
 // hurry makes the pending requests due at a time at the latest. It reports whether due has become
 // earlier.
 func (w *window) hurry(by time.Duration) (earlier bool) {
-	before, _ := w.due()
+	before := w.due()
 	w.by = min(w.by, by)
-	after, _ := w.due()
-	return after < before
+	return w.due() < before
 }
 
-// due returns when the pending requests must be pushed, and whether there are any.
-func (w *window) due() (time.Duration, bool) {
-	if w.atOnce {
-		return w.first, w.open
+// due returns when the pending requests must be pushed, or forever if there are none.
+func (w *window) due() time.Duration {
+	switch {
+	case !w.open:
+		return forever
+	case w.atOnce:
+		return w.first
+	default:
+		return max(min(w.last+w.quiet, w.first+w.max, w.by), w.pushed+w.interval)
 	}
-	return max(min(w.last+w.quiet, w.first+w.max, w.by), w.pushed+w.interval), w.open
 }
 
 // fix selects the requests due at a time for the next push. Later requests do not delay them.
 func (w *window) fix(until time.Duration) {
-	if due, ok := w.due(); ok && due <= until {
+	if w.open && w.due() <= until {
 		w.atOnce = true
 	}
 }

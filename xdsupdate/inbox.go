@@ -29,7 +29,7 @@ type target interface {
 // gets a follower, including a type that embeds a target, because its own methods must be called.
 func targetOf(updater XDSUpdater) target {
 	if _, ok := updater.(Discard); ok {
-		return nothing{}
+		return &multi{}
 	}
 	t, embeds := As[target](updater)
 	switch t.(type) {

@@ -243,8 +243,8 @@ func (p *Pusher) pushDue(stop <-chan struct{}) (wait time.Duration, changed <-ch
 			return 0, p.changedLocked()
 		}
 		now := p.now()
-		switch next, ok := p.dueLocked(); {
-		case !ok:
+		switch next := p.dueLocked(); {
+		case next == forever:
 			return 0, nil
 		case next > now:
 			return next - now, nil

@@ -53,7 +53,9 @@ func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier boo
 	case callProxyUpdate:
 		if by.open() && p.opts.ProxyUpdate != nil {
 			cluster, ip := c.shard.Cluster, c.ip
-			p.call("ProxyUpdate", func() { p.opts.ProxyUpdate(cluster, ip) }, slog.String("ip", ip))
+			p.after.add(func() {
+				p.guarded("ProxyUpdate", func() { p.opts.ProxyUpdate(cluster, ip) }, slog.String("ip", ip))
+			})
 		}
 		return false
 	case callSource:
@@ -86,11 +88,6 @@ func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier boo
 	default: // callTake has no more effect
 	}
 	return earlier
-}
-
-// call queues a call of a function of the host.
-func (p *Pusher) call(what string, f func(), attrs ...slog.Attr) {
-	p.after.add(func() { p.guarded(what, f, attrs...) })
 }
 
 // askLocked merges a request with the pending requests.
