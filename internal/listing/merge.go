@@ -41,12 +41,12 @@ func merge(items []*configstore.Config, changes []changed) []*configstore.Config
 	}
 	out := make([]*configstore.Config, 0, len(items)+grown)
 	for _, c := range changes {
-		n := gallop(items, c.Key)
+		n, found := slices.BinarySearchFunc(items, c.Key, compareKey)
 		out = append(out, items[:n]...)
-		items = items[n:]
-		if len(items) > 0 && compareKey(items[0], c.Key) == 0 {
-			items = items[1:]
+		if found {
+			n++
 		}
+		items = items[n:]
 		if c.config != nil {
 			out = append(out, c.config)
 		}
@@ -61,19 +61,6 @@ func published(items []*configstore.Config) []*configstore.Config {
 		return nil
 	}
 	return slices.Clip(items)
-}
-
-// gallop returns the position of the first item that is not before a key, in a
-// time that grows with the logarithm of that position: the changes are visited in
-// order, and close together if there are many.
-func gallop(items []*configstore.Config, k Key) int {
-	high := 1
-	for high <= len(items) && compareKey(items[high-1], k) < 0 {
-		high *= 2
-	}
-	low := high / 2
-	high = min(high-1, len(items))
-	return low + sort.Search(high-low, func(i int) bool { return compareKey(items[low+i], k) >= 0 })
 }
 
 // InNamespace returns the part of a sorted list that is in a namespace, without
