@@ -5,7 +5,6 @@ package listing
 import (
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
 )
@@ -72,32 +71,8 @@ func InNamespace(items []*configstore.Config, namespace string) []*configstore.C
 	return published(items[:high:high])
 }
 
-// collect returns all objects.
-func collect(objects Objects) []*configstore.Config {
-	var out []*configstore.Config
-	objects.Each(func(c *configstore.Config) bool {
-		out = append(out, c)
-		return true
-	})
-	return out
-}
-
-// sorted sorts a list. It groups by namespace first: that leaves short lists to be
-// sorted, by name alone.
-func sorted(items []*configstore.Config) []*configstore.Config {
-	groups := map[string][]*configstore.Config{}
-	for _, c := range items {
-		groups[c.Namespace] = append(groups[c.Namespace], c)
-	}
-	namespaces := make([]string, 0, len(groups))
-	for ns, group := range groups {
-		namespaces = append(namespaces, ns)
-		slices.SortFunc(group, func(a, b *configstore.Config) int { return strings.Compare(a.Name, b.Name) })
-	}
-	slices.Sort(namespaces)
-	out := items[:0]
-	for _, ns := range namespaces {
-		out = append(out, groups[ns]...)
-	}
-	return published(out)
+// sorted returns all objects as a list.
+func sorted(objects []*configstore.Config) []*configstore.Config {
+	slices.SortFunc(objects, func(a, b *configstore.Config) int { return compareKey(a, KeyOf(b)) })
+	return published(objects)
 }
