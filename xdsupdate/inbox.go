@@ -2,10 +2,7 @@
 
 package xdsupdate
 
-import (
-	"github.com/pilotkit/pilotkit/internal/guard"
-	"github.com/pilotkit/pilotkit/registry"
-)
+import "github.com/pilotkit/pilotkit/internal/guard"
 
 // target takes updates, in one order.
 type target interface {
@@ -66,28 +63,16 @@ func (i Inbox) Follows() bool { return i.to.follows() }
 func (i Inbox) Holds() bool { return i.to.holds() }
 
 // facade makes each call of an updater an update.
-type facade struct{ to target }
+type facade struct{ recorder }
 
-// one commits an update of one call.
-func (f facade) one(c call) {
-	u := struct { // one allocation
-		Update
-		room [1]call
-	}{room: [1]call{c}}
-	u.calls = u.room[:]
-	f.to.begin()
-	f.to.commit(&u.Update, nil)
-	f.deliver()
-}
-
-// deliver panics after all calls if one of them panicked.
-func (f facade) deliver() {
-	if !f.to.follows() {
-		f.to.deliver(nil)
+// deliver has a target make calls. It panics after all calls if one of them panicked.
+func deliver(to target) {
+	if !to.follows() {
+		to.deliver(nil)
 		return
 	}
 	var first *guard.PanicError
-	f.to.deliver(func(p *guard.PanicError) {
+	to.deliver(func(p *guard.PanicError) {
 		if first == nil {
 			first = p
 		}
@@ -95,48 +80,13 @@ func (f facade) deliver() {
 	first.Again()
 }
 
-// EDSUpdate is an update of one call.
-func (f facade) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	f.one(call{kind: callEDSUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
-}
-
-// EDSDeltaUpdate is an update of one call.
-func (f facade) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	f.one(call{kind: callEDSDeltaUpdate, shard: shard, name: serviceName{hostname, namespace}, changes: changes})
-}
-
-// EDSCacheUpdate is an update of one call.
-func (f facade) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	f.one(call{kind: callEDSCacheUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
-}
-
-// SvcUpdate is an update of one call.
-func (f facade) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	f.one(call{kind: callSvcUpdate, shard: shard, name: serviceName{hostname, namespace}, event: event})
-}
-
-// ConfigUpdate is an update of one call; nil asks for nothing.
-func (f facade) ConfigUpdate(req *PushRequest) {
-	if req != nil {
-		f.one(call{kind: callConfigUpdate, request: req})
-	}
-}
-
-// ProxyUpdate is an update of one call.
-func (f facade) ProxyUpdate(cluster registry.ClusterID, ip string) {
-	f.one(call{kind: callProxyUpdate, shard: ShardKey{Cluster: cluster}, ip: ip})
-}
-
-// RemoveShard is an update of one call.
-func (f facade) RemoveShard(shard ShardKey) { f.one(call{kind: callRemoveShard, shard: shard}) }
-
 // UpdateBatch implements BatchUpdater. If publish panics, its calls until then are applied.
-func (f facade) UpdateBatch(publish func(XDSUpdater)) {
+func (f *facade) UpdateBatch(publish func(XDSUpdater)) {
 	var u Update
 	f.to.begin()
 	defer func() {
 		f.to.commit(&u, nil)
-		f.deliver()
+		deliver(f.to)
 	}()
 	publish(&u)
 }

@@ -87,7 +87,7 @@ func (g *Writers) Commit(u *Update) {
 }
 
 // Deliver calls updaters of the host for committed updates. It panics after all calls if one of them panicked.
-func (g *Writers) Deliver() { facade{g.target}.deliver() }
+func (g *Writers) Deliver() { deliver(g.target) }
 
 func (g *Writers) newWriter() *shardWriter {
 	g.mu.Lock()
@@ -165,7 +165,7 @@ func (u *Update) stacked() bool {
 
 // withStacks returns an update whose calls have stacks with the writer.
 func (w *shardWriter) withStacks(u *Update, by *stack) *Update {
-	own := &Update{calls: slices.Clone(u.calls)}
+	own := &Update{recorder{calls: slices.Clone(u.calls)}}
 	for i := range own.calls {
 		if c := &own.calls[i]; c.by != nil {
 			c.by = &stack{w, c.by}
@@ -180,7 +180,7 @@ func (w *shardWriter) withStacks(u *Update, by *stack) *Update {
 func (w *shardWriter) join(first *Update) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	u := Update{calls: slices.Concat(first.calls, w.held.calls)}
+	u := Update{recorder{calls: slices.Concat(first.calls, w.held.calls)}}
 	w.group.Commit(&u)
 	for range w.commits { // each has begun
 		w.group.target.commit(&Update{}, nil)
