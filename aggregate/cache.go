@@ -12,7 +12,6 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/guard"
-	"github.com/pilotkit/pilotkit/internal/kindindex"
 	"github.com/pilotkit/pilotkit/internal/listing"
 	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
@@ -31,8 +30,7 @@ type Cache struct {
 	schemas configstore.Schemas
 	writer  configstore.ConfigStore
 	members []*member
-	views   []*view         // in the order of schemas
-	index   kindindex.Index // of views
+	views   []*view // in the order of schemas
 	queue   *notify.Queue[configstore.Change]
 	logger  *slog.Logger // may be nil
 	ran     atomic.Bool
@@ -99,8 +97,7 @@ func newCache(schemas configstore.Schemas, caches []configstore.ConfigStoreCache
 			},
 		}),
 	}
-	for i, schema := range schemas.All() {
-		c.index.Add(i, kindindex.Name(schema.GroupVersionKind), schema.Aliases...)
+	for _, schema := range schemas.All() {
 		c.views = append(c.views, newView(schema.GroupVersionKind, &c.mu))
 	}
 	for i, cache := range caches {
@@ -111,7 +108,7 @@ func newCache(schemas configstore.Schemas, caches []configstore.ConfigStoreCache
 
 // view returns the view of a kind, given in any version, or nil.
 func (c *Cache) view(kind *configstore.GroupVersionKind) *view {
-	if i, ok := c.index.Find((*kindindex.Name)(kind)); ok {
+	if i, ok := c.schemas.Position(kind); ok {
 		return c.views[i]
 	}
 	return nil

@@ -43,8 +43,10 @@ func (c *Controller) InstancesByPort(svc *registry.Service, servicePort uint32) 
 func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry.ServiceInstance {
 	var all []*registry.ServiceInstance
 	parts := 0
-	for _, reg := range c.merged.Load().serversOf(proxy.ClusterID) {
-		all, parts = join(all, parts, reg.instance.GetProxyServiceInstances(proxy))
+	for _, reg := range c.merged.Load().registrations {
+		if reg.serves(proxy.ClusterID) {
+			all, parts = join(all, parts, reg.instance.GetProxyServiceInstances(proxy))
+		}
 	}
 	return all
 }
@@ -68,10 +70,10 @@ func join(all []*registry.ServiceInstance, parts int, part []*registry.ServiceIn
 // Registries of the proxy's own cluster are queried first, because another registry may have a
 // different workload with the same address.
 func (c *Controller) GetProxyWorkloadLabels(proxy *registry.Proxy) registry.Labels {
-	servers := c.merged.Load().serversOf(proxy.ClusterID)
+	registrations := c.merged.Load().registrations
 	for _, own := range [...]bool{true, false} {
-		for _, reg := range servers {
-			if own != (proxy.ClusterID == "" || proxy.ClusterID == reg.shard.Cluster) {
+		for _, reg := range registrations {
+			if !reg.serves(proxy.ClusterID) || own != (proxy.ClusterID == "" || proxy.ClusterID == reg.shard.Cluster) {
 				continue
 			}
 			if labels := reg.instance.GetProxyWorkloadLabels(proxy); labels != nil {

@@ -3,6 +3,9 @@
 package aggregate
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/listing"
 )
@@ -41,19 +44,11 @@ func (c *Cache) reload(m *member) {
 	}
 	var changes []configstore.Change
 	for _, v := range c.views {
-		objects := now.objects[v]
-		if objects == nil {
-			continue // the member does not have the kind
-		}
-		for _, k := range v.keysOf(m.index) {
-			if objects.byKey[k] == nil {
-				changes = m.appendSet(changes, v, k, nil)
-			}
-		}
-		for _, k := range objects.keys {
-			if config := objects.byKey[k]; config != nil {
-				changes = m.appendSet(changes, v, k, config)
-			}
+		objects := now.objects[v] // nil if the member does not have the kind
+		keys := slices.AppendSeq(v.keysOf(m.index), maps.Keys(objects))
+		slices.SortFunc(keys, listing.Key.Compare)
+		for _, k := range slices.Compact(keys) {
+			changes = m.appendSet(changes, v, k, objects[k])
 		}
 	}
 	c.queue.Push(changes...)

@@ -78,40 +78,27 @@ func (m *member) since(revision uint64) ([]configstore.Change, error) {
 	return changes, nil
 }
 
-// contents are a member's objects at a revision.
+// contents are a member's objects at a revision. The object of a key is nil if it was deleted while the
+// objects were read.
 type contents struct {
 	revision uint64
-	objects  map[*view]*objects
-}
-
-// objects are the objects of one kind. The keys follow the order of the list; keys that appeared
-// while the list was read come last. A key without an object was deleted meanwhile.
-type objects struct {
-	keys  []listing.Key
-	byKey map[listing.Key]*configstore.Config
-}
-
-func (o *objects) set(k listing.Key, c *configstore.Config) {
-	if _, known := o.byKey[k]; !known {
-		o.keys = append(o.keys, k)
-	}
-	o.byKey[k] = c
+	objects  map[*view]map[listing.Key]*configstore.Config
 }
 
 // load reads the whole content of a member. The caller must not hold a lock.
 func (m *member) load() contents {
 	for {
-		c := contents{objects: map[*view]*objects{}}
+		c := contents{objects: map[*view]map[listing.Key]*configstore.Config{}}
 		if m.watcher != nil {
 			c.revision = m.watcher.Revision()
 		}
 		for kind, v := range m.kinds {
 			list := m.cache.List(kind, configstore.NamespaceAll)
 			if c.objects[v] == nil { // a member may have a kind in two versions
-				c.objects[v] = &objects{make([]listing.Key, 0, len(list)), make(map[listing.Key]*configstore.Config, len(list))}
+				c.objects[v] = make(map[listing.Key]*configstore.Config, len(list))
 			}
 			for _, config := range list {
-				c.objects[v].set(listing.KeyOf(config), config)
+				c.objects[v][listing.KeyOf(config)] = config
 			}
 		}
 		if m.watcher == nil {
@@ -130,7 +117,7 @@ func (m *member) load() contents {
 				config = nil
 			}
 			if v := m.kinds[change.Curr.GroupVersionKind]; v != nil {
-				c.objects[v].set(listing.KeyOf(change.Curr), config)
+				c.objects[v][listing.KeyOf(change.Curr)] = config
 			}
 		}
 		return c

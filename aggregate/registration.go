@@ -68,10 +68,10 @@ func (r *registration) attributes() []any {
 // kubernetes reports whether the services merge with services of other clusters.
 func (r *registration) kubernetes() bool { return r.shard.Provider == registry.Kubernetes }
 
-// serves reports whether queries about proxies of a cluster go to the registry. A Kubernetes
-// registry knows the proxies of its own cluster, any other registry all proxies.
+// serves reports whether queries about proxies of a cluster, which may be unknown, go to the registry. A
+// Kubernetes registry knows the proxies of its own cluster, any other registry all proxies.
 func (r *registration) serves(cluster registry.ClusterID) bool {
-	return !r.kubernetes() || r.shard.Cluster == cluster
+	return cluster == "" || !r.kubernetes() || r.shard.Cluster == cluster
 }
 
 // is reports whether instance is the registry of r.
@@ -89,12 +89,10 @@ func (m *merged) insert(reg *registration) *merged {
 			at = len(m.registrations)
 		}
 	}
-	next := &merged{
+	return &merged{
 		registrations: slices.Insert(slices.Clone(m.registrations), at, reg),
 		sets:          slices.Insert(slices.Clone(m.sets), at, nil), services: m.services,
 	}
-	next.serve()
-	return next
 }
 
 // replace returns m with reg in the place of old.

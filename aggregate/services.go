@@ -21,10 +21,6 @@ import (
 //     the read starts again, so that it never replaces a newer state.
 type merged struct {
 	registrations []*registration
-	// serving maps a cluster that has registries to the registries for queries about its proxies.
-	// For proxies of any other cluster, these are others.
-	serving map[registry.ClusterID][]*registration
-	others  []*registration
 	// sets[i] are the services of registrations[i] that were merged into services.
 	sets     []*registry.ServiceSet
 	services *registry.ServiceSet
@@ -99,13 +95,7 @@ func (m *merged) readWith(of func(*registration) *registry.ServiceSet) (sets []*
 
 // with returns the state for other registries or sets. It merges only the hosts that differ from m.
 func (m *merged) with(registrations []*registration, sets []*registry.ServiceSet) *merged {
-	next := &merged{
-		registrations: registrations, serving: m.serving, others: m.others,
-		sets: sets, services: m.services,
-	}
-	if !slices.Equal(registrations, m.registrations) {
-		next.serve()
-	}
+	next := &merged{registrations: registrations, sets: sets, services: m.services}
 	switch {
 	case len(sets) == 1 && sets[0] != nil:
 		next.services = sets[0] // a single registry needs no merge
@@ -163,32 +153,4 @@ func eachOnce(lists []iter.Seq[registry.Hostname]) iter.Seq[registry.Hostname] {
 			}
 		}
 	}
-}
-
-// serve computes which registries serve the proxies of each cluster.
-func (m *merged) serve() {
-	m.serving, m.others = map[registry.ClusterID][]*registration{"": m.registrations}, nil
-	for _, of := range m.registrations {
-		if _, ok := m.serving[of.shard.Cluster]; ok {
-			continue
-		}
-		for _, reg := range m.registrations {
-			if reg.serves(of.shard.Cluster) {
-				m.serving[of.shard.Cluster] = append(m.serving[of.shard.Cluster], reg)
-			}
-		}
-	}
-	for _, reg := range m.registrations {
-		if !reg.kubernetes() {
-			m.others = append(m.others, reg)
-		}
-	}
-}
-
-// serversOf returns the registries for queries about proxies of a cluster.
-func (m *merged) serversOf(cluster registry.ClusterID) []*registration {
-	if registrations, ok := m.serving[cluster]; ok {
-		return registrations
-	}
-	return m.others
 }

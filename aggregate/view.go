@@ -120,7 +120,7 @@ func (v *view) fallback(k listing.Key) (version, bool) {
 	return first, true
 }
 
-// keysOf returns the keys of all objects of a member, visible or shadowed, sorted.
+// keysOf returns the keys of all objects of a member, visible or shadowed, in no order.
 func (v *view) keysOf(member int) []listing.Key {
 	var keys []listing.Key
 	v.winners.Each(func(c *configstore.Config, owner uint16) bool {
@@ -134,7 +134,6 @@ func (v *view) keysOf(member int) []listing.Key {
 			keys = append(keys, k)
 		}
 	}
-	slices.SortFunc(keys, listing.Key.Compare)
 	return keys
 }
 

@@ -20,7 +20,7 @@ type Checked struct {
 // it returns the evidence of it, with the warnings. An object of a kind that s does
 // not have is an ErrUnknownKind.
 func (s Schemas) Check(c Config) (checked *Checked, warnings []Violation, err error) {
-	i, ok := s.position(&c.GroupVersionKind)
+	i, ok := s.Position(&c.GroupVersionKind)
 	if !ok {
 		return nil, nil, s.UnknownKind(c.GroupVersionKind, c.Spec)
 	}
@@ -34,7 +34,7 @@ func (s Schemas) Check(c Config) (checked *Checked, warnings []Violation, err er
 // the evidence of that, by the schema that s has, the object is not validated
 // again. checked may be nil.
 func (s Schemas) Recheck(c Config, checked *Checked) (warnings []Violation, err error) {
-	i, ok := s.position(&c.GroupVersionKind)
+	i, ok := s.Position(&c.GroupVersionKind)
 	switch {
 	case !ok:
 		return nil, s.UnknownKind(c.GroupVersionKind, c.Spec)

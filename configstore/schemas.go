@@ -25,16 +25,17 @@ type schemaSet struct {
 
 // Find returns the schema of a kind, which may be named by any of its versions.
 func (s Schemas) Find(kind GroupVersionKind) (Schema, bool) {
-	i, ok := s.position(&kind)
+	i, ok := s.Position(&kind)
 	if !ok {
 		return Schema{}, false
 	}
 	return s.all[i], true
 }
 
-// position returns the position of a kind in All, which may be named by any of its
-// versions.
-func (s Schemas) position(kind *GroupVersionKind) (i int, ok bool) {
+// Position returns the position of a kind in All, so that a store can keep its data per kind in a slice. The
+// kind may be named by any of its versions. It is a pointer because it is long, and each read of a store
+// begins with such a lookup.
+func (s Schemas) Position(kind *GroupVersionKind) (i int, ok bool) {
 	if s.schemaSet == nil {
 		return 0, false
 	}
@@ -43,7 +44,7 @@ func (s Schemas) position(kind *GroupVersionKind) (i int, ok bool) {
 
 // Has reports whether Find would find the kind.
 func (s Schemas) Has(kind GroupVersionKind) bool {
-	_, ok := s.position(&kind)
+	_, ok := s.Position(&kind)
 	return ok
 }
 

@@ -76,21 +76,10 @@ func (s *ServiceSet) listSince(l *listing) []*Service {
 	slices.Sort(hosts)
 	out, rest := make([]*Service, 0, len(l.services)+len(hosts)), l.services
 	for _, host := range hosts {
-		n := gallop(rest, func(t *Service) bool { return t.Hostname >= host })
+		n := sort.Search(len(rest), func(i int) bool { return rest[i].Hostname >= host })
 		out, rest = append(out, rest[:n]...), rest[n:]
 		rest = rest[len(l.set.Host(host)):]
 		out = appendSorted(out, s.Host(host))
 	}
 	return append(out, rest...)
-}
-
-// gallop is like sort.Search, but fast if the result is near the beginning.
-func gallop(list []*Service, ok func(*Service) bool) int {
-	high := 1
-	for high < len(list) && !ok(list[high-1]) {
-		high *= 2
-	}
-	low := high / 2
-	high = min(high, len(list))
-	return low + sort.Search(high-low, func(i int) bool { return ok(list[low+i]) })
 }

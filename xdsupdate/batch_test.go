@@ -180,7 +180,7 @@ func TestWrappersPassAbilitiesOn(t *testing.T) {
 		"wrapped twice":         {wrapped{plain{wrapped{plain{p}}}}, true},
 		"Multi of wrapped":      {xdsupdate.Multi(wrapped{plain{p}}), true},
 		"writer":                {xdsupdate.NewWriters(wrapped{plain{p}}).New(), true},
-		"writer of one without": {xdsupdate.NewWriters(plain{p}).New(), false},
+		"writer of one without": {xdsupdate.NewWriters(plain{p}).New(), true},
 		"without Unwrap":        {plain{p}, false},
 		"around one without":    {wrapped{plain{plain{p}}}, false},
 		"around nothing":        {wrapped{}, false},

@@ -2,7 +2,10 @@
 
 package xdsupdate
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // A shard belongs to the youngest open writer of a group that has called for it. Ownership is checked
 // when an update is applied, under the lock that orders updates. A late update of a replaced writer
@@ -112,13 +115,20 @@ func (t *claims) of(w *shardWriter) []ShardKey {
 	return out
 }
 
-// inherited returns the rights of a writer to shards that it has taken over.
-func (t *claims) inherited(w *shardWriter) map[ShardKey]*right {
-	out := map[ShardKey]*right{}
-	for _, shard := range t.of(w) {
-		if c := t.last[claimKey{w.group, shard}]; c.heir {
-			out[shard] = &right{claim: c}
+// left removes the endpoints of predecessors in the shards that a writer has taken over. It yields the services
+// that lost endpoints.
+func (t *claims) left(w *shardWriter, by *stack, index *EndpointIndex) iter.Seq2[ShardKey, ConfigKey] {
+	return func(yield func(ShardKey, ConfigKey) bool) {
+		for _, shard := range t.of(w) {
+			c := t.last[claimKey{w.group, shard}]
+			if _, ok := t.right(by, shard); !ok || !c.heir {
+				continue
+			}
+			for _, key := range index.removeAll(shard, (&right{claim: c}).succeeds) {
+				if !yield(shard, key) {
+					return
+				}
+			}
 		}
 	}
-	return out
 }

@@ -52,10 +52,6 @@ func pushersOf(t target) []*Pusher {
 		return []*Pusher{t}
 	case *shardWriter:
 		return pushersOf(t.group.target)
-	case deltaWriter:
-		return pushersOf(t.group.target)
-	case deltaMulti:
-		return pushersOf(t.multi)
 	case *multi:
 		var out []*Pusher
 		for _, part := range t.targets {

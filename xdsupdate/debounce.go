@@ -17,12 +17,9 @@ import (
 // a stream of changes to any service would delay each of them by up to max.
 type window struct {
 	quiet, max, interval time.Duration
-	// leading: the first request after a quiet time does not wait.
-	leading bool
 
 	// open means that a request is pending. first and last are the times of its first and last
-	// request; last stays set after take. atOnce means that a push is due regardless of later
-	// requests.
+	// request. atOnce means that a push is due regardless of later requests.
 	open, atOnce bool
 	first, last  time.Duration
 	// by is the latest time at which a push is due.
@@ -38,9 +35,9 @@ const (
 	forever time.Duration = math.MaxInt64
 )
 
-func newWindow(quiet, longest, interval time.Duration, leading bool) window {
+func newWindow(quiet, longest, interval time.Duration) window {
 	return window{
-		quiet: max(quiet, 0), max: max(longest, 0), interval: max(interval, 0), leading: leading,
+		quiet: max(quiet, 0), max: max(longest, 0), interval: max(interval, 0),
 		last: longAgo, pushed: longAgo, by: forever,
 	}
 }
@@ -50,7 +47,6 @@ func newWindow(quiet, longest, interval time.Duration, leading bool) window {
 func (w *window) ask(now time.Duration) (opened bool) {
 	if opened = !w.open; opened {
 		w.open, w.first = true, now
-		w.atOnce = w.leading && now-max(w.last, w.pushed) >= w.quiet
 	}
 	// Callers read the clock before they get the lock: times may come out of
 	// order.
@@ -61,23 +57,26 @@ func (w *window) ask(now time.Duration) (opened bool) {
 // hurry makes the pending requests due at a time at the latest. It reports whether due has become
 // earlier.
 func (w *window) hurry(by time.Duration) (earlier bool) {
-	before, _ := w.due()
+	before := w.due()
 	w.by = min(w.by, by)
-	after, _ := w.due()
-	return after < before
+	return w.due() < before
 }
 
-// due returns when the pending requests must be pushed, and whether there are any.
-func (w *window) due() (time.Duration, bool) {
-	if w.atOnce {
-		return w.first, w.open
+// due returns when the pending requests must be pushed, or forever if there are none.
+func (w *window) due() time.Duration {
+	switch {
+	case !w.open:
+		return forever
+	case w.atOnce:
+		return w.first
+	default:
+		return max(min(w.last+w.quiet, w.first+w.max, w.by), w.pushed+w.interval)
 	}
-	return max(min(w.last+w.quiet, w.first+w.max, w.by), w.pushed+w.interval), w.open
 }
 
 // fix selects the requests due at a time for the next push. Later requests do not delay them.
 func (w *window) fix(until time.Duration) {
-	if due, ok := w.due(); ok && due <= until {
+	if w.open && w.due() <= until {
 		w.atOnce = true
 	}
 }

@@ -2,13 +2,11 @@
 
 package xdsupdate
 
-import (
-	"github.com/pilotkit/pilotkit/internal/guard"
-	"github.com/pilotkit/pilotkit/registry"
-)
+import "github.com/pilotkit/pilotkit/registry"
 
 // Discard is an XDSUpdater that does nothing, for registries whose changes
-// are not pushed.
+// are not pushed. It is neither a target nor a BatchUpdater, because the methods of a type that embeds
+// Discard would be bypassed.
 type Discard struct{}
 
 var (
@@ -36,15 +34,3 @@ func (Discard) ProxyUpdate(registry.ClusterID, string) {}
 
 // RemoveShard does nothing.
 func (Discard) RemoveShard(ShardKey) {}
-
-// nothing is the target for Discard. Discard itself is neither a target nor a BatchUpdater, because the
-// methods of a type that embeds Discard would be bypassed.
-type nothing struct{}
-
-func (nothing) begin()                           {}
-func (nothing) commit(*Update, *stack)           {}
-func (nothing) deliver(func(*guard.PanicError))  {}
-func (nothing) follows() bool                    { return false }
-func (nothing) takesDeltas() bool                { return true }
-func (nothing) holds() bool                      { return false }
-func (nothing) shardsOf(*shardWriter) []ShardKey { return nil }

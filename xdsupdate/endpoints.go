@@ -65,11 +65,8 @@ func (e *ServiceEndpoints) Key() ConfigKey { return ServiceKey(e.Hostname(), e.N
 
 // Len returns the number of endpoints in all shards.
 func (e *ServiceEndpoints) Len() int {
-	if e == nil {
-		return 0
-	}
 	n := 0
-	for _, shard := range e.shards {
+	for _, shard := range e.parts() {
 		n += shard.endpoints.Len()
 	}
 	return n
@@ -79,10 +76,7 @@ func (e *ServiceEndpoints) Len() int {
 // their endpoints, sorted by registry.CompareEndpoints, in new slices.
 func (e *ServiceEndpoints) Shards() iter.Seq2[ShardKey, []*registry.Endpoint] {
 	return func(yield func(ShardKey, []*registry.Endpoint) bool) {
-		if e == nil {
-			return
-		}
-		for _, shard := range e.shards {
+		for _, shard := range e.parts() {
 			if shard.endpoints.Len() > 0 && !yield(shard.shard.key, shard.endpoints.Slice()) {
 				return
 			}
@@ -93,20 +87,14 @@ func (e *ServiceEndpoints) Shards() iter.Seq2[ShardKey, []*registry.Endpoint] {
 // Shard returns the endpoints of one shard, sorted by registry.CompareEndpoints, in a
 // new slice; nil if it has none.
 func (e *ServiceEndpoints) Shard(key ShardKey) []*registry.Endpoint {
-	if i, found := e.find(key); found {
-		return e.shards[i].endpoints.Slice()
-	}
-	return nil
+	return e.sequence(key).Slice()
 }
 
 // All returns the endpoints of all shards: shard by shard, in the order of
 // Shards, each in its own order.
 func (e *ServiceEndpoints) All() iter.Seq[*registry.Endpoint] {
 	return func(yield func(*registry.Endpoint) bool) {
-		if e == nil {
-			return
-		}
-		for _, shard := range e.shards {
+		for _, shard := range e.parts() {
 			for endpoint := range shard.endpoints.All() {
 				if !yield(endpoint) {
 					return
@@ -131,26 +119,23 @@ func (e *ServiceEndpoints) ChangesSince(before *ServiceEndpoints) []*registry.En
 			}
 		}
 	}
-	for _, key := range shardKeys(before, e) {
-		cow.Compare(before.sequence(key), e.sequence(key), registry.CompareEndpoints, note)
+	for _, shard := range e.parts() {
+		cow.Compare(before.sequence(shard.shard.key), shard.endpoints, registry.CompareEndpoints, note)
+	}
+	for _, shard := range before.parts() {
+		if _, found := e.find(shard.shard.key); !found {
+			out = slices.AppendSeq(out, shard.endpoints.All())
+		}
 	}
 	return out
 }
 
-// shardKeys returns the keys of the shards of two states.
-func shardKeys(a, b *ServiceEndpoints) []ShardKey {
-	var out []ShardKey
-	for _, e := range []*ServiceEndpoints{a, b} {
-		if e == nil {
-			continue
-		}
-		for _, shard := range e.shards {
-			if !slices.Contains(out, shard.shard.key) {
-				out = append(out, shard.shard.key)
-			}
-		}
+// parts returns the shards.
+func (e *ServiceEndpoints) parts() []*shardEndpoints {
+	if e == nil {
+		return nil
 	}
-	return out
+	return e.shards
 }
 
 // sequence returns the endpoints of a shard.
@@ -182,11 +167,16 @@ func (e *ServiceEndpoints) MutualTLS() bool { return e != nil && e.mutual }
 // the service, or had one since it was there.
 func (e *ServiceEndpoints) Foreign() bool { return e != nil && e.foreign }
 
-func (e *ServiceEndpoints) find(key ShardKey) (int, bool) {
-	if e == nil {
-		return 0, false
+// by returns the right of the last write to a shard. The lock of the index must be held.
+func (e *ServiceEndpoints) by(key ShardKey) *right {
+	if i, found := e.find(key); found {
+		return e.shards[i].by
 	}
-	return slices.BinarySearchFunc(e.shards, key, func(s *shardEndpoints, key ShardKey) int {
+	return nil
+}
+
+func (e *ServiceEndpoints) find(key ShardKey) (int, bool) {
+	return slices.BinarySearchFunc(e.parts(), key, func(s *shardEndpoints, key ShardKey) int {
 		return compareShards(s.shard.key, key)
 	})
 }

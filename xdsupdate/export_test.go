@@ -10,7 +10,7 @@ func Collect(parts ...[]*PushRequest) *PushRequest {
 		for _, r := range part {
 			p.add(r)
 		}
-		all.addAll(&p)
+		all.add(p.request())
 	}
 	return all.take()
 }

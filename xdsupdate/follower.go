@@ -3,8 +3,6 @@
 package xdsupdate
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 	"sync"
 
@@ -16,14 +14,13 @@ import (
 // makes these calls afterwards, one at a time, in the order of the commits, with no lock held.
 type follower struct {
 	updater XDSUpdater
-	batches BatchUpdater // nil if the updater has no UpdateBatch method of its own
-	deltas  bool
+	batches BatchUpdater         // nil if the updater has no UpdateBatch method of its own
+	deltas  EndpointDeltaUpdater // nil if the updater takes complete lists only
 
 	mu     sync.Mutex
 	claims claims
-	// written has the right of the last write to each service, for shards with writers. Services without
-	// endpoints may be in it.
-	written map[ShardKey]map[serviceName]*right
+	// index has the endpoints of writers and, for an updater that takes complete lists only, all others too.
+	index *EndpointIndex
 
 	spare []call
 
@@ -37,19 +34,18 @@ type follower struct {
 }
 
 func newFollower(updater XDSUpdater, embeds bool) *follower {
-	f := &follower{updater: updater, claims: newClaims(), written: map[ShardKey]map[serviceName]*right{}}
+	f := &follower{updater: updater, claims: newClaims(), index: NewEndpointIndex()}
 	if !embeds { // or it would be passed by
 		f.batches, _ = As[BatchUpdater](updater)
 	}
-	_, f.deltas = As[EndpointDeltaUpdater](updater)
+	f.deltas, _ = As[EndpointDeltaUpdater](updater)
 	f.publish = f.makeEach
 	return f
 }
 
-func (f *follower) begin()            {}
-func (f *follower) follows() bool     { return true }
-func (f *follower) takesDeltas() bool { return f.deltas }
-func (f *follower) holds() bool       { return false }
+func (f *follower) begin()        {}
+func (f *follower) follows() bool { return true }
+func (f *follower) holds() bool   { return false }
 
 func (f *follower) deliver(panicked func(*guard.PanicError)) {
 	f.after.run(func(list []call) {
@@ -101,54 +97,30 @@ func (f *follower) appendLocked(made []call, c call, by *stack) []call {
 		}
 		return made
 	case callComplete:
-		return f.appendLeftLocked(made, c, by)
+		for shard, key := range f.claims.left(c.writer, by, f.index) {
+			name := serviceName{registry.Hostname(key.Name), key.Namespace}
+			made = append(made, call{kind: callEDSUpdate, shard: shard, name: name})
+		}
+		return made
 	default: // calls about a shard
 	}
 	r, ok := f.claims.right(by, c.shard)
-	if !ok || c.kind == callTake {
+	if !ok || c.kind == callTake || c.kind == callEDSDeltaUpdate && len(c.changes) == 0 {
 		return made
-	}
-	written := f.written[c.shard]
-	if written == nil && r != nil {
-		written = map[serviceName]*right{}
-		f.written[c.shard] = written
 	}
 	switch {
+	case c.kind == callSvcUpdate:
+		f.index.define(c.shard, c.name, c.event)
 	case c.kind == callRemoveShard:
-		delete(f.written, c.shard)
-	case c.kind == callEDSDeltaUpdate && len(c.changes) == 0:
-		return made
-	case c.kind == callEDSDeltaUpdate && r.succeeds(written[c.name]): // it is the complete list
-		c.kind, c.list, c.changes = callEDSUpdate, c.complete(), nil
-	}
-	if c.kind == callSvcUpdate {
-		if c.event == registry.EventDelete {
-			delete(written, c.name)
+		f.index.RemoveShard(c.shard)
+	case r != nil || f.deltas == nil: // a call about endpoints
+		complete := f.deltas == nil || r.succeeds(f.index.find(c.name).by(c.shard))
+		f.index.write(c.shard, r, c.name, c.update())
+		if c.kind == callEDSDeltaUpdate && complete {
+			c.kind, c.list, c.changes = callEDSUpdate, f.index.find(c.name).Shard(c.shard), nil
 		}
-	} else if written != nil && c.kind != callRemoveShard {
-		written[c.name] = r
 	}
 	return append(made, c)
-}
-
-// appendLeftLocked appends calls that remove the remaining endpoints of predecessors of a writer.
-func (f *follower) appendLeftLocked(made []call, c call, by *stack) []call {
-	for shard, heir := range f.claims.inherited(c.writer) {
-		if _, ok := f.claims.right(by, shard); !ok {
-			continue
-		}
-		left := func(_ serviceName, by *right) bool { return heir.succeeds(by) }
-		for name, by := range f.written[shard] {
-			if left(name, by) {
-				made = append(made, call{kind: callEDSUpdate, shard: shard, name: name})
-			}
-		}
-		maps.DeleteFunc(f.written[shard], left)
-	}
-	slices.SortFunc(made, func(a, b call) int {
-		return cmp.Or(compareShards(a.shard, b.shard), cmp.Compare(a.name.hostname, b.name.hostname), cmp.Compare(a.name.namespace, b.name.namespace))
-	})
-	return made
 }
 
 // makeAll makes the calls of one update, as a batch if the updater takes such. A panic
@@ -181,7 +153,7 @@ func (f *follower) makeOne(c *call, on XDSUpdater, panicked func(*guard.PanicErr
 	if c.kind == callEDSDeltaUpdate {
 		deltas, ok := As[EndpointDeltaUpdater](on)
 		if !ok { // the writer of a batch, though the updater does
-			deltas, _ = As[EndpointDeltaUpdater](f.updater)
+			deltas = f.deltas
 		}
 		deltas.EDSDeltaUpdate(c.shard, c.name.hostname, c.name.namespace, c.changes)
 		return

@@ -2,10 +2,7 @@
 
 package xdsupdate
 
-import (
-	"github.com/pilotkit/pilotkit/internal/guard"
-	"github.com/pilotkit/pilotkit/registry"
-)
+import "github.com/pilotkit/pilotkit/internal/guard"
 
 // target takes updates, in one order.
 type target interface {
@@ -19,8 +16,6 @@ type target interface {
 	deliver(panicked func(*guard.PanicError))
 	// follows reports whether deliver may call an updater of the host.
 	follows() bool
-	// takesDeltas reports whether updates may have deltas.
-	takesDeltas() bool
 	// holds reports whether a writer holds updates back.
 	holds() bool
 	// shardsOf returns the shards that belong to a writer.
@@ -31,11 +26,11 @@ type target interface {
 // gets a follower, including a type that embeds a target, because its own methods must be called.
 func targetOf(updater XDSUpdater) target {
 	if _, ok := updater.(Discard); ok {
-		return nothing{}
+		return &multi{}
 	}
 	t, embeds := As[target](updater)
 	switch t.(type) {
-	case *Pusher, *multi, deltaMulti, *shardWriter, deltaWriter:
+	case *Pusher, *multi, *shardWriter:
 		return t
 	default:
 		return newFollower(updater, embeds)
@@ -67,32 +62,17 @@ func (i Inbox) Follows() bool { return i.to.follows() }
 // Holds reports whether updates are held back until the registry joins an aggregate.
 func (i Inbox) Holds() bool { return i.to.holds() }
 
-// TakesDeltas reports whether updates may have deltas.
-func (i Inbox) TakesDeltas() bool { return i.to.takesDeltas() }
-
 // facade makes each call of an updater an update.
-type facade struct{ to target }
+type facade struct{ recorder }
 
-// one commits an update of one call.
-func (f facade) one(c call) {
-	u := struct { // one allocation
-		Update
-		room [1]call
-	}{room: [1]call{c}}
-	u.calls = u.room[:]
-	f.to.begin()
-	f.to.commit(&u.Update, nil)
-	f.deliver()
-}
-
-// deliver panics after all calls if one of them panicked.
-func (f facade) deliver() {
-	if !f.to.follows() {
-		f.to.deliver(nil)
+// deliver has a target make calls. It panics after all calls if one of them panicked.
+func deliver(to target) {
+	if !to.follows() {
+		to.deliver(nil)
 		return
 	}
 	var first *guard.PanicError
-	f.to.deliver(func(p *guard.PanicError) {
+	to.deliver(func(p *guard.PanicError) {
 		if first == nil {
 			first = p
 		}
@@ -100,55 +80,13 @@ func (f facade) deliver() {
 	first.Again()
 }
 
-// EDSUpdate is an update of one call.
-func (f facade) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	f.one(call{kind: callEDSUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
-}
-
-// EDSCacheUpdate is an update of one call.
-func (f facade) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	f.one(call{kind: callEDSCacheUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
-}
-
-// SvcUpdate is an update of one call.
-func (f facade) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	f.one(call{kind: callSvcUpdate, shard: shard, name: serviceName{hostname, namespace}, event: event})
-}
-
-// ConfigUpdate is an update of one call; nil asks for nothing.
-func (f facade) ConfigUpdate(req *PushRequest) {
-	if req != nil {
-		f.one(call{kind: callConfigUpdate, request: req})
-	}
-}
-
-// ProxyUpdate is an update of one call.
-func (f facade) ProxyUpdate(cluster registry.ClusterID, ip string) {
-	f.one(call{kind: callProxyUpdate, shard: ShardKey{Cluster: cluster}, ip: ip})
-}
-
-// RemoveShard is an update of one call.
-func (f facade) RemoveShard(shard ShardKey) { f.one(call{kind: callRemoveShard, shard: shard}) }
-
 // UpdateBatch implements BatchUpdater. If publish panics, its calls until then are applied.
-func (f facade) UpdateBatch(publish func(XDSUpdater)) {
+func (f *facade) UpdateBatch(publish func(XDSUpdater)) {
 	var u Update
 	f.to.begin()
 	defer func() {
 		f.to.commit(&u, nil)
-		f.deliver()
+		deliver(f.to)
 	}()
-	if f.to.takesDeltas() {
-		publish(&u)
-	} else {
-		publish(struct{ XDSUpdater }{&u})
-	}
-}
-
-// deltaFacade is the facade of a target that takes deltas.
-type deltaFacade struct{ facade }
-
-// EDSDeltaUpdate is an update of one call.
-func (f deltaFacade) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	f.one(call{kind: callEDSDeltaUpdate, shard: shard, name: serviceName{hostname, namespace}, changes: changes})
+	publish(&u)
 }

@@ -114,19 +114,14 @@ type EndpointSnapshot struct {
 
 // Service returns the endpoints of a service; nil if the index did not know it.
 func (x *EndpointSnapshot) Service(hostname registry.Hostname, namespace string) *ServiceEndpoints {
-	if x == nil {
-		return nil
-	}
-	v, _ := x.views.Get(serviceName{hostname, namespace})
+	v, _ := x.all().Get(serviceName{hostname, namespace})
 	return v
 }
 
 // All returns the services, in no order.
 func (x *EndpointSnapshot) All() iter.Seq[*ServiceEndpoints] {
 	return func(yield func(*ServiceEndpoints) bool) {
-		if x != nil {
-			x.views.Entries(func(e *pmap.Entry[serviceName, *ServiceEndpoints]) bool { return yield(e.Value) })
-		}
+		x.all().Entries(func(e *pmap.Entry[serviceName, *ServiceEndpoints]) bool { return yield(e.Value) })
 	}
 }
 

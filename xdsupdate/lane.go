@@ -33,8 +33,8 @@ type lanes struct {
 
 func newLanes(d Debounce) lanes {
 	l := lanes{one: d.Endpoints}
-	l.all.window = newWindow(d.After, d.Max, 0, d.LeadingEdge)
-	l.endpoints.window = newWindow(0, 0, d.EndpointInterval, false)
+	l.all.window = newWindow(d.After, d.Max, 0)
+	l.endpoints.window = newWindow(0, 0, d.EndpointInterval)
 	return l
 }
 
@@ -46,19 +46,8 @@ func (l *lanes) lane(endpointsOnly bool) *lane {
 	return &l.all
 }
 
-// due returns when the next push is due, and whether anything waits.
-func (l *lanes) due() (time.Duration, bool) {
-	all, ok := l.all.due()
-	endpoints, also := l.endpoints.due()
-	switch {
-	case ok && also:
-		return min(all, endpoints), true
-	case also:
-		return endpoints, true
-	default:
-		return all, ok
-	}
-}
+// due returns when the next push is due, or forever if nothing waits.
+func (l *lanes) due() time.Duration { return min(l.all.due(), l.endpoints.due()) }
 
 // fix selects the requests due at a time for the next take.
 func (l *lanes) fix(until time.Duration) {
@@ -76,7 +65,10 @@ func (l *lanes) take(now time.Duration) (request *PushRequest, all, endpoints ui
 		l.endpoints.window.take(now)
 		return l.endpoints.pending.take(), l.all.pushed, l.endpoints.asked
 	}
-	l.all.addAll(&l.endpoints.pending)
+	if l.endpoints.requests > 0 {
+		l.all.add(l.endpoints.request())
+		l.endpoints.pending = pending{}
+	}
 	l.all.window.take(now)
 	if l.endpoints.open {
 		l.endpoints.window.take(now)

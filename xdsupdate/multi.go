@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
-	"github.com/pilotkit/pilotkit/registry"
 )
 
 // Multi returns an updater that makes each call on all of the updaters, one
@@ -16,10 +15,8 @@ import (
 // one call at a time. A call that comes during another call is made after it, by the same
 // goroutine.
 //
-// It is an EndpointDeltaUpdater if, and only if, all of them are: a registry
-// then sends complete lists if one of them needs them. The alternative, to keep
-// all endpoints here and to make complete lists of them, would cost the same
-// work and the memory besides. It is a BatchUpdater.
+// It is an EndpointDeltaUpdater and a BatchUpdater. An updater of the host that does not take deltas
+// gets complete lists, for which the endpoints are kept once more.
 func Multi(updaters ...XDSUpdater) XDSUpdater {
 	updaters = slices.DeleteFunc(slices.Clone(updaters), func(u XDSUpdater) bool { return u == nil })
 	switch len(updaters) {
@@ -34,9 +31,6 @@ func Multi(updaters ...XDSUpdater) XDSUpdater {
 		m.targets = append(m.targets, targetOf(u))
 	}
 	shareSources(pushersOf(m))
-	if m.takesDeltas() {
-		return deltaMulti{m}
-	}
 	return m
 }
 
@@ -83,10 +77,6 @@ func (m *multi) deliver(panicked func(*guard.PanicError)) {
 func (m *multi) follows() bool { return slices.ContainsFunc(m.targets, target.follows) }
 func (m *multi) holds() bool   { return slices.ContainsFunc(m.targets, target.holds) }
 
-func (m *multi) takesDeltas() bool {
-	return !slices.ContainsFunc(m.targets, func(t target) bool { return !t.takesDeltas() })
-}
-
 func (m *multi) shardsOf(w *shardWriter) []ShardKey {
 	var out []ShardKey
 	for _, t := range m.targets {
@@ -94,12 +84,4 @@ func (m *multi) shardsOf(w *shardWriter) []ShardKey {
 	}
 	slices.SortFunc(out, compareShards)
 	return slices.Compact(out)
-}
-
-// deltaMulti is a multi whose updaters all take deltas.
-type deltaMulti struct{ *multi }
-
-// EDSDeltaUpdate is an update of one call.
-func (m deltaMulti) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	deltaFacade{m.facade}.EDSDeltaUpdate(shard, hostname, namespace, changes)
 }

@@ -38,19 +38,25 @@ func TestMultiCallsAll(t *testing.T) {
 	b.Expect(t, want...)
 }
 
-// TestMultiTakesDeltasIfAllDo: otherwise those that do not would miss changes.
-func TestMultiTakesDeltasIfAllDo(t *testing.T) {
-	var a, b xdstest.DeltaRecorder
+// TestMultiTakesDeltas: an updater that does not take them gets complete lists.
+func TestMultiTakesDeltas(t *testing.T) {
+	var a xdstest.DeltaRecorder
+	var b xdstest.Recorder
 	u, ok := xdsupdate.Multi(&a, &b).(xdsupdate.EndpointDeltaUpdater)
 	if !ok {
-		t.Fatal("Multi of updaters with deltas takes none")
+		t.Fatal("Multi takes no deltas")
 	}
-	u.EDSDeltaUpdate(shardOf("c1"), host, ns, []xdsupdate.EndpointChange{{New: ep("1.1.1.1")}})
-	a.Expect(t, "EDSDeltaUpdate Kubernetes/c1 default/a.example.com [+1.1.1.1:8080/http]")
-	b.Expect(t, "EDSDeltaUpdate Kubernetes/c1 default/a.example.com [+1.1.1.1:8080/http]")
-	if _, ok := xdsupdate.Multi(&a, &xdstest.Recorder{}).(xdsupdate.EndpointDeltaUpdater); ok {
-		t.Error("Multi takes deltas although one updater does not")
-	}
+	first := ep("1.1.1.1")
+	u.EDSDeltaUpdate(shardOf("c1"), host, ns, []xdsupdate.EndpointChange{{New: first}})
+	u.EDSDeltaUpdate(shardOf("c1"), host, ns, []xdsupdate.EndpointChange{{New: ep("2.2.2.2")}})
+	u.EDSDeltaUpdate(shardOf("c1"), host, ns, []xdsupdate.EndpointChange{{Old: first}})
+	u.EDSDeltaUpdate(shardOf("c1"), host, ns, nil)
+	a.Expect(t, "EDSDeltaUpdate Kubernetes/c1 default/a.example.com [+1.1.1.1:8080/http]",
+		"EDSDeltaUpdate Kubernetes/c1 default/a.example.com [+2.2.2.2:8080/http]",
+		"EDSDeltaUpdate Kubernetes/c1 default/a.example.com [-1.1.1.1:8080/http]")
+	b.Expect(t, "EDSUpdate Kubernetes/c1 default/a.example.com [1.1.1.1:8080/http]",
+		"EDSUpdate Kubernetes/c1 default/a.example.com [1.1.1.1:8080/http 2.2.2.2:8080/http]",
+		"EDSUpdate Kubernetes/c1 default/a.example.com [2.2.2.2:8080/http]")
 	callEverything(xdsupdate.Multi())
 	if got := xdsupdate.Multi(nil, &a, nil); got != xdsupdate.XDSUpdater(&a) {
 		t.Errorf("Multi of one is %v, want that one", got)

@@ -2,10 +2,7 @@
 
 package xdsupdate
 
-import (
-	"maps"
-	"time"
-)
+import "time"
 
 // pending is the merge of requests that have not been pushed yet. The cost of a merge depends only
 // on the keys of the new request. The zero value is empty.
@@ -88,27 +85,4 @@ func (p *pending) addReason(reason TriggerReason, n int) {
 		}
 	}
 	p.reasons = append(p.reasons, reasonCount{reason: reason, n: n})
-}
-
-// addAll moves the pending requests of q to p.
-func (p *pending) addAll(q *pending) {
-	if q.requests == 0 {
-		return
-	}
-	if p.requests == 0 {
-		*p, *q = *q, pending{}
-		return
-	}
-	p.requests += q.requests
-	p.forced, p.full = p.forced || q.forced, p.full || q.full
-	p.start = earlier(p.start, q.start)
-	for _, c := range q.reasons {
-		p.addReason(c.reason, c.n)
-	}
-	if p.everything = p.everything || q.everything; p.everything {
-		p.keys = nil
-	} else {
-		maps.Copy(p.keys, q.keys)
-	}
-	*q = pending{}
 }

@@ -34,9 +34,6 @@ type Debounce struct {
 	// with all pending full requests. The default is 50 ms, so that the push starts within 100 ms.
 	// A negative value means no special treatment.
 	SecurityMax time.Duration
-	// LeadingEdge pushes a full request immediately if there was no request and no push in the
-	// quiet time before. By default it waits for related requests.
-	LeadingEdge bool
 	// EndpointInterval is the minimum time between a push of endpoints and the next push of
 	// endpoints only. Changes in between are merged. The default is 10 ms, or After if that
 	// is less. A negative value means no interval.
@@ -99,7 +96,7 @@ type PusherOptions struct {
 //	                             | reason cluster; none if there are none
 //	ProxyUpdate                  | none, see PusherOptions
 type Pusher struct {
-	deltaFacade
+	facade
 	push  func(*PushRequest)
 	opts  PusherOptions
 	index *EndpointIndex
@@ -243,8 +240,8 @@ func (p *Pusher) pushDue(stop <-chan struct{}) (wait time.Duration, changed <-ch
 			return 0, p.changedLocked()
 		}
 		now := p.now()
-		switch next, ok := p.dueLocked(); {
-		case !ok:
+		switch next := p.dueLocked(); {
+		case next == forever:
 			return 0, nil
 		case next > now:
 			return next - now, nil

@@ -58,13 +58,12 @@ func (p *Pusher) Retry() {
 	}
 }
 
-// dueLocked returns when the next push is due, and whether anything waits.
-func (p *Pusher) dueLocked() (time.Duration, bool) {
-	due, ok := p.due()
-	if p.retry.waiting && (!ok || p.retry.at < due) {
-		return p.retry.at, true
+// dueLocked returns when the next push is due, or forever if nothing waits.
+func (p *Pusher) dueLocked() time.Duration {
+	if p.retry.waiting {
+		return min(p.due(), p.retry.at)
 	}
-	return due, ok
+	return p.due()
 }
 
 // retryLocked requests the push after a failure, if it is due.

@@ -26,11 +26,7 @@ func (r *Root) Endpoints() *EndpointSnapshot {
 
 // Services returns the services of a source, or false if the source has set none (Update.SetServices).
 func (r *Root) Services(source *Source) (*registry.ServiceSet, bool) {
-	if r == nil {
-		return nil, false
-	}
-	s, _ := r.sources.Get(source)
-	set, ok := s.value.(*registry.ServiceSet)
+	set, ok := r.Members(source).(*registry.ServiceSet)
 	return set, ok
 }
 

@@ -28,14 +28,6 @@ type update struct {
 	delta   bool
 }
 
-// empty reports whether the update leaves an empty list empty.
-func (u update) empty() bool {
-	if !u.delta {
-		return len(u.list) == 0
-	}
-	return !slices.ContainsFunc(u.changes, func(r EndpointChange) bool { return r.New != nil })
-}
-
 // on returns the effect of the update on a shard's endpoints. The first delta of an owner replaces
 // the endpoints of its predecessor and is the complete list.
 func (u update) on(before sequence, first bool) change {
@@ -57,9 +49,6 @@ func (x *EndpointIndex) writeLocked(key ShardKey, by *right, name serviceName, u
 	}
 	u.list = withoutNil(u.list)
 	view := x.find(name)
-	if view == nil && u.empty() {
-		return IncrementalPush
-	}
 	next := shardEndpoints{shard: shard, by: by}
 	i, found := view.find(key)
 	var before shardEndpoints
@@ -68,7 +57,7 @@ func (x *EndpointIndex) writeLocked(key ShardKey, by *right, name serviceName, u
 	}
 	c := u.on(before.endpoints, by.succeeds(before.by))
 	if view == nil && c.after.Len() == 0 {
-		return IncrementalPush // it has come and gone
+		return IncrementalPush // nothing came, or it has gone again
 	}
 	s := view.serviceOrNew()
 	s.count(&c)

@@ -69,12 +69,11 @@ func (p *Pusher) State() PusherState {
 }
 
 func (p *Pusher) waitingLocked(l *lane) WaitingRequests {
-	due, open := l.due()
-	if !open || l.requests == 0 {
+	if l.requests == 0 {
 		return WaitingRequests{}
 	}
 	return WaitingRequests{
-		Requests: l.requests, Everything: l.everything, Keys: len(l.keys), Since: l.start, Due: p.epoch.Add(due),
+		Requests: l.requests, Everything: l.everything, Keys: len(l.keys), Since: l.start, Due: p.epoch.Add(l.due()),
 	}
 }
 

@@ -12,7 +12,34 @@ import (
 // Update is a batch of calls of an XDSUpdater as a value, in the order of the calls. A Pusher applies an
 // update as a whole, so that no push sees a part of it. The zero value is empty. The methods only
 // record calls. An Update must not be used by several goroutines at a time.
-type Update struct{ calls []call }
+type Update struct{ recorder }
+
+// recorder has the methods of XDSUpdater and EndpointDeltaUpdater, for an Update and for the targets.
+type recorder struct {
+	calls []call
+	// to gets each call as an update of its own; nil records the calls.
+	to target
+}
+
+func (r *recorder) take(c call) {
+	if r.to == nil {
+		r.calls = append(r.calls, c)
+		return
+	}
+	r.one(c)
+}
+
+// one commits an update of one call.
+func (r *recorder) one(c call) {
+	u := struct { // one allocation
+		Update
+		room [1]call
+	}{room: [1]call{c}}
+	u.calls = u.room[:]
+	r.to.begin()
+	r.to.commit(&u.Update, nil)
+	deliver(r.to)
+}
 
 // callKind is a method of XDSUpdater or EndpointDeltaUpdater, or an internal operation.
 type callKind uint8
@@ -74,42 +101,40 @@ func (u *Update) Reset() {
 	u.calls = u.calls[:0]
 }
 
-// EDSUpdate records a call.
-func (u *Update) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	u.calls = append(u.calls, call{kind: callEDSUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
+// EDSUpdate implements XDSUpdater.
+func (r *recorder) EDSUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
+	r.take(call{kind: callEDSUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
 }
 
-// EDSDeltaUpdate records a call.
-func (u *Update) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	u.calls = append(u.calls, call{kind: callEDSDeltaUpdate, shard: shard, name: serviceName{hostname, namespace}, changes: changes})
+// EDSDeltaUpdate implements EndpointDeltaUpdater.
+func (r *recorder) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
+	r.take(call{kind: callEDSDeltaUpdate, shard: shard, name: serviceName{hostname, namespace}, changes: changes})
 }
 
-// EDSCacheUpdate records a call.
-func (u *Update) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
-	u.calls = append(u.calls, call{kind: callEDSCacheUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
+// EDSCacheUpdate implements XDSUpdater.
+func (r *recorder) EDSCacheUpdate(shard ShardKey, hostname registry.Hostname, namespace string, endpoints []*registry.Endpoint) {
+	r.take(call{kind: callEDSCacheUpdate, shard: shard, name: serviceName{hostname, namespace}, list: endpoints})
 }
 
-// SvcUpdate records a call.
-func (u *Update) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
-	u.calls = append(u.calls, call{kind: callSvcUpdate, shard: shard, name: serviceName{hostname, namespace}, event: event})
+// SvcUpdate implements XDSUpdater.
+func (r *recorder) SvcUpdate(shard ShardKey, hostname registry.Hostname, namespace string, event registry.Event) {
+	r.take(call{kind: callSvcUpdate, shard: shard, name: serviceName{hostname, namespace}, event: event})
 }
 
-// ConfigUpdate records a call. A nil request is ignored.
-func (u *Update) ConfigUpdate(req *PushRequest) {
+// ConfigUpdate implements XDSUpdater. A nil request is ignored.
+func (r *recorder) ConfigUpdate(req *PushRequest) {
 	if req != nil {
-		u.calls = append(u.calls, call{kind: callConfigUpdate, request: req})
+		r.take(call{kind: callConfigUpdate, request: req})
 	}
 }
 
-// ProxyUpdate records a call. It is made after the update has been applied.
-func (u *Update) ProxyUpdate(cluster registry.ClusterID, ip string) {
-	u.calls = append(u.calls, call{kind: callProxyUpdate, shard: ShardKey{Cluster: cluster}, ip: ip})
+// ProxyUpdate implements XDSUpdater. The call is made after its update has been applied.
+func (r *recorder) ProxyUpdate(cluster registry.ClusterID, ip string) {
+	r.take(call{kind: callProxyUpdate, shard: ShardKey{Cluster: cluster}, ip: ip})
 }
 
-// RemoveShard records a call.
-func (u *Update) RemoveShard(shard ShardKey) {
-	u.calls = append(u.calls, call{kind: callRemoveShard, shard: shard})
-}
+// RemoveShard implements XDSUpdater.
+func (r *recorder) RemoveShard(shard ShardKey) { r.take(call{kind: callRemoveShard, shard: shard}) }
 
 // Add adds the calls of another update.
 func (u *Update) Add(other *Update) { u.calls = append(u.calls, other.calls...) }
@@ -152,9 +177,9 @@ func (c *call) callOn(u XDSUpdater) {
 	}
 }
 
-// complete returns the list that the changes of a first delta are.
-func (c *call) complete() []*registry.Endpoint {
-	return changeSome(sequence{}, c.changes).after.Slice()
+// update returns the arguments of a call about endpoints.
+func (c *call) update() update {
+	return update{list: c.list, changes: c.changes, delta: c.kind == callEDSDeltaUpdate}
 }
 
 // withoutNil returns a list, which is the caller's, without nil.

@@ -12,9 +12,8 @@ import (
 // begin implements target. From now on a discovery may be ahead of the root.
 func (p *Pusher) begin() { p.begun.Inc() }
 
-func (p *Pusher) follows() bool     { return false }
-func (p *Pusher) takesDeltas() bool { return true }
-func (p *Pusher) holds() bool       { return false }
+func (p *Pusher) follows() bool { return false }
+func (p *Pusher) holds() bool   { return false }
 
 // deliver calls PusherOptions.ProxyUpdate for committed updates. Its panics are logged.
 func (p *Pusher) deliver(func(*guard.PanicError)) {
@@ -54,7 +53,9 @@ func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier boo
 	case callProxyUpdate:
 		if by.open() && p.opts.ProxyUpdate != nil {
 			cluster, ip := c.shard.Cluster, c.ip
-			p.call("ProxyUpdate", func() { p.opts.ProxyUpdate(cluster, ip) }, slog.String("ip", ip))
+			p.after.add(func() {
+				p.guarded("ProxyUpdate", func() { p.opts.ProxyUpdate(cluster, ip) }, slog.String("ip", ip))
+			})
 		}
 		return false
 	case callSource:
@@ -75,12 +76,10 @@ func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier boo
 		return false
 	}
 	switch c.kind {
-	case callEDSUpdate:
-		return p.writeLocked(c, right, update{list: c.list}, now)
-	case callEDSDeltaUpdate:
-		return p.writeLocked(c, right, update{changes: c.changes, delta: true}, now)
+	case callEDSUpdate, callEDSDeltaUpdate:
+		return p.writeLocked(c, right, now)
 	case callEDSCacheUpdate:
-		p.index.write(c.shard, right, c.name, update{list: c.list})
+		p.index.write(c.shard, right, c.name, c.update())
 	case callSvcUpdate:
 		p.redefined[ServiceKey(c.name.hostname, c.name.namespace)] = struct{}{}
 		p.index.define(c.shard, c.name, c.event)
@@ -89,11 +88,6 @@ func (p *Pusher) applyLocked(c *call, by *stack, now time.Duration) (earlier boo
 	default: // callTake has no more effect
 	}
 	return earlier
-}
-
-// call queues a call of a function of the host.
-func (p *Pusher) call(what string, f func(), attrs ...slog.Attr) {
-	p.after.add(func() { p.guarded(what, f, attrs...) })
 }
 
 // askLocked merges a request with the pending requests.
@@ -108,8 +102,8 @@ func (p *Pusher) askLocked(req *PushRequest, now time.Duration) (earlier bool) {
 }
 
 // writeLocked writes endpoints of a service and asks for the push that this needs.
-func (p *Pusher) writeLocked(c *call, by *right, u update, now time.Duration) (earlier bool) {
-	push := p.index.write(c.shard, by, c.name, u)
+func (p *Pusher) writeLocked(c *call, by *right, now time.Duration) (earlier bool) {
+	push := p.index.write(c.shard, by, c.name, c.update())
 	if push == NoPush {
 		return false
 	}
@@ -124,13 +118,8 @@ func (p *Pusher) writeLocked(c *call, by *right, u update, now time.Duration) (e
 // completeShardsLocked removes the remaining endpoints of predecessors of a writer, with one request for
 // each service.
 func (p *Pusher) completeShardsLocked(w *shardWriter, by *stack, now time.Duration) (earlier bool) {
-	for shard, heir := range p.claims.inherited(w) {
-		if _, ok := p.claims.right(by, shard); !ok {
-			continue
-		}
-		for _, key := range p.index.removeAll(shard, heir.succeeds) {
-			earlier = p.askRemovedLocked([]ConfigKey{key}, now) || earlier
-		}
+	for _, key := range p.claims.left(w, by, p.index) {
+		earlier = p.askRemovedLocked([]ConfigKey{key}, now) || earlier
 	}
 	return earlier
 }

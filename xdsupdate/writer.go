@@ -9,7 +9,6 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/internal/guard"
-	"github.com/pilotkit/pilotkit/registry"
 )
 
 // Writers are the registry instances that write to an updater, so that each shard has
@@ -39,12 +38,12 @@ type Writers struct {
 	made uint64
 }
 
-// ShardWriter is the updater of one registry instance. It is an EndpointDeltaUpdater
-// if the updater behind it is; the first delta for a service that a predecessor has
-// written to replaces all endpoints of the shard, so that it is the complete list.
+// ShardWriter is the updater of one registry instance. The first delta for a service that a
+// predecessor has written to replaces all endpoints of the shard, so that it is the complete list.
 // ConfigUpdate and ProxyUpdate have no effect after Close.
 type ShardWriter interface {
 	XDSUpdater
+	EndpointDeltaUpdater
 	BatchUpdater
 
 	// Take takes a shard over now, before the first call for it, unless it belongs to a
@@ -70,14 +69,14 @@ func NewWriters(updater XDSUpdater) *Writers { return &Writers{target: targetOf(
 
 // New returns a new writer, the youngest. It takes a shard over when it first calls for
 // it.
-func (g *Writers) New() ShardWriter { return g.newWriter().asWriter() }
+func (g *Writers) New() ShardWriter { return g.newWriter() }
 
 // NewHeld returns a new writer that holds its updates back. join ends that: it commits first and the held
 // updates as one update. The calls of first are valid regardless of the writers. Call Deliver afterwards.
 func (g *Writers) NewHeld() (w ShardWriter, join func(first *Update)) {
 	held := g.newWriter()
 	held.holding = true
-	return held.asWriter(), held.join
+	return held, held.join
 }
 
 // Commit commits an update that is valid regardless of the writers. It calls no code of the host: call Deliver
@@ -88,7 +87,7 @@ func (g *Writers) Commit(u *Update) {
 }
 
 // Deliver calls updaters of the host for committed updates. It panics after all calls if one of them panicked.
-func (g *Writers) Deliver() { facade{g.target}.deliver() }
+func (g *Writers) Deliver() { deliver(g.target) }
 
 func (g *Writers) newWriter() *shardWriter {
 	g.mu.Lock()
@@ -96,13 +95,6 @@ func (g *Writers) newWriter() *shardWriter {
 	g.made++
 	w := &shardWriter{group: g, age: g.made}
 	w.to, w.alone.writer = w, w
-	return w
-}
-
-func (w *shardWriter) asWriter() ShardWriter {
-	if w.takesDeltas() {
-		return deltaWriter{w}
-	}
 	return w
 }
 
@@ -125,23 +117,13 @@ type shardWriter struct {
 	commits int
 }
 
-// deltaWriter is the writer of an updater that takes deltas.
-type deltaWriter struct{ *shardWriter }
-
 var (
-	_ target               = (*shardWriter)(nil)
-	_ ShardWriter          = deltaWriter{}
-	_ EndpointDeltaUpdater = deltaWriter{}
+	_ target      = (*shardWriter)(nil)
+	_ ShardWriter = (*shardWriter)(nil)
 )
-
-// EDSDeltaUpdate is an update of one call.
-func (w deltaWriter) EDSDeltaUpdate(shard ShardKey, hostname registry.Hostname, namespace string, changes []EndpointChange) {
-	deltaFacade{w.facade}.EDSDeltaUpdate(shard, hostname, namespace, changes)
-}
 
 func (w *shardWriter) begin()                                   { w.group.target.begin() }
 func (w *shardWriter) follows() bool                            { return w.group.target.follows() }
-func (w *shardWriter) takesDeltas() bool                        { return w.group.target.takesDeltas() }
 func (w *shardWriter) deliver(panicked func(*guard.PanicError)) { w.group.target.deliver(panicked) }
 func (w *shardWriter) shardsOf(other *shardWriter) []ShardKey   { return w.group.target.shardsOf(other) }
 
@@ -183,7 +165,7 @@ func (u *Update) stacked() bool {
 
 // withStacks returns an update whose calls have stacks with the writer.
 func (w *shardWriter) withStacks(u *Update, by *stack) *Update {
-	own := &Update{calls: slices.Clone(u.calls)}
+	own := &Update{recorder{calls: slices.Clone(u.calls)}}
 	for i := range own.calls {
 		if c := &own.calls[i]; c.by != nil {
 			c.by = &stack{w, c.by}
@@ -198,7 +180,7 @@ func (w *shardWriter) withStacks(u *Update, by *stack) *Update {
 func (w *shardWriter) join(first *Update) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	u := Update{calls: slices.Concat(first.calls, w.held.calls)}
+	u := Update{recorder{calls: slices.Concat(first.calls, w.held.calls)}}
 	w.group.Commit(&u)
 	for range w.commits { // each has begun
 		w.group.target.commit(&Update{}, nil)

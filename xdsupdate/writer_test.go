@@ -43,9 +43,7 @@ func callRefused(u xdsupdate.ShardWriter, shard xdsupdate.ShardKey, hostname reg
 	u.EDSUpdate(shard, "new", ns, eps(ep("6.6.6.6")))
 	u.EDSUpdate(shard, "new", ns, nil)
 	u.EDSCacheUpdate(shard, hostname, ns, nil)
-	if deltas, ok := u.(xdsupdate.EndpointDeltaUpdater); ok {
-		deltas.EDSDeltaUpdate(shard, hostname, ns, []xdsupdate.EndpointChange{{New: ep("6.6.6.6")}})
-	}
+	u.EDSDeltaUpdate(shard, hostname, ns, []xdsupdate.EndpointChange{{New: ep("6.6.6.6")}})
 	u.SvcUpdate(shard, hostname, ns, registry.EventDelete)
 	u.RemoveShard(shard)
 	u.Take(shard)
@@ -296,11 +294,19 @@ func TestOwnerPassesTheRest(t *testing.T) {
 // TestOwnersOfAnyUpdater: of one that knows nothing of owners, calls of those that have
 // no right are dropped, and what predecessors left is emptied. Nil is Discard.
 func TestOwnersOfAnyUpdater(t *testing.T) {
-	for name, updater := range map[string]interface {
+	type recorder interface {
 		xdsupdate.XDSUpdater
 		Take() []xdstest.Call
-	}{"lists": &xdstest.Recorder{}, "deltas": &xdstest.DeltaRecorder{}} {
+	}
+	for name, test := range map[string]struct {
+		updater recorder
+		second  string
+	}{
+		"lists":  {&xdstest.Recorder{}, "EDSUpdate Kubernetes/c1 default/written [2.2.2.2:8080/http 3.3.3.3:8080/http]"},
+		"deltas": {&xdstest.DeltaRecorder{}, "EDSDeltaUpdate Kubernetes/c1 default/written [+3.3.3.3:8080/http]"},
+	} {
 		t.Run(name, func(t *testing.T) {
+			updater := test.updater
 			writers, shard := xdsupdate.NewWriters(updater), shardOf("c1")
 			calls := func(want ...string) {
 				t.Helper()
@@ -313,9 +319,6 @@ func TestOwnersOfAnyUpdater(t *testing.T) {
 				}
 			}
 			was := writers.New()
-			if _, ok := was.(xdsupdate.EndpointDeltaUpdater); ok != (name == "deltas") {
-				t.Errorf("takes deltas: %t", ok)
-			}
 			was.EDSUpdate(shard, "written", ns, eps(ep("1.1.1.1")))
 			was.EDSCacheUpdate(shard, "cached", ns, eps(ep("1.1.1.1")))
 			was.EDSUpdate(shard, "gone", ns, eps(ep("1.1.1.1")))
@@ -326,8 +329,10 @@ func TestOwnersOfAnyUpdater(t *testing.T) {
 			now.Take(shard)
 			callRefused(was, shard, "written")
 			calls()
-			now.EDSUpdate(shard, "written", ns, eps(ep("2.2.2.2")))
-			calls("EDSUpdate Kubernetes/c1 default/written [2.2.2.2:8080/http]")
+			now.EDSDeltaUpdate(shard, "written", ns, []xdsupdate.EndpointChange{{New: ep("2.2.2.2")}})
+			calls("EDSUpdate Kubernetes/c1 default/written [2.2.2.2:8080/http]") // the first delta is the list
+			now.EDSDeltaUpdate(shard, "written", ns, []xdsupdate.EndpointChange{{New: ep("3.3.3.3")}})
+			calls(test.second)
 			now.Complete()
 			calls("EDSUpdate Kubernetes/c1 default/cached []")
 			now.Complete()

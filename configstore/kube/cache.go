@@ -14,7 +14,6 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/internal/reading"
 	"github.com/pilotkit/pilotkit/configstore/memory"
-	"github.com/pilotkit/pilotkit/internal/kindindex"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
@@ -37,8 +36,7 @@ type Cache struct {
 	client *rest.RESTClient
 	// published is the state that readers see and that handlers follow. Only the kinds write to it.
 	published *memory.Controller
-	kinds     []*kind         // in the order of the schemas
-	index     kindindex.Index // of kinds
+	kinds     []*kind // in the order of the schemas
 	// followed is set once Run has started to read. The second call of published.Run panics.
 	followed atomic.Bool
 	// ended is set when Run has returned.
@@ -83,8 +81,7 @@ func New(config *rest.Config, schemas configstore.Schemas, opts ...Options) (*Ca
 		namespaces: o.Namespaces,
 	}
 	c.reads = c.published
-	for i, schema := range schemas.All() {
-		c.index.Add(i, kindindex.Name(schema.GroupVersionKind), schema.Aliases...)
+	for _, schema := range schemas.All() {
 		c.kinds = append(c.kinds, newKind(c, schema))
 	}
 	c.published.RegisterHasSyncedHandler(c.listed)
@@ -93,7 +90,7 @@ func New(config *rest.Config, schemas configstore.Schemas, opts ...Options) (*Ca
 
 // kind returns the kind for any of its versions, or nil.
 func (c *Cache) kind(gvk configstore.GroupVersionKind) *kind {
-	if i, ok := c.index.Find((*kindindex.Name)(&gvk)); ok {
+	if i, ok := c.published.Schemas().Position(&gvk); ok {
 		return c.kinds[i]
 	}
 	return nil

@@ -88,7 +88,7 @@ func (c *Controller) Pending() string {
 	if !c.queue.Started() {
 		return notRunning
 	}
-	return c.sources.pending()
+	return configstore.Pending(c.sources.all()...)
 }
 
 const notRunning = "Run has not been called"

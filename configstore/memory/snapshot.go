@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/kindindex"
 	"github.com/pilotkit/pilotkit/internal/listing"
 )
 
@@ -52,7 +51,7 @@ func (s *Snapshot) Schemas() configstore.Schemas { return s.store.schemas }
 
 // Get is ConfigStore.Get at the snapshot's revision.
 func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string) *configstore.Config {
-	i, ok := s.store.index.Find((*kindindex.Name)(&kind))
+	i, ok := s.store.schemas.Position(&kind)
 	if !ok {
 		return nil
 	}
@@ -66,7 +65,7 @@ func (s *Snapshot) Get(kind configstore.GroupVersionKind, name, namespace string
 
 // List is ConfigStore.List at the snapshot's revision.
 func (s *Snapshot) List(kind configstore.GroupVersionKind, namespace string) []*configstore.Config {
-	i, ok := s.store.index.Find((*kindindex.Name)(&kind))
+	i, ok := s.store.schemas.Position(&kind)
 	if !ok {
 		return nil
 	}
@@ -82,7 +81,7 @@ func (s *Snapshot) revisionOf(c *configstore.Config) uint64 {
 		revision, _ := strconv.ParseUint(c.ResourceVersion, 10, 64) // the store's own
 		return revision
 	}
-	if i, ok := s.store.index.Find((*kindindex.Name)(&c.GroupVersionKind)); ok {
+	if i, ok := s.store.schemas.Position(&c.GroupVersionKind); ok {
 		if e := s.views[i].objects.Entry(key{Namespace: c.Namespace, Name: c.Name}); e != nil {
 			return e.Value.revision
 		}

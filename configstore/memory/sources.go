@@ -4,48 +4,34 @@ package memory
 
 import (
 	"slices"
-
-	"go.uber.org/atomic"
+	"sync"
 
 	"github.com/pilotkit/pilotkit/configstore"
 )
 
 var _ configstore.SourceRegistrar = (*Store)(nil)
 
-// sources are what fills a store. They are few and stay; readers take no lock.
+// sources are what fills a store. They are few and stay.
 type sources struct {
-	list atomic.Pointer[[]configstore.Syncer]
+	mu   sync.Mutex
+	list []configstore.Syncer
 }
 
 func (s *sources) add(source configstore.Syncer) {
-	for {
-		var next []configstore.Syncer
-		old := s.list.Load()
-		if old != nil {
-			next = slices.Clip(*old)
-		}
-		next = append(next, source)
-		if s.list.CompareAndSwap(old, &next) {
-			return
-		}
-	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.list = append(slices.Clip(s.list), source)
+}
+
+func (s *sources) all() []configstore.Syncer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.list
 }
 
 // haveSynced reports whether all of them have.
 func (s *sources) haveSynced() bool {
-	list := s.list.Load()
-	if list == nil {
-		return true
-	}
-	return !slices.ContainsFunc(*list, func(source configstore.Syncer) bool { return !source.HasSynced() })
-}
-
-// pending describes the sources that have not synced.
-func (s *sources) pending() string {
-	if list := s.list.Load(); list != nil {
-		return configstore.Pending(*list...)
-	}
-	return ""
+	return !slices.ContainsFunc(s.all(), func(source configstore.Syncer) bool { return !source.HasSynced() })
 }
 
 // RegisterSource implements configstore.SourceRegistrar, for all controllers of the store.

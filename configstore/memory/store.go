@@ -8,7 +8,6 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
-	"github.com/pilotkit/pilotkit/internal/kindindex"
 	"github.com/pilotkit/pilotkit/internal/notify"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
@@ -18,8 +17,7 @@ import (
 type Store struct {
 	opts    Options
 	schemas configstore.Schemas
-	kinds   []*kind         // in the order of schemas
-	index   kindindex.Index // of kinds
+	kinds   []*kind // in the order of schemas
 	history history
 
 	// committed is the revision that readers see. A change becomes visible, with
@@ -47,8 +45,7 @@ func Make(schemas configstore.Schemas, opts ...Options) *Store {
 	}
 	s := &Store{opts: o, schemas: schemas, history: history{limit: o.HistoryLimit}}
 	s.plan.absent = &object{gone: true}
-	for i, schema := range schemas.All() {
-		s.index.Add(i, kindindex.Name(schema.GroupVersionKind), schema.Aliases...)
+	for _, schema := range schemas.All() {
 		s.kinds = append(s.kinds, newKind(schema, o.Mirror, &s.mu))
 	}
 	return s
@@ -92,7 +89,7 @@ func (s *Store) List(kind configstore.GroupVersionKind, namespace string) []*con
 
 // kind returns a kind, named by any version, or nil.
 func (s *Store) kind(gvk *configstore.GroupVersionKind) *kind {
-	if i, ok := s.index.Find((*kindindex.Name)(gvk)); ok {
+	if i, ok := s.schemas.Position(gvk); ok {
 		return s.kinds[i]
 	}
 	return nil

@@ -43,7 +43,7 @@ func (e *Editor[T]) Sorted() Sorted[T] {
 // Find is Sorted.Find.
 func (e *Editor[T]) Find(cmp func(a, b T) int, v T) (T, bool) { return e.s.at(cmp, e.lower(cmp, v), v) }
 
-// Insert is Sorted.Insert.
+// Insert adds an element, behind those that compare equal to it.
 func (e *Editor[T]) Insert(cmp func(a, b T) int, v T) {
 	e.s.n++
 	e.begin(1)
@@ -68,7 +68,7 @@ func (e *Editor[T]) Insert(cmp func(a, b T) int, v T) {
 	e.split(p.leaf)
 }
 
-// Delete is Sorted.Delete.
+// Delete removes the first element that compares equal to v and is the same. It reports whether there was one.
 func (e *Editor[T]) Delete(cmp func(a, b T) int, v T, same func(a, b T) bool) bool {
 	p, ok := e.search(cmp, v, same)
 	if ok {
@@ -77,7 +77,8 @@ func (e *Editor[T]) Delete(cmp func(a, b T) int, v T, same func(a, b T) bool) bo
 	return ok
 }
 
-// Replace is Sorted.Replace.
+// Replace puts v into the place of the element that Delete would remove, or into its own. It returns false if there
+// is none.
 func (e *Editor[T]) Replace(cmp func(a, b T) int, old, v T, same func(a, b T) bool) bool {
 	p, ok := e.search(cmp, old, same)
 	switch {

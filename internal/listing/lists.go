@@ -134,7 +134,7 @@ func (ls *Lists) make(c Capture) []*configstore.Config {
 		}
 	}
 	if c.lost {
-		items := collect(objects)
+		items := slices.Collect(objects.Each)
 		ls.mu.Unlock()
 		return sorted(items)
 	}
@@ -164,7 +164,7 @@ func (ls *Lists) Capture() Capture { return ls.all.capture() }
 func (c Capture) List(objects Objects) []*configstore.Config {
 	switch {
 	case c.lost:
-		return sorted(collect(objects))
+		return sorted(slices.Collect(objects.Each))
 	case len(c.pending) == 0:
 		return c.made
 	default:

@@ -5,7 +5,6 @@ package listing
 import (
 	"slices"
 	"sort"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
 )
@@ -41,12 +40,12 @@ func merge(items []*configstore.Config, changes []changed) []*configstore.Config
 	}
 	out := make([]*configstore.Config, 0, len(items)+grown)
 	for _, c := range changes {
-		n := gallop(items, c.Key)
+		n, found := slices.BinarySearchFunc(items, c.Key, compareKey)
 		out = append(out, items[:n]...)
-		items = items[n:]
-		if len(items) > 0 && compareKey(items[0], c.Key) == 0 {
-			items = items[1:]
+		if found {
+			n++
 		}
+		items = items[n:]
 		if c.config != nil {
 			out = append(out, c.config)
 		}
@@ -63,19 +62,6 @@ func published(items []*configstore.Config) []*configstore.Config {
 	return slices.Clip(items)
 }
 
-// gallop returns the position of the first item that is not before a key, in a
-// time that grows with the logarithm of that position: the changes are visited in
-// order, and close together if there are many.
-func gallop(items []*configstore.Config, k Key) int {
-	high := 1
-	for high <= len(items) && compareKey(items[high-1], k) < 0 {
-		high *= 2
-	}
-	low := high / 2
-	high = min(high-1, len(items))
-	return low + sort.Search(high-low, func(i int) bool { return compareKey(items[low+i], k) >= 0 })
-}
-
 // InNamespace returns the part of a sorted list that is in a namespace, without
 // copying it; nil if there is none.
 func InNamespace(items []*configstore.Config, namespace string) []*configstore.Config {
@@ -85,32 +71,8 @@ func InNamespace(items []*configstore.Config, namespace string) []*configstore.C
 	return published(items[:high:high])
 }
 
-// collect returns all objects.
-func collect(objects Objects) []*configstore.Config {
-	var out []*configstore.Config
-	objects.Each(func(c *configstore.Config) bool {
-		out = append(out, c)
-		return true
-	})
-	return out
-}
-
-// sorted sorts a list. It groups by namespace first: that leaves short lists to be
-// sorted, by name alone.
-func sorted(items []*configstore.Config) []*configstore.Config {
-	groups := map[string][]*configstore.Config{}
-	for _, c := range items {
-		groups[c.Namespace] = append(groups[c.Namespace], c)
-	}
-	namespaces := make([]string, 0, len(groups))
-	for ns, group := range groups {
-		namespaces = append(namespaces, ns)
-		slices.SortFunc(group, func(a, b *configstore.Config) int { return strings.Compare(a.Name, b.Name) })
-	}
-	slices.Sort(namespaces)
-	out := items[:0]
-	for _, ns := range namespaces {
-		out = append(out, groups[ns]...)
-	}
-	return published(out)
+// sorted returns all objects as a list.
+func sorted(objects []*configstore.Config) []*configstore.Config {
+	slices.SortFunc(objects, func(a, b *configstore.Config) int { return compareKey(a, KeyOf(b)) })
+	return published(objects)
 }

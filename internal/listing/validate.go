@@ -12,7 +12,7 @@ import (
 // Validate checks the invariants of the package comment, for tests. The store's
 // lock must be held, with no commit in progress.
 func (ls *Lists) Validate() error {
-	all := sorted(collect(ls.objects))
+	all := sorted(slices.Collect(ls.objects.Each))
 	if err := ls.all.validate(all); err != nil {
 		return fmt.Errorf("list of all: %w", err)
 	}

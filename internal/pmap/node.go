@@ -139,50 +139,32 @@ func newNode(o *owner, entryMap, childMap uint64, size int) *node {
 	var n *node
 	switch {
 	case size <= 2:
-		x := new(struct {
-			node
-			slots [2]slot
-		})
-		n, x.node.slots = &x.node, x.slots[:size]
+		n = nodeWith[[2]slot](size)
 	case size <= 4:
-		x := new(struct {
-			node
-			slots [4]slot
-		})
-		n, x.node.slots = &x.node, x.slots[:size]
+		n = nodeWith[[4]slot](size)
 	case size <= 8:
-		x := new(struct {
-			node
-			slots [8]slot
-		})
-		n, x.node.slots = &x.node, x.slots[:size]
+		n = nodeWith[[8]slot](size)
 	case size <= 16:
-		x := new(struct {
-			node
-			slots [16]slot
-		})
-		n, x.node.slots = &x.node, x.slots[:size]
+		n = nodeWith[[16]slot](size)
 	case size <= 26:
-		x := new(struct {
-			node
-			slots [26]slot
-		})
-		n, x.node.slots = &x.node, x.slots[:size]
+		n = nodeWith[[26]slot](size)
 	case size <= 42:
-		x := new(struct {
-			node
-			slots [42]slot
-		})
-		n, x.node.slots = &x.node, x.slots[:size]
+		n = nodeWith[[42]slot](size)
 	case size <= 64:
-		x := new(struct {
-			node
-			slots [64]slot
-		})
-		n, x.node.slots = &x.node, x.slots[:size]
+		n = nodeWith[[64]slot](size)
 	default: // a bucket
 		n = &node{slots: make([]slot, size)}
 	}
 	n.owner, n.entryMap, n.childMap = o, entryMap, childMap
 	return n
+}
+
+// nodeWith returns a node with slots in an array of the type A, which is behind it.
+func nodeWith[A any](size int) *node {
+	x := new(struct {
+		node
+		slots A
+	})
+	x.node.slots = unsafe.Slice((*slot)(unsafe.Pointer(&x.slots)), size)
+	return &x.node
 }

@@ -108,11 +108,14 @@ func (e *engine) space(name string) *space {
 func (e *engine) apply(ev event) {
 	switch o := ev.object.(type) {
 	case *service:
-		e.applyService(ev.key, o)
+		s := e.space(ev.key.namespace)
+		applyIn(s, s.deferredServices, e.putService, ev.key, o)
 	case *slice:
-		e.applySlice(ev.key, o)
+		s := e.space(ev.key.namespace)
+		applyIn(s, s.deferredSlices, e.putSlice, ev.key, o)
 	case *pod:
-		e.applyPod(ev.key, o)
+		s := e.space(ev.key.namespace)
+		applyIn(s, s.deferredPods, e.putPod, ev.key, o)
 	case *node:
 		e.applyNode(ev.key.name, o)
 	case *namespace:
@@ -124,38 +127,15 @@ func (e *engine) apply(ev event) {
 	}
 }
 
-func (e *engine) applyService(k objectKey, s *service) {
-	space := e.space(k.namespace)
-	if space.selected {
-		e.putService(k, s)
-		return
-	}
-	setDeferred(space.deferredServices, k.name, s)
-}
-
-func (e *engine) applySlice(k objectKey, s *slice) {
-	space := e.space(k.namespace)
-	if space.selected {
-		e.putSlice(k, s)
-		return
-	}
-	setDeferred(space.deferredSlices, k.name, s)
-}
-
-func (e *engine) applyPod(k objectKey, p *pod) {
-	space := e.space(k.namespace)
-	if space.selected {
-		e.putPod(k, p)
-		return
-	}
-	setDeferred(space.deferredPods, k.name, p)
-}
-
-func setDeferred[T any](deferred map[string]*T, name string, v *T) {
-	if v == nil {
-		delete(deferred, name)
-	} else {
-		deferred[name] = v
+// applyIn applies the state of an object in a space, or keeps it if the space is not selected.
+func applyIn[T any](s *space, deferred map[string]*T, put func(objectKey, *T), k objectKey, o *T) {
+	switch {
+	case s.selected:
+		put(k, o)
+	case o == nil:
+		delete(deferred, k.name)
+	default:
+		deferred[k.name] = o
 	}
 }
 
@@ -208,18 +188,16 @@ func (e *engine) selectSpace(s *space) {
 }
 
 func (e *engine) restore(s *space) {
-	for name, o := range s.deferredServices {
-		e.putService(objectKey{s.name, name}, o)
+	putAll(s, s.deferredServices, e.putService)
+	putAll(s, s.deferredSlices, e.putSlice)
+	putAll(s, s.deferredPods, e.putPod)
+}
+
+func putAll[T any](s *space, deferred map[string]*T, put func(objectKey, *T)) {
+	for name, o := range deferred {
+		put(objectKey{s.name, name}, o)
 	}
-	for name, o := range s.deferredSlices {
-		e.putSlice(objectKey{s.name, name}, o)
-	}
-	for name, o := range s.deferredPods {
-		e.putPod(objectKey{s.name, name}, o)
-	}
-	clear(s.deferredServices)
-	clear(s.deferredSlices)
-	clear(s.deferredPods)
+	clear(deferred)
 }
 
 func (e *engine) deferSpace(s *space) {

@@ -40,7 +40,7 @@ func (e *engine) fromScratch() *engine {
 		out.copyObjects(s)
 	}
 	e.pods.Entries(func(p *podEntry) bool {
-		out.applyPod(p.Key, p.Value.podNode.read())
+		out.apply(event{key: p.Key, object: p.Value.podNode.read()})
 		return true
 	})
 	for _, w := range e.workloads {
@@ -54,20 +54,20 @@ func (e *engine) fromScratch() *engine {
 func (e *engine) copyObjects(s *space) {
 	for name, h := range s.hosts {
 		if h.object != nil {
-			e.applyService(objectKey{s.name, name}, h.object)
+			e.apply(event{key: objectKey{s.name, name}, object: h.object})
 		}
 	}
 	for name, o := range s.deferredServices {
-		e.applyService(objectKey{s.name, name}, o)
+		e.apply(event{key: objectKey{s.name, name}, object: o})
 	}
 	for name, n := range s.slices {
-		e.applySlice(objectKey{s.name, name}, n.read(s.name))
+		e.apply(event{key: objectKey{s.name, name}, object: n.read(s.name)})
 	}
 	for name, o := range s.deferredSlices {
-		e.applySlice(objectKey{s.name, name}, o)
+		e.apply(event{key: objectKey{s.name, name}, object: o})
 	}
 	for name, o := range s.deferredPods {
-		e.applyPod(objectKey{s.name, name}, o)
+		e.apply(event{key: objectKey{s.name, name}, object: o})
 	}
 }
 

@@ -22,10 +22,9 @@ func (r *Registry) Set(service *registry.Service, endpoints []*registry.Endpoint
 		return fmt.Errorf("set %w", err)
 	}
 	d.Service = r.complete(service)
-	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
-		next := draft{state: s}
+	return r.edit(func(next *draft) error {
 		next.set(d)
-		return next.commit()
+		return nil
 	})
 }
 
@@ -50,9 +49,8 @@ func (r *Registry) Replace(all []Definition) error {
 		keys[k] = struct{}{}
 		completed[i] = Definition{Service: r.complete(d.Service), Endpoints: d.Endpoints}
 	}
-	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
-		next := draft{state: s}
-		for _, old := range s.services.List() {
+	return r.edit(func(next *draft) error {
+		for _, old := range next.state.services.List() {
 			if _, ok := keys[keyOf(old)]; !ok {
 				next.remove(old)
 			}
@@ -60,7 +58,18 @@ func (r *Registry) Replace(all []Definition) error {
 		for _, d := range completed {
 			next.set(d)
 		}
-		return next.commit()
+		return nil
+	})
+}
+
+// edit publishes the draft that f makes. After an error of f the registry is unchanged.
+func (r *Registry) edit(f func(*draft) error) error {
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
+		d := draft{state: s}
+		if err := f(&d); err != nil {
+			return s, nil, err
+		}
+		return d.commit()
 	})
 }
 
@@ -78,7 +87,7 @@ type draft struct {
 // begin creates next unless it exists.
 func (d *draft) begin() {
 	if d.next == nil {
-		d.next, d.hosts = d.state.clone(), map[registry.Hostname][]*registry.Service{}
+		d.next = d.state.clone()
 	}
 }
 
@@ -86,18 +95,31 @@ func (d *draft) begin() {
 func (d *draft) set(def Definition) {
 	k := keyOf(def.Service)
 	reported := d.setService(k, d.state.service(k), def.Service)
-	list := d.state.endpointsOf(k)
-	removed, added := difference(list, def.Endpoints)
-	if len(removed)+len(added) == 0 {
+	d.setEndpoints(def.Service, def.Endpoints, reported)
+}
+
+// setEndpoints replaces the endpoints of a service. reported is true if the change of the service itself is pushed.
+func (d *draft) setEndpoints(s *registry.Service, endpoints []*registry.Endpoint, reported bool) {
+	list := d.state.endpointsOf(keyOf(s))
+	removed, added := difference(list, endpoints)
+	next, changes := publish.Edit(list, list.Edit(max(len(removed), len(added))), removed, added)
+	d.replaceEndpoints(s, next, changes, reported)
+}
+
+// replaceEndpoints is setEndpoints for a list whose changes are known.
+func (d *draft) replaceEndpoints(
+	s *registry.Service, endpoints publish.Endpoints, changes []xdsupdate.EndpointChange, reported bool,
+) {
+	if len(changes) == 0 {
 		return
 	}
-	endpoints, changes := publish.Edit(list, list.Edit(max(len(removed), len(added))), removed, added)
+	k := keyOf(s)
 	d.begin()
 	d.next.setEndpoints(k, endpoints, changes)
 	d.change.Endpoints = append(d.change.Endpoints, publish.EndpointUpdate{
 		Hostname: k.hostname, Namespace: k.namespace, Endpoints: endpoints, Changes: changes,
 	})
-	if def.Service.Resolution.IsDNS() && !reported {
+	if s.Resolution.IsDNS() && !reported {
 		d.push(k, xdsupdate.ReasonEndpoint)
 	}
 }
@@ -134,6 +156,9 @@ func (d *draft) replace(k serviceKey, old, service *registry.Service) {
 	if !ok {
 		others = d.state.services.Host(k.hostname)
 	}
+	if d.hosts == nil {
+		d.hosts = map[registry.Hostname][]*registry.Service{}
+	}
 	d.hosts[k.hostname] = replaced(others, old, service)
 }
 
@@ -153,7 +178,13 @@ func (d *draft) commit() (*state, *publish.Change, error) {
 	if d.next == nil {
 		return d.state, nil, nil
 	}
-	if len(d.hosts) > 0 {
+	switch len(d.hosts) {
+	case 0:
+	case 1: // the usual case, which costs less in this way
+		for host, services := range d.hosts {
+			d.next.services = d.state.services.With(host, services...)
+		}
+	default:
 		d.next.services = d.state.services.WithHosts(maps.All(d.hosts))
 	}
 	return d.next, &d.change, nil

@@ -34,28 +34,26 @@ func newContribution(e *entry, ports int) *contribution {
 	var m *contribution
 	switch ports {
 	case 1:
-		p := &struct {
-			contribution
-			endpoints [1]registry.Endpoint
-		}{}
-		m, p.contribution.endpoints = &p.contribution, p.endpoints[:]
+		m = contributionWith(func(a *[1]registry.Endpoint) []registry.Endpoint { return a[:] })
 	case 2:
-		p := &struct {
-			contribution
-			endpoints [2]registry.Endpoint
-		}{}
-		m, p.contribution.endpoints = &p.contribution, p.endpoints[:]
+		m = contributionWith(func(a *[2]registry.Endpoint) []registry.Endpoint { return a[:] })
 	case 3:
-		p := &struct {
-			contribution
-			endpoints [3]registry.Endpoint
-		}{}
-		m, p.contribution.endpoints = &p.contribution, p.endpoints[:]
+		m = contributionWith(func(a *[3]registry.Endpoint) []registry.Endpoint { return a[:] })
 	default:
 		m = &contribution{endpoints: make([]registry.Endpoint, ports)}
 	}
 	m.entry = e
 	return m
+}
+
+// contributionWith returns a contribution whose endpoints are in an array behind it.
+func contributionWith[A any](all func(*A) []registry.Endpoint) *contribution {
+	p := &struct {
+		contribution
+		room A
+	}{}
+	p.endpoints = all(&p.room)
+	return &p.contribution
 }
 
 // fill makes the endpoints of a contribution: base, which has no port, for each port of

@@ -16,10 +16,13 @@ import (
 	"github.com/pilotkit/pilotkit/registry/serviceentry"
 )
 
+// having matches namespaces with labels.
+func having(labels registry.Labels) func(registry.Labels) bool { return labels.SubsetOf }
+
 func TestDefectNamespaceChangeNotSeen(t *testing.T) {
 	t.Parallel()
 	s := newSystem(t, serviceentry.Options{Mesh: serviceentry.Mesh{Visibility: []serviceentry.VisibilityRule{{
-		Namespaces: []registry.Labels{{"team": "a"}}, Visibility: registry.VisibilityPrivate,
+		Matches: having(registry.Labels{"team": "a"}), Visibility: registry.VisibilityPrivate,
 	}}}})
 	s.apply(entry("a", nil, "a.com", "1.1.1.1"), inNamespace("ns2", entry("b", nil, "b.com")))
 	s.recorder.take()

@@ -3,6 +3,7 @@
 package serviceentry
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -41,10 +42,7 @@ type objectName struct{ namespace, name string }
 func nameOf(c *configstore.Config) objectName { return objectName{c.Namespace, c.Name} }
 
 func (n objectName) compare(m objectName) int {
-	if c := strings.Compare(n.namespace, m.namespace); c != 0 {
-		return c
-	}
-	return strings.Compare(n.name, m.name)
+	return cmp.Or(strings.Compare(n.namespace, m.namespace), strings.Compare(n.name, m.name))
 }
 
 // definition converts a ServiceEntry; nil if the config is none. Each host is

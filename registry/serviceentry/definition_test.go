@@ -183,8 +183,8 @@ func TestServices(t *testing.T) {
 			name: "visibility by namespace labels",
 			options: serviceentry.Options{
 				Mesh: serviceentry.Mesh{Visibility: []serviceentry.VisibilityRule{
-					{Namespaces: []registry.Labels{{"team": "other"}}, Visibility: registry.VisibilityNone},
-					{Namespaces: []registry.Labels{{"team": "x"}}, Visibility: registry.VisibilityPrivate},
+					{Matches: having(registry.Labels{"team": "other"}), Visibility: registry.VisibilityNone},
+					{Matches: having(registry.Labels{"team": "x"}), Visibility: registry.VisibilityPrivate},
 					{Visibility: registry.VisibilityNone},
 				}},
 				Namespaces: []serviceentry.Namespace{{Name: "ns", Labels: registry.Labels{"team": "x"}}},

@@ -3,6 +3,7 @@
 package serviceentry
 
 import (
+	"cmp"
 	"slices"
 
 	"go.uber.org/atomic"
@@ -111,8 +112,5 @@ func (e *entry) bindingOf(hostname registry.Hostname) *binding {
 
 // compare is the order of the entries of a host: the oldest first, then by name.
 func (b *binding) compare(c *binding) int {
-	if t := b.entry.created().Compare(c.entry.created()); t != 0 {
-		return t
-	}
-	return b.entry.name.compare(c.entry.name)
+	return cmp.Or(b.entry.created().Compare(c.entry.created()), b.entry.name.compare(c.entry.name))
 }

@@ -3,6 +3,7 @@
 package serviceentry
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -20,10 +21,7 @@ type hostKey struct {
 }
 
 func (k hostKey) compare(l hostKey) int {
-	if c := strings.Compare(k.namespace, l.namespace); c != 0 {
-		return c
-	}
-	return strings.Compare(string(k.hostname), string(l.hostname))
+	return cmp.Or(strings.Compare(k.namespace, l.namespace), cmp.Compare(k.hostname, l.hostname))
 }
 
 // host is a host name in a namespace, which any number of entries define.

@@ -20,12 +20,8 @@ type Mesh struct {
 // VisibilityRule limits the services of some namespaces. It is one policy of
 // serviceEntryVisibility in Istio 1.30's mesh config.
 type VisibilityRule struct {
-	// Namespaces selects the namespaces that have all labels of one of these sets. An empty set
-	// selects every namespace. If there is no set at all, the rule applies to every namespace,
-	// known or not.
-	Namespaces []registry.Labels
-	// Matches replaces Namespaces if it is not nil. Its argument is the labels of a namespace, or
-	// nil for an unknown namespace. It must be a pure function.
+	// Matches reports whether the rule applies to a namespace with these labels, which are nil for an
+	// unknown namespace. It must be a pure function. A nil Matches applies to every namespace.
 	Matches func(namespaceLabels registry.Labels) bool
 	// Visibility is VisibilityPublic, VisibilityPrivate or VisibilityNone. Empty
 	// means VisibilityPublic.
@@ -41,19 +37,6 @@ type Namespace struct {
 	Annotations map[string]string
 }
 
-// applies reports whether the rule is meant for a namespace with these labels.
-func (r VisibilityRule) applies(labels registry.Labels) bool {
-	if r.Matches != nil {
-		return r.Matches(labels)
-	}
-	for _, l := range r.Namespaces {
-		if l.SubsetOf(labels) {
-			return true
-		}
-	}
-	return len(r.Namespaces) == 0
-}
-
 func (m Mesh) trustDomain() string {
 	if m.TrustDomain == "" {
 		return defaultTrustDomain
@@ -65,7 +48,7 @@ func (m Mesh) trustDomain() string {
 // "" if there is none.
 func (m Mesh) visibility(labels registry.Labels) registry.Visibility {
 	for _, r := range m.Visibility {
-		if !r.applies(labels) {
+		if r.Matches != nil && !r.Matches(labels) {
 			continue
 		}
 		if r.Visibility == registry.VisibilityPublic {

@@ -160,7 +160,7 @@ func (m *modelSystem) setMesh(trustDomain string, visibility registry.Visibility
 		mesh := serviceentry.Mesh{TrustDomain: trustDomain}
 		if visibility != "" {
 			mesh.Visibility = []serviceentry.VisibilityRule{
-				{Namespaces: []registry.Labels{{"visible": "yes"}}, Visibility: registry.VisibilityPublic},
+				{Matches: having(registry.Labels{"visible": "yes"}), Visibility: registry.VisibilityPublic},
 				{Visibility: visibility},
 			}
 		}

@@ -198,11 +198,9 @@ func (m *contribution) alike(n *contribution) bool {
 // compareInstances orders the contributions at an address: by entry, then with similar ones
 // together, then by workload.
 func (m *contribution) compareInstances(n *contribution) int {
-	if c := m.entry.name.compare(n.entry.name); c != 0 {
-		return c
-	}
 	e, f := &m.endpoints[0], &n.endpoints[0]
 	return cmp.Or(
+		m.entry.name.compare(n.entry.name),
 		strings.Compare(e.Address(), f.Address()),
 		strings.Compare(e.Attributes().Namespace, f.Attributes().Namespace),
 		strings.Compare(e.WorkloadName, f.WorkloadName),
@@ -212,11 +210,9 @@ func (m *contribution) compareInstances(n *contribution) int {
 
 // compare is the order in which contributions are searched for the labels of a proxy.
 func (m *contribution) compare(n *contribution) int {
-	if c := m.workload.compare(n.workload); c != 0 {
-		return c
-	}
 	e, f := &m.endpoints[0], &n.endpoints[0]
 	return cmp.Or(
+		m.workload.compare(n.workload),
 		strings.Compare(e.Attributes().Namespace, f.Attributes().Namespace),
 		strings.Compare(e.WorkloadName, f.WorkloadName),
 		m.entry.name.compare(n.entry.name),

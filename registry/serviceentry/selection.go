@@ -74,12 +74,7 @@ func (s *space) removeSelector(e *entry) {
 		remove(s.selectors, label{k, v}, e)
 	}
 	for _, g := range s.matchingGroups(e.selector) {
-		for i, f := range g.entries {
-			if e == f {
-				g.entries = append(g.entries[:i], g.entries[i+1:]...)
-				break
-			}
-		}
+		g.entries = slices.DeleteFunc(g.entries, func(f *entry) bool { return e == f })
 	}
 }
 

@@ -71,7 +71,7 @@ func (p *Publisher[E, S]) commitLocked(next *S, c *Change) {
 		t.tell(&p.source, p.opts.Set(next))
 	}
 	if c != nil {
-		t.note(p.shard, c)
+		t.note(p.opts.Shard, c)
 	}
 	t.inbox.Commit(&t.update)
 	t.update.Reset()

@@ -15,13 +15,12 @@
 //  3. Handle computes the next state and calls [Publisher.Publish] with it and the Change. The
 //     state
 //     becomes visible to [Publisher.State]. The Change is committed as one xdsupdate.Update: the
-//     services of the state, then the calls SvcUpdate, EDSUpdate (or EDSDeltaUpdate, if the updater
-//     implements it and the changes are shorter than the list), one ConfigUpdate for each reason, and
-//     ProxyUpdate. An updater of the host is called for it after the commit, without a lock.
+//     services of the state, then the calls SvcUpdate, EDSUpdate (or EDSDeltaUpdate, if the changes are
+//     shorter than the list), one ConfigUpdate for each reason, and ProxyUpdate. An updater of the host
+//     is called for it after the commit, without a lock.
 //  4. The events for handlers are appended to the queue of the input events.
 //  5. The delivering goroutine calls the handlers before it passes further events to Handle. It
-//     holds
-//     no lock.
+//     holds no lock.
 //
 // A registry whose callers need the result of a change immediately has no Handle, and calls
 // [Publisher.Commit] instead of steps 1 to 3, on any goroutine. States become visible in the order

@@ -54,9 +54,10 @@ type Options[E, S any] struct {
 // Every method may be called from any goroutine, and from handlers and the updater, except Flush
 // and unless its comment says otherwise.
 type Publisher[E, S any] struct {
-	reporter
 	opts   Options[E, S]
 	source xdsupdate.Source
+	// ofUpdater logs panics of the updater.
+	ofUpdater func(*guard.PanicError)
 
 	// queue contains the unhandled events and the pending announcements for handlers.
 	queue *notify.Queue[message[E]]
@@ -69,6 +70,8 @@ type Publisher[E, S any] struct {
 	// mu keeps the states, the updates and the announcements in one order, and makes the last state
 	// and the position of a new handler consistent.
 	mu sync.Mutex
+	// target is the updater.
+	target target
 	// last is the last announced state. ended is true after Run.
 	last  *S
 	ended bool
@@ -87,10 +90,7 @@ func (m message[E]) isEvent() bool { return m.announcement == nil }
 
 // New returns a publisher with the initial state. It starts no goroutine.
 func New[E, S any](opts Options[E, S]) *Publisher[E, S] {
-	p := &Publisher[E, S]{
-		reporter: reporter{shard: opts.Shard, logger: opts.Logger},
-		opts:     opts, last: opts.Initial,
-	}
+	p := &Publisher[E, S]{opts: opts, last: opts.Initial}
 	p.state.Store(opts.Initial)
 	p.opts.Initial = nil // because a state may keep all later states in memory
 	p.ofUpdater = func(err *guard.PanicError) { p.panicked("updater", err) }
@@ -177,7 +177,7 @@ func (p *Publisher[E, S]) Flush(ctx context.Context) error {
 	// First the events, then the resulting announcements.
 	for range 2 {
 		if err := p.queue.Flush(ctx); err != nil {
-			return fmt.Errorf("flush registry %s: %w", p.shard, err)
+			return fmt.Errorf("flush registry %s: %w", p.opts.Shard, err)
 		}
 	}
 	return nil

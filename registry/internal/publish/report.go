@@ -12,15 +12,6 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
-// reporter reports the changes of a registry to its updater.
-type reporter struct {
-	shard  xdsupdate.ShardKey
-	logger *slog.Logger
-	// ofUpdater logs panics of the updater.
-	ofUpdater func(*guard.PanicError)
-	target    target // guarded by the publisher's mu
-}
-
 // target is an updater.
 type target struct {
 	inbox xdsupdate.Inbox
@@ -70,7 +61,7 @@ func (t *target) note(shard xdsupdate.ShardKey, c *Change) {
 // noteEndpoints adds the changes if they are shorter than the list. The first update of a service is
 // therefore a list, which replaces the endpoints that another registry left in the shard.
 func (t *target) noteEndpoints(shard xdsupdate.ShardKey, e *EndpointUpdate) {
-	if !t.inbox.TakesDeltas() || len(e.Changes) == 0 || e.Endpoints.Len() <= len(e.Changes) {
+	if len(e.Changes) == 0 || e.Endpoints.Len() <= len(e.Changes) {
 		t.update.EDSUpdate(shard, e.Hostname, e.Namespace, e.Endpoints.View())
 	} else {
 		t.update.EDSDeltaUpdate(shard, e.Hostname, e.Namespace, e.Changes)
@@ -124,8 +115,8 @@ func (p *Publisher[E, S]) report() {
 }
 
 // panicked logs a panic. Nil means no panic.
-func (r *reporter) panicked(what string, p *guard.PanicError) {
-	if p != nil {
-		p.Log(r.logger, what, slog.String("registry", r.shard.String()))
+func (p *Publisher[E, S]) panicked(what string, err *guard.PanicError) {
+	if err != nil {
+		err.Log(p.opts.Logger, what, slog.String("registry", p.opts.Shard.String()))
 	}
 }
