@@ -17,9 +17,12 @@ import (
 // a stream of changes to any service would delay each of them by up to max.
 type window struct {
 	quiet, max, interval time.Duration
+	// leading: the first request after a quiet time does not wait.
+	leading bool
 
 	// open means that a request is pending. first and last are the times of its first and last
-	// request. atOnce means that a push is due regardless of later requests.
+	// request; last stays set after take. atOnce means that a push is due regardless of later
+	// requests.
 	open, atOnce bool
 	first, last  time.Duration
 	// by is the latest time at which a push is due.
@@ -35,9 +38,9 @@ const (
 	forever time.Duration = math.MaxInt64
 )
 
-func newWindow(quiet, longest, interval time.Duration) window {
+func newWindow(quiet, longest, interval time.Duration, leading bool) window {
 	return window{
-		quiet: max(quiet, 0), max: max(longest, 0), interval: max(interval, 0),
+		quiet: max(quiet, 0), max: max(longest, 0), interval: max(interval, 0), leading: leading,
 		last: longAgo, pushed: longAgo, by: forever,
 	}
 }
@@ -47,6 +50,7 @@ func newWindow(quiet, longest, interval time.Duration) window {
 func (w *window) ask(now time.Duration) (opened bool) {
 	if opened = !w.open; opened {
 		w.open, w.first = true, now
+		w.atOnce = w.leading && now-max(w.last, w.pushed) >= w.quiet
 	}
 	// Callers read the clock before they get the lock: times may come out of
 	// order.

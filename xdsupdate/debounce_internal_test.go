@@ -10,7 +10,7 @@ import (
 // A caller that has read the clock before another one and asks after it does not make
 // the quiet time end earlier.
 func TestTimesMayComeOutOfOrder(t *testing.T) {
-	w := newWindow(100*time.Millisecond, time.Second, 0)
+	w := newWindow(100*time.Millisecond, time.Second, 0, false)
 	w.ask(20 * time.Millisecond)
 	w.ask(10 * time.Millisecond)
 	if due := w.due(); due != 120*time.Millisecond {

@@ -21,14 +21,17 @@ type timeline struct {
 	// waiting holds when the requests came that were not pushed: for endpoints
 	// only, and others.
 	waiting map[bool][]time.Duration
-	// pushed is when the last push was.
-	pushed map[bool]time.Duration
-	ended  time.Duration
+	// last is when the last request came, pushed when the last push was.
+	last, pushed map[bool]time.Duration
+	// first is whether the first request that waits came after a quiet time.
+	first map[bool]bool
+	ended time.Duration
 }
 
 func newTimeline(opts xdsupdate.PusherOptions) *timeline {
 	return &timeline{
-		opts: opts, waiting: map[bool][]time.Duration{},
+		opts: opts, waiting: map[bool][]time.Duration{}, first: map[bool]bool{},
+		last:   map[bool]time.Duration{false: -time.Hour, true: -time.Hour},
 		pushed: map[bool]time.Duration{false: -time.Hour, true: -time.Hour},
 	}
 }
@@ -37,7 +40,11 @@ func (l *timeline) ask(at time.Duration, endpointsOnly bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lane := endpointsOnly && !l.opts.Debounce.Endpoints
+	if len(l.waiting[lane]) == 0 {
+		l.first[lane] = at-max(l.last[lane], l.pushed[lane]) >= l.opts.Debounce.After
+	}
 	l.waiting[lane] = append(l.waiting[lane], at)
+	l.last[lane] = at
 }
 
 // due returns when what waits in a lane has to be pushed, by its documentation.
@@ -48,6 +55,8 @@ func (l *timeline) due(lane bool) (time.Duration, bool) {
 		return 0, false
 	case lane:
 		return max(w[0], l.pushed[lane]+l.opts.Debounce.EndpointInterval), true
+	case l.opts.Debounce.LeadingEdge && l.first[lane]:
+		return w[0], true
 	default:
 		return min(w[len(w)-1]+l.opts.Debounce.After, w[0]+l.opts.Debounce.Max), true
 	}
@@ -83,7 +92,7 @@ func TestDebounceByTheBook(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 60) {
 		synctest.Test(t, func(t *testing.T) {
 			r := rand.New(rand.NewPCG(seed, 4))
-			l := newTimeline(xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: 100*time.Millisecond + 1, Max: 700 * time.Millisecond, EndpointInterval: []time.Duration{-1, 60 * time.Millisecond}[seed%2], Endpoints: seed/2%2 == 0}})
+			l := newTimeline(xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{After: 100*time.Millisecond + 1, Max: 700 * time.Millisecond, EndpointInterval: []time.Duration{-1, 60 * time.Millisecond}[seed%2], LeadingEdge: seed/2%2 == 0, Endpoints: seed/4%2 == 0}})
 			start := time.Now()
 			durations := rand.New(rand.NewPCG(seed, 5))
 			push := func(req *xdsupdate.PushRequest) {

@@ -33,8 +33,8 @@ type lanes struct {
 
 func newLanes(d Debounce) lanes {
 	l := lanes{one: d.Endpoints}
-	l.all.window = newWindow(d.After, d.Max, 0)
-	l.endpoints.window = newWindow(0, 0, d.EndpointInterval)
+	l.all.window = newWindow(d.After, d.Max, 0, d.LeadingEdge)
+	l.endpoints.window = newWindow(0, 0, d.EndpointInterval, false)
 	return l
 }
 

@@ -34,6 +34,9 @@ type Debounce struct {
 	// with all pending full requests. The default is 50 ms, so that the push starts within 100 ms.
 	// A negative value means no special treatment.
 	SecurityMax time.Duration
+	// LeadingEdge pushes a full request immediately if there was no request and no push in the
+	// quiet time before. By default it waits for related requests.
+	LeadingEdge bool
 	// EndpointInterval is the minimum time between a push of endpoints and the next push of
 	// endpoints only. Changes in between are merged. The default is 10 ms, or After if that
 	// is less. A negative value means no interval.

@@ -215,6 +215,21 @@ func TestEndpointsDoNotWaitForOtherChanges(t *testing.T) {
 	}
 }
 
+// TestLeadingEdge: with LeadingEdge the first full request after a quiet time goes
+// at once, too.
+func TestLeadingEdge(t *testing.T) {
+	inBubble(t, xdsupdate.PusherOptions{Debounce: xdsupdate.Debounce{LeadingEdge: true}}, func(p *xdsupdate.Pusher, got *pushes) {
+		p.ConfigUpdate(fullPush("a"))
+		got.expect(50*time.Millisecond, "0s full push of VirtualService/default/a (config 1)")
+		p.ConfigUpdate(fullPush("b"))
+		p.ConfigUpdate(fullPush("c"))
+		got.expect(time.Second,
+			"150ms full push of VirtualService/default/b,VirtualService/default/c (config 2)")
+		p.ConfigUpdate(fullPush("d"))
+		got.expect(time.Second, "1.05s full push of VirtualService/default/d (config 1)")
+	})
+}
+
 // TestEndpointsAreNotDebounced: without an interval endpoint pushes go one by one,
 // even while full requests wait.
 func TestEndpointsAreNotDebounced(t *testing.T) {
@@ -248,6 +263,7 @@ func TestEverythingIsDebounced(t *testing.T) {
 func TestOnePushAtATime(t *testing.T) {
 	for _, opts := range []xdsupdate.PusherOptions{
 		{Debounce: xdsupdate.Debounce{After: -1}},
+		{Debounce: xdsupdate.Debounce{After: -1, LeadingEdge: true}},
 		{Debounce: xdsupdate.Debounce{After: -1, Endpoints: true}},
 	} {
 		inBubble(t, opts, func(p *xdsupdate.Pusher, got *pushes) {
