@@ -53,9 +53,9 @@ func TestAPI(t *testing.T) {
 	}
 }
 
-// exported returns the exported declarations of a package, one for each line: functions, methods, fields, and the methods
-// of interfaces with the types that they belong to. Exported methods of an unexported type are among them if an exported
-// struct embeds the type.
+// exported returns the exported declarations of a package, one for each line: functions, methods, fields, and the
+// methods of interfaces with the types that they belong to. Exported methods of an unexported type are among them if an
+// exported struct embeds the type.
 func exported(t *testing.T, files []string) (out []string) {
 	t.Helper()
 	fset := token.NewFileSet()
