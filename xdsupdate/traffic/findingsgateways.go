@@ -15,6 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
@@ -149,7 +150,7 @@ func (f *findings) unknownHosts(s *objects.Sidecar) {
 	for i, l := range s.Spec.GetEgress() {
 		for j, host := range l.GetHosts() {
 			parsed := mesh.NewEgressHosts([]string{host}, s.Namespace)
-			if len(parsed.Include.List) == 1 && !f.imports(parsed) {
+			if !parsed.Empty() && !f.imports(parsed, host) {
 				f.add(objects.Element(objects.Element("spec.egress", i)+".hosts", j), "no service and no VirtualService is %q", host)
 			}
 		}
@@ -166,8 +167,9 @@ func (f *findings) tooManyImports(s *objects.Sidecar) {
 	}
 }
 
-func (f *findings) imports(hosts mesh.EgressHosts) bool {
-	return f.some(hosts.Include.List[0].Host, hosts.Service) || slices.ContainsFunc(f.VirtualServices, hosts.VirtualService)
+func (f *findings) imports(hosts mesh.EgressHosts, written string) bool {
+	_, host, _ := strings.Cut(written, "/")
+	return f.some(hostname.Canonical(host), hosts.Service) || slices.ContainsFunc(f.VirtualServices, hosts.VirtualService)
 }
 
 // meshKind identifies the mesh configuration in findings. No store has this kind.
