@@ -129,17 +129,17 @@ func (f *findings) sidecar(s *objects.Sidecar) func() []Effect {
 	if len(s.Spec.GetIngress()) > 0 {
 		f.add("spec.ingress", "the inbound side of proxies is not configured")
 	}
-	clients := "sidecars and gRPC clients of namespace " + s.Namespace
-	switch {
-	case s.Selective():
-		clients += " with the labels " + s.Selector.String()
-		f.unknownHosts(s)
-	case s.Namespace == f.settings.RootNamespace(): // Hosts of namespace "." refer to the namespace of each proxy.
-		clients = "sidecars and gRPC clients of all namespaces without a Sidecar of their own"
-	default:
+	everywhere := s.Namespace == f.settings.RootNamespace() && !s.Selective()
+	if !everywhere { // Otherwise, hosts of namespace "." refer to the namespace of each proxy.
 		f.unknownHosts(s)
 	}
 	return func() []Effect {
+		clients := "sidecars and gRPC clients of namespace " + s.Namespace
+		if everywhere {
+			clients = "sidecars and gRPC clients of all namespaces without a Sidecar of their own"
+		} else if s.Selective() {
+			clients += " with the labels " + s.Selector.String()
+		}
 		seen := len(mesh.NewScope(f.Index, f.world, s, s.Namespace, f.settings.limits.Imports).Sorted)
 		return []Effect{{clients, fmt.Sprintf("%d services are seen", seen)}}
 	}

@@ -40,6 +40,9 @@ func NewEgressHosts(hosts []string, namespace string) EgressHosts {
 }
 
 func newHosts(names map[string][]registry.Hostname) hostsByNamespace {
+	if len(names) == 0 {
+		return nil // The usual case of exclude.
+	}
 	out := make(hostsByNamespace, len(names))
 	for namespace, list := range names {
 		out[namespace] = hostname.NewSet(list)
