@@ -3,6 +3,7 @@
 package xdsbuild
 
 import (
+	"google.golang.org/protobuf/reflect/protoreflect"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -23,15 +24,8 @@ func TrafficPolicy(
 	if at := portSettings(rule, port); at != nil {
 		base = policyOfPort(at)
 	}
-	out := &networking.TrafficPolicy{
-		ConnectionPool:   base.GetConnectionPool(),
-		OutlierDetection: base.GetOutlierDetection(),
-		LoadBalancer:     base.GetLoadBalancer(),
-		Tls:              base.GetTls(),
-		Tunnel:           base.GetTunnel(),
-		ProxyProtocol:    base.GetProxyProtocol(),
-		RetryBudget:      base.GetRetryBudget(),
-	}
+	out := &networking.TrafficPolicy{}
+	overridePolicy(out, base)
 	if out.ConnectionPool == nil {
 		out.ConnectionPool = mesh.GetDefaultTrafficPolicy().GetConnectionPool()
 	}
@@ -68,27 +62,15 @@ func ConsistentHash(rule *networking.TrafficPolicy, port uint32, subset *network
 
 // overridePolicy overrides the parts of out that with sets.
 func overridePolicy(out, with *networking.TrafficPolicy) {
-	if with.GetConnectionPool() != nil {
-		out.ConnectionPool = with.GetConnectionPool()
+	if with == nil {
+		return
 	}
-	if with.GetOutlierDetection() != nil {
-		out.OutlierDetection = with.GetOutlierDetection()
-	}
-	if with.GetLoadBalancer() != nil {
-		out.LoadBalancer = with.GetLoadBalancer()
-	}
-	if with.GetTls() != nil {
-		out.Tls = with.GetTls()
-	}
-	if with.GetTunnel() != nil {
-		out.Tunnel = with.GetTunnel()
-	}
-	if with.GetProxyProtocol() != nil {
-		out.ProxyProtocol = with.GetProxyProtocol()
-	}
-	if with.GetRetryBudget() != nil {
-		out.RetryBudget = with.GetRetryBudget()
-	}
+	with.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if !f.IsList() { // of settings for ports
+			out.ProtoReflect().Set(f, v)
+		}
+		return true
+	})
 }
 
 // portSettings returns the first port level settings for a port, or nil.
