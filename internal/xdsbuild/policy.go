@@ -3,7 +3,8 @@
 package xdsbuild
 
 import (
-	"google.golang.org/protobuf/reflect/protoreflect"
+	"cmp"
+
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -62,15 +63,13 @@ func ConsistentHash(rule *networking.TrafficPolicy, port uint32, subset *network
 
 // overridePolicy overrides the parts of out that with sets.
 func overridePolicy(out, with *networking.TrafficPolicy) {
-	if with == nil {
-		return
-	}
-	with.ProtoReflect().Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if !f.IsList() { // of settings for ports
-			out.ProtoReflect().Set(f, v)
-		}
-		return true
-	})
+	out.ConnectionPool = cmp.Or(with.GetConnectionPool(), out.ConnectionPool)
+	out.OutlierDetection = cmp.Or(with.GetOutlierDetection(), out.OutlierDetection)
+	out.LoadBalancer = cmp.Or(with.GetLoadBalancer(), out.LoadBalancer)
+	out.Tls = cmp.Or(with.GetTls(), out.Tls)
+	out.Tunnel = cmp.Or(with.GetTunnel(), out.Tunnel)
+	out.ProxyProtocol = cmp.Or(with.GetProxyProtocol(), out.ProxyProtocol)
+	out.RetryBudget = cmp.Or(with.GetRetryBudget(), out.RetryBudget)
 }
 
 // portSettings returns the first port level settings for a port, or nil.
