@@ -3,6 +3,8 @@
 package istio
 
 import (
+	"slices"
+
 	security "istio.io/api/security/v1beta1"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -57,38 +59,22 @@ func checkRule(at *field, rule *security.Rule, action security.AuthorizationPoli
 // deniesTCP reports whether a rule is meant for HTTP requests, but applies to connections on TCP
 // ports, too: Istio 1.30 omits conditions that cannot be evaluated for them.
 func deniesTCP(rule *security.Rule) bool {
-	for _, condition := range rule.When {
-		if condition.GetKey() == "destination.port" {
-			return false
-		}
+	ofPort := slices.ContainsFunc(rule.When, func(c *security.Condition) bool { return c.GetKey() == "destination.port" }) ||
+		slices.ContainsFunc(rule.To, func(to *security.Rule_To) bool {
+			return len(to.GetOperation().GetPorts())+len(to.GetOperation().GetNotPorts()) > 0
+		})
+	if ofPort || len(rule.To) > 0 {
+		return !ofPort
 	}
-	for _, to := range rule.To {
-		if len(to.GetOperation().GetPorts()) > 0 || len(to.GetOperation().GetNotPorts()) > 0 {
-			return false
-		}
-	}
-	if len(rule.To) > 0 {
-		return true
-	}
-	for _, from := range rule.From {
-		if namesPeer(from.GetSource()) {
-			return false
-		}
-	}
-	return len(rule.From) > 0
+	return len(rule.From) > 0 && !slices.ContainsFunc(rule.From, func(from *security.Rule_From) bool { return namesPeer(from.GetSource()) })
 }
 
 // namesPeer reports whether a source says something of the connection rather than
 // of the request.
 func namesPeer(s *security.Source) bool {
-	for _, list := range [][]string{
+	return len(slices.Concat(
 		s.GetPrincipals(), s.GetNotPrincipals(), s.GetNamespaces(), s.GetNotNamespaces(),
 		s.GetTrustDomains(), s.GetNotTrustDomains(), s.GetServiceAccounts(), s.GetNotServiceAccounts(),
 		s.GetIpBlocks(), s.GetNotIpBlocks(), s.GetRemoteIpBlocks(), s.GetNotRemoteIpBlocks(),
-	} {
-		if len(list) > 0 {
-			return true
-		}
-	}
-	return false
+	)) > 0
 }

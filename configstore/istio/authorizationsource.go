@@ -16,42 +16,27 @@ const (
 
 // checkAuthorizationSource checks where the requests of a rule come from.
 func checkAuthorizationSource(at *field, source *security.Source, action security.AuthorizationPolicy_Action) {
-	identities := []stringList{
-		{"principals", source.Principals},
-		{"notPrincipals", source.NotPrincipals},
-		{"requestPrincipals", source.RequestPrincipals},
-		{"notRequestPrincipals", source.NotRequestPrincipals},
-		{"namespaces", source.Namespaces},
-		{"notNamespaces", source.NotNamespaces},
-		{"trustDomains", source.TrustDomains},
-		{"notTrustDomains", source.NotTrustDomains},
-		{"serviceAccounts", source.ServiceAccounts},
-		{"notServiceAccounts", source.NotServiceAccounts},
+	identities := []valueList{
+		{"principals", source.Principals, nil, unmatchedPrincipal},
+		{"notPrincipals", source.NotPrincipals, nil, unmatchedPrincipal},
+		{"requestPrincipals", source.RequestPrincipals, nil, innerStar},
+		{"notRequestPrincipals", source.NotRequestPrincipals, nil, innerStar},
+		{"namespaces", source.Namespaces, nil, unmatchedNamespace},
+		{"notNamespaces", source.NotNamespaces, nil, unmatchedNamespace},
+		{"trustDomains", source.TrustDomains, checkTrustDomains, unmatchedTrustDomain},
+		{"notTrustDomains", source.NotTrustDomains, checkTrustDomains, unmatchedTrustDomain},
+		{"serviceAccounts", source.ServiceAccounts, checkServiceAccounts, unmatchedAccount},
+		{"notServiceAccounts", source.NotServiceAccounts, checkServiceAccounts, unmatchedAccount},
 	}
-	addresses := []stringList{
-		{"ipBlocks", source.IpBlocks},
-		{"notIpBlocks", source.NotIpBlocks},
-		{"remoteIpBlocks", source.RemoteIpBlocks},
-		{"notRemoteIpBlocks", source.NotRemoteIpBlocks},
-	}
-	if checkNoEmpties(at, identities)+checkNoEmpties(at, addresses) == 0 {
-		at.refuse("must not be empty")
-	}
+	checkValues(at, "must not be empty", append(identities,
+		valueList{"ipBlocks", source.IpBlocks, checkBlocks, nil},
+		valueList{"notIpBlocks", source.NotIpBlocks, checkBlocks, nil},
+		valueList{"remoteIpBlocks", source.RemoteIpBlocks, checkBlocks, nil},
+		valueList{"notRemoteIpBlocks", source.NotRemoteIpBlocks, checkBlocks, nil},
+	)...)
 	if action == security.AuthorizationPolicy_CUSTOM {
 		checkNoIdentities(at, identities)
 	}
-	for _, blocks := range addresses {
-		for i, block := range blocks.values {
-			if block != "" {
-				checkSubnet(at.elem(blocks.name, i), block)
-			}
-		}
-	}
-	checkTrustDomains(at, "trustDomains", source.TrustDomains)
-	checkTrustDomains(at, "notTrustDomains", source.NotTrustDomains)
-	checkServiceAccounts(at, "serviceAccounts", source.ServiceAccounts)
-	checkServiceAccounts(at, "notServiceAccounts", source.NotServiceAccounts)
-	warnUnmatchedSource(at, source)
 	accounts := len(source.ServiceAccounts) + len(source.NotServiceAccounts)
 	others := len(source.Principals) + len(source.NotPrincipals) + len(source.Namespaces) + len(source.NotNamespaces)
 	if accounts > 0 && others > 0 {
@@ -61,10 +46,19 @@ func checkAuthorizationSource(at *field, source *security.Source, action securit
 
 // checkNoIdentities: whether the provider of a CUSTOM policy is asked is decided
 // before identities are known.
-func checkNoIdentities(at *field, identities []stringList) {
+func checkNoIdentities(at *field, identities []valueList) {
 	for _, list := range identities {
 		if len(list.values) > 0 {
 			at.child(list.name).refuse("must not be set for action CUSTOM")
+		}
+	}
+}
+
+// checkBlocks checks IP addresses and CIDR blocks; empty ones are refused elsewhere.
+func checkBlocks(at *field, name string, blocks []string) {
+	for i, block := range blocks {
+		if block != "" {
+			checkSubnet(at.elem(name, i), block)
 		}
 	}
 }

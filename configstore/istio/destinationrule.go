@@ -18,9 +18,7 @@ func destinationRuleRules(spec *field, c configstore.Config, rule *networking.De
 	var names repetitions[string]
 	for at, subset := range elements(spec, "subsets", rule.Subsets) {
 		checkDNSLabel(at.child("name"), subset.Name)
-		if first, ok := names.add(subset.Name, at.index); ok && subset.Name != "" {
-			at.child("name").refuse("repeats spec.subsets[%d].name: %q", first, subset.Name)
-		}
+		names.refuse(at.child("name"), subset.Name, at.index, "repeats spec.subsets[%d].name: %q")
 		checkLabels(at, "labels", subset.Labels)
 		checkTrafficPolicy(at.child("trafficPolicy"), c, subset.TrafficPolicy)
 	}

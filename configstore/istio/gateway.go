@@ -26,16 +26,8 @@ func gatewayRules(spec *field, c configstore.Config, gateway *networking.Gateway
 	var names, portNames repetitions[string]
 	for at, server := range elements(spec, "servers", gateway.Servers) {
 		checkServer(at, server, generated)
-		if server.Name != "" {
-			if first, ok := names.add(server.Name, at.index); ok {
-				at.child("name").refuse("repeats spec.servers[%d].name: %q", first, server.Name)
-			}
-		}
-		if name := server.GetPort().GetName(); name != "" {
-			if first, ok := portNames.add(name, at.index); ok {
-				at.child("port").child("name").refuse("repeats spec.servers[%d].port.name: %q", first, name)
-			}
-		}
+		names.refuse(at.child("name"), server.Name, at.index, "repeats spec.servers[%d].name: %q")
+		portNames.refuse(at.child("port").child("name"), server.GetPort().GetName(), at.index, "repeats spec.servers[%d].port.name: %q")
 	}
 }
 

@@ -88,9 +88,7 @@ func checkHashCookie(at *field, cookie *networking.LoadBalancerSettings_Consiste
 		checkSet(place.child("name"), attribute.Name, "is required")
 		checkLength(place.child("name"), attribute.Name, maxHeaderLength)
 		checkLength(place.child("value"), attribute.Value, maxHeaderLength)
-		if first, ok := names.add(attribute.Name, place.index); ok && attribute.Name != "" {
-			place.child("name").refuse("repeats attributes[%d].name: %q", first, attribute.Name)
-		}
+		names.refuse(place.child("name"), attribute.Name, place.index, "repeats attributes[%d].name: %q")
 	}
 }
 

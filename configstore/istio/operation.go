@@ -11,24 +11,16 @@ import (
 
 // checkOperation checks which requests a rule of an AuthorizationPolicy is for.
 func checkOperation(at *field, operation *security.Operation) {
-	lists := checkNoEmpties(at, []stringList{
-		{"hosts", operation.Hosts},
-		{"notHosts", operation.NotHosts},
-		{"ports", operation.Ports},
-		{"notPorts", operation.NotPorts},
-		{"methods", operation.Methods},
-		{"notMethods", operation.NotMethods},
-		{"paths", operation.Paths},
-		{"notPaths", operation.NotPaths},
-	})
-	if lists == 0 {
-		at.refuse("must not be empty")
-	}
-	checkPorts(at, "ports", operation.Ports)
-	checkPorts(at, "notPorts", operation.NotPorts)
-	checkPaths(at, "paths", operation.Paths)
-	checkPaths(at, "notPaths", operation.NotPaths)
-	warnUnmatchedOperation(at, operation)
+	checkValues(at, "must not be empty",
+		valueList{"hosts", operation.Hosts, nil, innerStar},
+		valueList{"notHosts", operation.NotHosts, nil, innerStar},
+		valueList{"ports", operation.Ports, checkPorts, nil},
+		valueList{"notPorts", operation.NotPorts, checkPorts, nil},
+		valueList{"methods", operation.Methods, nil, innerStar},
+		valueList{"notMethods", operation.NotMethods, nil, innerStar},
+		valueList{"paths", operation.Paths, checkPaths, unmatchedPath},
+		valueList{"notPaths", operation.NotPaths, checkPaths, unmatchedPath},
+	)
 }
 
 // checkPorts checks ports written as strings; empty ones are refused elsewhere.
@@ -94,10 +86,9 @@ func isPathLiteral(segment string) bool {
 
 // checkCondition checks a condition on an attribute of a request.
 func checkCondition(at *field, condition *security.Condition, action security.AuthorizationPolicy_Action) {
-	lists := []stringList{{"values", condition.Values}, {"notValues", condition.NotValues}}
-	if checkNoEmpties(at, lists) == 0 {
-		at.refuse("must have one of values, notValues")
-	}
+	check, unmatched := conditionChecks(condition.Key)
+	checkValues(at, "must have one of values, notValues",
+		valueList{"values", condition.Values, check, unmatched}, valueList{"notValues", condition.NotValues, check, unmatched})
 	if condition.Key == "" {
 		at.child("key").refuse("is required")
 		return
@@ -105,29 +96,28 @@ func checkCondition(at *field, condition *security.Condition, action security.Au
 	if action == security.AuthorizationPolicy_CUSTOM && isIdentity(condition.Key) {
 		at.child("key").refuse("must not be an identity for action CUSTOM, is %q", condition.Key)
 	}
-	for _, list := range lists {
-		checkConditionValues(at, condition.Key, list)
-	}
-	warnUnmatchedCondition(at, condition)
 	if !isAttribute(condition.Key) {
 		at.child("key").refuse("must be an attribute of Istio's authorization, is %q", condition.Key)
 	}
 }
 
-func checkConditionValues(at *field, key string, list stringList) {
+// conditionChecks returns how the values of an attribute are checked: see valueList.
+func conditionChecks(key string) (check func(*field, string, []string), unmatched func(string) string) {
 	switch key {
 	case "source.ip", "remote.ip", "destination.ip":
-		for i, value := range list.values {
-			if value != "" {
-				checkSubnet(at.elem(list.name, i), value)
-			}
-		}
+		return checkBlocks, nil
 	case "destination.port":
-		checkPorts(at, list.name, list.values)
+		return checkPorts, nil
+	case "source.principal":
+		return nil, unmatchedPrincipal
+	case "source.namespace":
+		return nil, unmatchedNamespace
 	case "source.serviceAccount":
-		checkServiceAccounts(at, list.name, list.values)
+		return checkServiceAccounts, unmatchedAccount
 	case "source.trustDomain":
-		checkWildcards(at, list.name, list.values)
+		return checkWildcards, unmatchedTrustDomain
+	default:
+		return nil, innerStar
 	}
 }
 

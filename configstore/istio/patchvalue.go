@@ -118,32 +118,19 @@ func checkDecodes(at *field, to networking.EnvoyFilter_ApplyTo, value *structpb.
 
 // patchedMessage returns the message that a patch applies to, or "".
 func patchedMessage(to networking.EnvoyFilter_ApplyTo) protoreflect.FullName {
-	switch to {
-	case networking.EnvoyFilter_LISTENER:
-		return "envoy.config.listener.v3.Listener"
-	case networking.EnvoyFilter_LISTENER_FILTER:
-		return "envoy.config.listener.v3.ListenerFilter"
-	case networking.EnvoyFilter_FILTER_CHAIN:
-		return "envoy.config.listener.v3.FilterChain"
-	case networking.EnvoyFilter_NETWORK_FILTER:
-		return "envoy.config.listener.v3.Filter"
-	case networking.EnvoyFilter_HTTP_FILTER:
-		return "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter"
-	case networking.EnvoyFilter_ROUTE_CONFIGURATION:
-		return "envoy.config.route.v3.RouteConfiguration"
-	case networking.EnvoyFilter_VIRTUAL_HOST:
-		return "envoy.config.route.v3.VirtualHost"
-	case networking.EnvoyFilter_HTTP_ROUTE:
-		return "envoy.config.route.v3.Route"
-	case networking.EnvoyFilter_CLUSTER:
-		return "envoy.config.cluster.v3.Cluster"
-	case networking.EnvoyFilter_EXTENSION_CONFIG:
-		return "envoy.config.core.v3.TypedExtensionConfig"
-	case networking.EnvoyFilter_BOOTSTRAP:
-		return "envoy.config.bootstrap.v3.Bootstrap"
-	default:
-		return ""
-	}
+	return map[networking.EnvoyFilter_ApplyTo]protoreflect.FullName{
+		networking.EnvoyFilter_LISTENER:            "envoy.config.listener.v3.Listener",
+		networking.EnvoyFilter_LISTENER_FILTER:     "envoy.config.listener.v3.ListenerFilter",
+		networking.EnvoyFilter_FILTER_CHAIN:        "envoy.config.listener.v3.FilterChain",
+		networking.EnvoyFilter_NETWORK_FILTER:      "envoy.config.listener.v3.Filter",
+		networking.EnvoyFilter_HTTP_FILTER:         "envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter",
+		networking.EnvoyFilter_ROUTE_CONFIGURATION: "envoy.config.route.v3.RouteConfiguration",
+		networking.EnvoyFilter_VIRTUAL_HOST:        "envoy.config.route.v3.VirtualHost",
+		networking.EnvoyFilter_HTTP_ROUTE:          "envoy.config.route.v3.Route",
+		networking.EnvoyFilter_CLUSTER:             "envoy.config.cluster.v3.Cluster",
+		networking.EnvoyFilter_EXTENSION_CONFIG:    "envoy.config.core.v3.TypedExtensionConfig",
+		networking.EnvoyFilter_BOOTSTRAP:           "envoy.config.bootstrap.v3.Bootstrap",
+	}[to]
 }
 
 // cleanError returns an error of protobuf without the random parts, which differ between binaries

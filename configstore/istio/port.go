@@ -20,62 +20,36 @@ func checkPortNumberIfSet(at *field, number uint32) {
 	}
 }
 
-// protocol is the meaning of a port's protocol name. The names are those of Istio 1.30, in any
-// letter case.
-type protocol int
+// protocol is a port's protocol in upper case. The names are those of Istio 1.30, in any letter case.
+type protocol string
 
 const (
 	// protocolUnset: the proxy detects the protocol.
-	protocolUnset protocol = iota
-	protocolUnknown
-	protocolTCP
-	protocolUDP
-	protocolGRPC
-	protocolGRPCWeb
-	protocolHTTP
-	protocolHTTPProxy
-	protocolHTTP2
-	protocolHTTPS
-	protocolTLS
-	protocolMongo
-	protocolRedis
-	protocolMySQL
+	protocolUnset     protocol = ""
+	protocolUnknown   protocol = "?"
+	protocolTCP       protocol = "TCP"
+	protocolUDP       protocol = "UDP"
+	protocolGRPC      protocol = "GRPC"
+	protocolGRPCWeb   protocol = "GRPC-WEB"
+	protocolHTTP      protocol = "HTTP"
+	protocolHTTPProxy protocol = "HTTP_PROXY"
+	protocolHTTP2     protocol = "HTTP2"
+	protocolHTTPS     protocol = "HTTPS"
+	protocolTLS       protocol = "TLS"
+	protocolMongo     protocol = "MONGO"
+	protocolRedis     protocol = "REDIS"
+	protocolMySQL     protocol = "MYSQL"
 )
 
 const protocolNames = "TCP, UDP, GRPC, GRPC-Web, HTTP, HTTP_PROXY, HTTP2, HTTPS, TLS, Mongo, Redis, MySQL"
 
 func parseProtocol(name string) protocol {
 	// ToUpper allocates nothing for names that are in upper case already.
-	switch strings.ToUpper(name) {
-	case "":
-		return protocolUnset
-	case "TCP":
-		return protocolTCP
-	case "UDP":
-		return protocolUDP
-	case "GRPC":
-		return protocolGRPC
-	case "GRPC-WEB":
-		return protocolGRPCWeb
-	case "HTTP":
-		return protocolHTTP
-	case "HTTP_PROXY":
-		return protocolHTTPProxy
-	case "HTTP2":
-		return protocolHTTP2
-	case "HTTPS":
-		return protocolHTTPS
-	case "TLS":
-		return protocolTLS
-	case "MONGO":
-		return protocolMongo
-	case "REDIS":
-		return protocolRedis
-	case "MYSQL":
-		return protocolMySQL
-	default:
-		return protocolUnknown
+	p := protocol(strings.ToUpper(name))
+	if p == protocolUnset || p == protocolUDP || p.isHTTP() || p.isTCP() {
+		return p
 	}
+	return protocolUnknown
 }
 
 // isHTTP reports whether the port carries plain HTTP of any version.

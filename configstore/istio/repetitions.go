@@ -48,3 +48,12 @@ func (r *repetitions[K]) add(value K, position int) (first int, repeated bool) {
 	}
 	return first, repeated
 }
+
+// refuse adds a value, and refuses it if it was added before. The zero value may repeat: that it is
+// missing is refused elsewhere. The format has the first position and the value.
+func (r *repetitions[K]) refuse(at *field, value K, position int, format string) {
+	var none K
+	if first, ok := r.add(value, position); ok && value != none {
+		at.refuse(format, first, value)
+	}
+}

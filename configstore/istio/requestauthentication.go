@@ -47,9 +47,7 @@ func checkJWTRule(at *field, rule *security.JWTRule) {
 	for place, output := range elements(at, "outputClaimToHeaders", rule.OutputClaimToHeaders) {
 		checkHeaderName(place.child("header"), output.Header)
 		checkSet(place.child("claim"), output.Claim, "is required")
-		if first, ok := headers.add(output.Header, place.index); ok && output.Header != "" {
-			place.child("header").refuse("repeats outputClaimToHeaders[%d].header: %q", first, output.Header)
-		}
+		headers.refuse(place.child("header"), output.Header, place.index, "repeats outputClaimToHeaders[%d].header: %q")
 	}
 	checkDuration(at.child("timeout"), rule.Timeout)
 }

@@ -88,13 +88,9 @@ func checkEntryPorts(spec *field, c configstore.Config, entry *networking.Servic
 	var numbers repetitions[uint32]
 	for at, port := range elements(spec, "ports", entry.Ports) {
 		checkDNSLabel(at.child("name"), port.Name)
-		if first, ok := names.add(port.Name, at.index); ok && port.Name != "" {
-			at.child("name").refuse("repeats spec.ports[%d].name: %q", first, port.Name)
-		}
+		names.refuse(at.child("name"), port.Name, at.index, "repeats spec.ports[%d].name: %q")
 		checkPortNumber(at.child("number"), port.Number)
-		if first, ok := numbers.add(port.Number, at.index); ok {
-			at.child("number").refuse("repeats spec.ports[%d].number: %d", first, port.Number)
-		}
+		numbers.refuse(at.child("number"), port.Number, at.index, "repeats spec.ports[%d].number: %d")
 		checkPortNumberIfSet(at.child("targetPort"), port.TargetPort)
 		checkProtocol(at.child("protocol"), port.Protocol)
 		if p := parseProtocol(port.Protocol); addressless && (p == protocolTCP || p == protocolUnset) {

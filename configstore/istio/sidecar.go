@@ -23,11 +23,7 @@ func sidecarRules(spec *field, c configstore.Config, sidecar *networking.Sidecar
 	var ports repetitions[uint32]
 	for at, listener := range elements(spec, "ingress", sidecar.Ingress) {
 		checkIngressListener(at, listener)
-		if number := listener.GetPort().GetNumber(); number != 0 {
-			if first, ok := ports.add(number, at.index); ok {
-				at.child("port").child("number").refuse("repeats spec.ingress[%d].port.number: %d", first, number)
-			}
-		}
+		ports.refuse(at.child("port").child("number"), listener.GetPort().GetNumber(), at.index, "repeats spec.ingress[%d].port.number: %d")
 	}
 	checkEgress(spec, c, sidecar.Egress)
 	if policy := sidecar.OutboundTrafficPolicy; policy != nil {

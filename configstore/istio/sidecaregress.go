@@ -16,15 +16,9 @@ func checkEgress(spec *field, c configstore.Config, listeners []*networking.Isti
 	for at, listener := range elements(spec, "egress", listeners) {
 		checkEnum(at.child("captureMode"), listener.CaptureMode)
 		checkEgressBind(at, listener, at.index == len(listeners)-1)
-		switch number := listener.GetPort().GetNumber(); {
-		case number != 0:
-			if first, ok := ports.add(number, at.index); ok {
-				at.child("port").child("number").refuse("repeats spec.egress[%d].port.number: %d", first, number)
-			}
-		case listener.Bind != "":
-			if first, ok := sockets.add(listener.Bind, at.index); ok {
-				at.child("bind").refuse("repeats spec.egress[%d].bind: %q", first, listener.Bind)
-			}
+		ports.refuse(at.child("port").child("number"), listener.GetPort().GetNumber(), at.index, "repeats spec.egress[%d].port.number: %d")
+		if listener.GetPort().GetNumber() == 0 {
+			sockets.refuse(at.child("bind"), listener.Bind, at.index, "repeats spec.egress[%d].bind: %q")
 		}
 		checkEgressHosts(at, listener.Hosts, c.Namespace)
 	}

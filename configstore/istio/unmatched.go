@@ -4,8 +4,6 @@ package istio
 
 import (
 	"strings"
-
-	security "istio.io/api/security/v1beta1"
 )
 
 // Values that cannot match are accepted, as in Istio 1.30, but with a warning: a policy that denies
@@ -16,64 +14,6 @@ const (
 	maxIdentityLength    = 2048
 	maxTrustDomainLength = 255
 )
-
-// warnUnmatchedSource warns about identities that no client can have.
-func warnUnmatchedSource(at *field, s *security.Source) {
-	for _, list := range []stringList{{"principals", s.Principals}, {"notPrincipals", s.NotPrincipals}} {
-		warnEach(at, list, unmatchedPrincipal)
-	}
-	for _, list := range []stringList{{"namespaces", s.Namespaces}, {"notNamespaces", s.NotNamespaces}} {
-		warnEach(at, list, unmatchedNamespace)
-	}
-	for _, list := range []stringList{{"serviceAccounts", s.ServiceAccounts}, {"notServiceAccounts", s.NotServiceAccounts}} {
-		warnEach(at, list, unmatchedAccount)
-	}
-	for _, list := range []stringList{{"trustDomains", s.TrustDomains}, {"notTrustDomains", s.NotTrustDomains}} {
-		warnEach(at, list, unmatchedTrustDomain)
-	}
-	for _, list := range []stringList{{"requestPrincipals", s.RequestPrincipals}, {"notRequestPrincipals", s.NotRequestPrincipals}} {
-		warnEach(at, list, innerStar)
-	}
-}
-
-// warnUnmatchedOperation warns about operations that no request can have.
-func warnUnmatchedOperation(at *field, o *security.Operation) {
-	for _, list := range []stringList{{"paths", o.Paths}, {"notPaths", o.NotPaths}} {
-		warnEach(at, list, unmatchedPath)
-	}
-	for _, list := range []stringList{{"hosts", o.Hosts}, {"notHosts", o.NotHosts}, {"methods", o.Methods}, {"notMethods", o.NotMethods}} {
-		warnEach(at, list, innerStar)
-	}
-}
-
-// warnUnmatchedCondition warns of values that an attribute never has.
-func warnUnmatchedCondition(at *field, c *security.Condition) {
-	unmatched := innerStar
-	switch c.GetKey() {
-	case "source.principal":
-		unmatched = unmatchedPrincipal
-	case "source.namespace":
-		unmatched = unmatchedNamespace
-	case "source.serviceAccount":
-		unmatched = unmatchedAccount
-	case "source.trustDomain":
-		unmatched = unmatchedTrustDomain
-	case "source.ip", "remote.ip", "destination.ip", "destination.port":
-		return
-	}
-	for _, list := range []stringList{{"values", c.Values}, {"notValues", c.NotValues}} {
-		warnEach(at, list, unmatched)
-	}
-}
-
-// warnEach warns about each value that unmatched returns a reason for.
-func warnEach(at *field, list stringList, unmatched func(value string) string) {
-	for i, value := range list.values {
-		if reason := unmatched(value); value != "" && reason != "" {
-			at.elem(list.name, i).warn("%s, is %q", reason, value)
-		}
-	}
-}
 
 // innerStar finds a star that stands for itself: only the first character or the last one is a wildcard.
 func innerStar(value string) string {

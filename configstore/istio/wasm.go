@@ -41,9 +41,7 @@ func checkTraffic(at *field, match traffic) {
 	var seen repetitions[uint32]
 	for place, port := range elements(at, "ports", match.GetPorts()) {
 		checkPortNumber(place.child("number"), port.Number)
-		if first, ok := seen.add(port.Number, place.index); ok {
-			place.child("number").refuse("repeats ports[%d].number: %d", first, port.Number)
-		}
+		seen.refuse(place.child("number"), port.Number, place.index, "repeats ports[%d].number: %d")
 	}
 }
 
@@ -74,9 +72,7 @@ func checkWasm(at *field, w wasm) {
 	var names repetitions[string]
 	for place, variable := range elements(vm, "env", env) {
 		checkEnvVar(place, variable)
-		if first, ok := names.add(variable.Name, place.index); ok && variable.Name != "" {
-			place.child("name").refuse("repeats env[%d].name: %q", first, variable.Name)
-		}
+		names.refuse(place.child("name"), variable.Name, place.index, "repeats env[%d].name: %q")
 	}
 }
 

@@ -87,10 +87,6 @@ func check(m proto.Message, grpc bool) error {
 		r.route(m, math.MaxUint32, r.fail)
 	case *listenerv3.FilterChain:
 		r.chain(0, m)
-	case *rbacv3.Policy:
-		if grpc {
-			r.rbacPolicy(m)
-		}
 	}
 	r.validate(m)
 	return errors.Join(r.errs...)
@@ -106,7 +102,8 @@ func (r *report) validate(m proto.Message) {
 	r.unpack(m.ProtoReflect())
 }
 
-// unpack validates the messages in m that are packed in an Any, regular expressions, and durations.
+// unpack validates the messages in m that are packed in an Any, regular expressions, and durations, and
+// for gRPC clients the parts of policies.
 func (r *report) unpack(m protoreflect.Message) {
 	switch m := m.Interface().(type) {
 	case *anypb.Any:
@@ -123,6 +120,9 @@ func (r *report) unpack(m protoreflect.Message) {
 		}
 		return
 	}
+	if r.grpc {
+		r.policyPart(m.Interface())
+	}
 	fields, known := fieldsToCheck()[m.Descriptor().FullName()]
 	if !known {
 		m.Range(r.unpackOne)
@@ -132,6 +132,17 @@ func (r *report) unpack(m protoreflect.Message) {
 		if m.Has(f) {
 			r.unpackField(f, m.Get(f))
 		}
+	}
+}
+
+func (r *report) policyPart(m proto.Message) {
+	switch m := m.(type) {
+	case *rbacv3.Policy:
+		r.rbacPolicy(m)
+	case *rbacv3.Permission:
+		r.permission(m)
+	case *rbacv3.Principal:
+		r.principal(m)
 	}
 }
 

@@ -20,59 +20,33 @@ func (r *report) rbac(rules *rbacv3.RBAC) {
 	if len(rules.GetPolicies()) == 0 {
 		r.fail("RBAC without policies for gRPC")
 	}
-	for _, p := range rules.GetPolicies() {
-		r.rbacPolicy(p)
-	}
 }
 
 func (r *report) rbacPolicy(p *rbacv3.Policy) {
 	if p.GetCondition() != nil || p.GetCheckedCondition() != nil {
 		r.fail("RBAC with a condition for gRPC")
 	}
-	for _, m := range p.GetPermissions() {
-		r.permission(m)
-	}
-	for _, m := range p.GetPrincipals() {
-		r.principal(m)
-	}
 }
 
+// permission checks a permission without those in it.
 func (r *report) permission(p *rbacv3.Permission) {
 	switch m := p.GetRule().(type) {
-	case *rbacv3.Permission_AndRules:
-		for _, inner := range m.AndRules.GetRules() {
-			r.permission(inner)
-		}
-	case *rbacv3.Permission_OrRules:
-		for _, inner := range m.OrRules.GetRules() {
-			r.permission(inner)
-		}
-	case *rbacv3.Permission_NotRule:
-		r.permission(m.NotRule)
 	case *rbacv3.Permission_Header:
 		r.header(m.Header)
 	case *rbacv3.Permission_UrlPath:
 		r.text(m.UrlPath.GetPath())
 	case *rbacv3.Permission_RequestedServerName:
 		r.text(m.RequestedServerName)
-	case *rbacv3.Permission_Any, *rbacv3.Permission_DestinationIp, *rbacv3.Permission_DestinationPort, *rbacv3.Permission_Metadata:
+	case *rbacv3.Permission_AndRules, *rbacv3.Permission_OrRules, *rbacv3.Permission_NotRule, *rbacv3.Permission_Any,
+		*rbacv3.Permission_DestinationIp, *rbacv3.Permission_DestinationPort, *rbacv3.Permission_Metadata:
 	default:
 		r.fail("a permission of type %T for gRPC", m)
 	}
 }
 
+// principal checks a principal without those in it.
 func (r *report) principal(p *rbacv3.Principal) {
 	switch m := p.GetIdentifier().(type) {
-	case *rbacv3.Principal_AndIds:
-		for _, inner := range m.AndIds.GetIds() {
-			r.principal(inner)
-		}
-	case *rbacv3.Principal_OrIds:
-		for _, inner := range m.OrIds.GetIds() {
-			r.principal(inner)
-		}
-	case *rbacv3.Principal_NotId:
-		r.principal(m.NotId)
 	case *rbacv3.Principal_Header:
 		r.header(m.Header)
 	case *rbacv3.Principal_UrlPath:
@@ -81,7 +55,8 @@ func (r *report) principal(p *rbacv3.Principal) {
 		if name := m.Authenticated.GetPrincipalName(); name != nil {
 			r.text(name)
 		}
-	case *rbacv3.Principal_Any, *rbacv3.Principal_SourceIp, *rbacv3.Principal_DirectRemoteIp, *rbacv3.Principal_RemoteIp, *rbacv3.Principal_Metadata:
+	case *rbacv3.Principal_AndIds, *rbacv3.Principal_OrIds, *rbacv3.Principal_NotId, *rbacv3.Principal_Any,
+		*rbacv3.Principal_SourceIp, *rbacv3.Principal_DirectRemoteIp, *rbacv3.Principal_RemoteIp, *rbacv3.Principal_Metadata:
 	default:
 		r.fail("a principal of type %T for gRPC", m)
 	}

@@ -21,14 +21,14 @@ type routesOfMatch struct {
 	last bool
 }
 
-// routesOf returns the routes of a rule under one of its matches, nil for a rule without matches.
+// routesOf returns the routes of a rule, by its position, under one of its matches, nil for a rule without matches.
 // If clients would reject the route, or if it cannot be built, matching requests fail.
-func (s *RouteScope) routesOf(rule *networking.HTTPRoute, m *networking.HTTPMatchRequest) routesOfMatch {
+func (s *RouteScope) routesOf(position int, rule *networking.HTTPRoute, m *networking.HTTPMatchRequest) routesOfMatch {
 	// The routes of gRPC clients are derived from the routes of Envoys.
 	route, err := Try(envoy.ForEnvoy, func() *routev3.Route { return s.route(rule, m) })
 	if err != nil {
 		if s.LeftOut != nil {
-			s.LeftOut(rule, err)
+			s.LeftOut(position, err)
 		}
 		if route, err = Try(envoy.ForEnvoy, func() *routev3.Route { return failing(s.routeMatch(m)) }); err != nil {
 			return routesOfMatch{some: true}
@@ -68,12 +68,9 @@ func MisdirectedRoutes() []*routev3.Route {
 // would omit or replace.
 func (s *RouteScope) CheckRules(rules []*networking.HTTPRoute) []*routev3.Route {
 	var out []*routev3.Route
-	for _, rule := range rules {
-		for _, m := range rule.GetMatch() {
-			out = append(out, s.routesOf(rule, m).routes...)
-		}
-		if len(rule.GetMatch()) == 0 {
-			out = append(out, s.routesOf(rule, nil).routes...)
+	for i, rule := range rules {
+		for _, m := range matchesOf(rule) {
+			out = append(out, s.routesOf(i, rule, m).routes...)
 		}
 	}
 	return out

@@ -79,13 +79,6 @@ func (u *Upstream) base() *clusterv3.Cluster {
 	return c
 }
 
-func (u *Upstream) metadata() *core.Metadata {
-	if u.EncodedMetadata {
-		return encodedClusterMetadata(u.Service, u.Port, u.Identities)
-	}
-	return clusterMetadata(u.Service, u.Port, u.Identities)
-}
-
 // discover sets how the cluster finds its endpoints. It returns false if there is no such cluster.
 func (u *Upstream) discover(p *clusterParts) bool {
 	c := &p.cluster

@@ -10,7 +10,7 @@ import (
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	"google.golang.org/protobuf/encoding/protowire"
-	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/registry"
 )
@@ -23,33 +23,21 @@ const (
 	namesKey       = "subject_alt_names"
 )
 
-func clusterMetadata(svc *registry.Service, port *registry.Port, identities []string) *core.Metadata {
-	service := &structpb.Struct{Fields: map[string]*structpb.Value{
-		"host":      structpb.NewStringValue(string(svc.Hostname)),
-		"name":      stringValue(svc.Attributes.Name),
-		"namespace": stringValue(svc.Attributes.Namespace),
-	}}
-	filters := map[string]*structpb.Struct{istioFilter: {Fields: map[string]*structpb.Value{
-		portKey: structpb.NewNumberValue(float64(port.Number)),
-		servicesKey: structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{
-			structpb.NewStructValue(service),
-		}}),
-	}}}
-	if names := subjectAltNames(svc, identities); len(names) > 0 {
-		values := make([]*structpb.Value, len(names))
-		for i, n := range names {
-			values[i] = structpb.NewStringValue(n)
-		}
-		filters[pilotkitFilter] = &structpb.Struct{Fields: map[string]*structpb.Value{
-			namesKey: structpb.NewListValue(&structpb.ListValue{Values: values}),
-		}}
+// metadata returns the metadata of the cluster: encoded as unknown fields of the message, or decoded
+// unless EncodedMetadata is set.
+func (u *Upstream) metadata() *core.Metadata {
+	m, encoded := &core.Metadata{}, encodedClusterMetadata(u.Service, u.Port, u.Identities)
+	if u.EncodedMetadata {
+		m.ProtoReflect().SetUnknown(encoded)
+	} else {
+		_ = proto.Unmarshal(encoded, m) // it is always valid
 	}
-	return &core.Metadata{FilterMetadata: filters}
+	return m
 }
 
-// encodedClusterMetadata returns a message with the encoding of clusterMetadata, byte for byte, as
-// unknown fields. It has no maps, which are expensive to build and to encode.
-func encodedClusterMetadata(svc *registry.Service, port *registry.Port, identities []string) *core.Metadata {
+// encodedClusterMetadata returns encoded metadata. It has no maps, which are expensive to build and to
+// encode.
+func encodedClusterMetadata(svc *registry.Service, port *registry.Port, identities []string) []byte {
 	a, names := svc.Attributes, subjectAltNames(svc, identities)
 	out := make([]byte, 0, 128+len(svc.Hostname)+len(a.Name)+len(a.Namespace))
 	out = appendEntry(out, istioFilter, func(out []byte) []byte { // Struct
@@ -76,9 +64,7 @@ func encodedClusterMetadata(svc *registry.Service, port *registry.Port, identiti
 			})
 		})
 	}
-	m := &core.Metadata{}
-	m.ProtoReflect().SetUnknown(out)
-	return m
+	return out
 }
 
 // appendList appends an entry of a struct whose value is a list.

@@ -103,18 +103,11 @@ func NetworkFilter(name string, config proto.Message) *listenerv3.Filter {
 // forwardClientCert converts the handling of the X-Forwarded-Client-Cert header. By default a
 // gateway replaces the header.
 func forwardClientCert(d meshconfig.ForwardClientCertDetails) hcm.HttpConnectionManager_ForwardClientCertDetails {
-	switch d {
-	case meshconfig.ForwardClientCertDetails_SANITIZE:
-		return hcm.HttpConnectionManager_SANITIZE
-	case meshconfig.ForwardClientCertDetails_FORWARD_ONLY:
-		return hcm.HttpConnectionManager_FORWARD_ONLY
-	case meshconfig.ForwardClientCertDetails_APPEND_FORWARD:
-		return hcm.HttpConnectionManager_APPEND_FORWARD
-	case meshconfig.ForwardClientCertDetails_ALWAYS_FORWARD_ONLY:
-		return hcm.HttpConnectionManager_ALWAYS_FORWARD_ONLY
-	default:
+	n, known := hcm.HttpConnectionManager_ForwardClientCertDetails_value[d.String()] // by the same names
+	if !known {
 		return hcm.HttpConnectionManager_SANITIZE_SET
 	}
+	return hcm.HttpConnectionManager_ForwardClientCertDetails(n)
 }
 
 // normalizePaths sets the path normalization. Routes match the normalized path.

@@ -30,7 +30,7 @@ func BlackHoleCluster() *clusterv3.Cluster {
 func PassthroughCluster() *clusterv3.Cluster {
 	u := Upstream{
 		Service: &registry.Service{Resolution: registry.Passthrough, MeshExternal: true},
-		Port:    &registry.Port{Protocol: registry.ProtocolUnsupported},
+		Port:    &registry.Port{Protocol: registry.ProtocolUnsupported}, EncodedMetadata: true,
 	}
 	c := u.base()
 	u.setPool(c)

@@ -29,7 +29,7 @@ func corsPolicy(c *networking.CorsPolicy) *anypb.Any {
 			c.GetUnmatchedPreflights() != networking.CorsPolicy_IGNORE),
 	}
 	for _, o := range c.GetAllowOrigins() {
-		if s := originMatcher(o); s != nil {
+		if s := stringMatcher(o); s != nil {
 			out.AllowOriginStringMatch = append(out.AllowOriginStringMatch, s)
 		}
 	}
@@ -46,12 +46,4 @@ func corsPolicy(c *networking.CorsPolicy) *anypb.Any {
 		out.AllowCredentials = wrapperspb.Bool(c.GetAllowCredentials().GetValue())
 	}
 	return packed(out)
-}
-
-// originMatcher returns nil if no origin matches.
-func originMatcher(o *networking.StringMatch) *matcher.StringMatcher {
-	if o.GetMatchType() == nil {
-		return nil
-	}
-	return stringMatcher(o)
 }

@@ -40,12 +40,7 @@ func DownstreamTLS(server *networking.Server, mesh *meshconfig.MeshConfig) *tlsv
 		return nil
 	}
 	if roots := envoy.ServerRoots(settings); roots != "" {
-		common.ValidationContextType = &tlsv3.CommonTlsContext_CombinedValidationContext{
-			CombinedValidationContext: &tlsv3.CommonTlsContext_CombinedCertificateValidationContext{
-				DefaultValidationContext:         clientValidation(settings),
-				ValidationContextSdsSecretConfig: sds(roots),
-			},
-		}
+		validateWith(common, roots, clientValidation(settings))
 	}
 	mode := settings.GetMode()
 	required := mode == networking.ServerTLSSettings_MUTUAL || mode == networking.ServerTLSSettings_ISTIO_MUTUAL

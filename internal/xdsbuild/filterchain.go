@@ -54,10 +54,7 @@ func FilterChain(
 		chain.FilterChainMatch = &listenerv3.FilterChainMatch{ServerNames: serverNames}
 	}
 	if tls != nil {
-		chain.TransportSocket = &core.TransportSocket{
-			Name:       "envoy.transport_sockets.tls",
-			ConfigType: &core.TransportSocket_TypedConfig{TypedConfig: packed(tls)},
-		}
+		chain.TransportSocket = socketOf(tlsSocket, tls)
 		chain.TransportSocketConnectTimeout = durationpb.New(handshakeTimeout)
 	}
 	return chain

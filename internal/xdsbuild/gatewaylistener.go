@@ -56,9 +56,7 @@ func (g GatewayListener) address() *core.Address {
 	if path, ok := strings.CutPrefix(g.Bind, unixScheme); ok {
 		return &core.Address{Address: &core.Address_Pipe{Pipe: &core.Pipe{Path: path}}}
 	}
-	return &core.Address{Address: &core.Address_SocketAddress{SocketAddress: &core.SocketAddress{
-		Address: g.Bind, PortSpecifier: &core.SocketAddress_PortValue{PortValue: g.Port},
-	}}}
+	return socketAddress(g.Bind, g.Port)
 }
 
 func listenerFilter(name string, config proto.Message) *listenerv3.ListenerFilter {

@@ -6,7 +6,6 @@ import (
 	"net/netip"
 	"strings"
 
-	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	router "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
@@ -54,7 +53,7 @@ func (s GRPCServer) Listener(name string, at netip.AddrPort) *listenerv3.Listene
 		RouteSpecifier: &hcm.HttpConnectionManager_RouteConfig{RouteConfig: &routev3.RouteConfiguration{
 			Name: "inbound",
 			VirtualHosts: []*routev3.VirtualHost{{Name: "inbound", Domains: []string{"*"}, Routes: []*routev3.Route{{
-				Match:  &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+				Match:  everyPath(),
 				Action: &routev3.Route_NonForwardingAction{NonForwardingAction: &routev3.NonForwardingAction{}},
 			}}}},
 		}},
@@ -68,11 +67,7 @@ func (s GRPCServer) Listener(name string, at netip.AddrPort) *listenerv3.Listene
 		chain.TransportSocket = socketOf(tlsSocket, &tls.DownstreamTlsContext{CommonTlsContext: common, RequireClientCertificate: wrapperspb.Bool(true)})
 	}
 	return &listenerv3.Listener{
-		Name: name,
-		Address: &core.Address{Address: &core.Address_SocketAddress{SocketAddress: &core.SocketAddress{
-			Address: at.Addr().String(), PortSpecifier: &core.SocketAddress_PortValue{PortValue: uint32(at.Port())},
-		}}},
-		FilterChains: []*listenerv3.FilterChain{chain},
+		Name: name, Address: socketAddress(at.Addr().String(), uint32(at.Port())), FilterChains: []*listenerv3.FilterChain{chain},
 	}
 }
 

@@ -34,24 +34,20 @@ const (
 func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
 	var out []*routev3.Route
 	some, size := false, 0
-	for _, rule := range rules {
-		matches := rule.GetMatch()
-		if len(matches) == 0 {
-			matches = []*networking.HTTPMatchRequest{nil}
-		}
-		for _, m := range matches {
+	for i, rule := range rules {
+		for _, m := range matchesOf(rule) {
 			if !s.covers(m) {
 				continue
 			}
-			found := s.routesOf(rule, m)
+			found := s.routesOf(i, rule, m)
 			some = some || found.some
 			out = append(out, found.routes...)
 			if s.Made != nil {
-				s.Made(rule, len(out))
+				s.Made(i, len(out))
 			}
 			if size += sizeOf(found.routes); s.MaxBytes > 0 && size > s.MaxBytes {
 				if s.LeftOut != nil {
-					s.LeftOut(rule, fmt.Errorf("with this rule all routes together have more than %d bytes, and none is served", s.MaxBytes))
+					s.LeftOut(i, fmt.Errorf("with this rule all routes together have more than %d bytes, and none is served", s.MaxBytes))
 				}
 				return s.FailingRoutes()
 			}
@@ -64,6 +60,14 @@ func (s *RouteScope) Routes(rules []*networking.HTTPRoute) []*routev3.Route {
 		return s.orFailure(out)
 	}
 	return nil
+}
+
+// matchesOf returns the matches of a rule. Nil stands for a rule without matches.
+func matchesOf(rule *networking.HTTPRoute) []*networking.HTTPMatchRequest {
+	if len(rule.GetMatch()) == 0 {
+		return []*networking.HTTPMatchRequest{nil}
+	}
+	return rule.GetMatch()
 }
 
 func sizeOf(routes []*routev3.Route) int {

@@ -3,16 +3,12 @@
 package xdsbuild
 
 import (
-	"strings"
-
-	corev3 "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	httpfault "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/fault/v3"
 	router "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
 	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
-	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
@@ -27,16 +23,17 @@ func APIListener(name string, svc *registry.Service, port *registry.Port) *liste
 		return nil
 	}
 	return &listenerv3.Listener{
-		Name: name,
-		ApiListener: &listenerv3.ApiListener{ApiListener: packed(&hcm.HttpConnectionManager{
-			StatPrefix: name,
-			RouteSpecifier: &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{
-				ConfigSource: ADS(), RouteConfigName: envoy.ClusterName(port.Number, svc.Hostname),
-			}},
-			// gRPC clients reject a list whose last filter is not the router.
-			HttpFilters: []*hcm.HttpFilter{HTTPFilter(routerFilter, &router.Router{})},
-		})},
+		// gRPC clients reject a list of filters whose last one is not the router.
+		Name: name, ApiListener: apiListener(name, envoy.ClusterName(port.Number, svc.Hostname), HTTPFilter(routerFilter, &router.Router{})),
 	}
+}
+
+func apiListener(name, routes string, filters ...*hcm.HttpFilter) *listenerv3.ApiListener {
+	return &listenerv3.ApiListener{ApiListener: packed(&hcm.HttpConnectionManager{
+		StatPrefix:     name,
+		RouteSpecifier: &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{ConfigSource: ADS(), RouteConfigName: routes}},
+		HttpFilters:    filters,
+	})}
 }
 
 // GRPCListener returns a listener for gRPC clients that speak xDS. It references a route
@@ -44,15 +41,8 @@ func APIListener(name string, svc *registry.Service, port *registry.Port) *liste
 // apparent destination of calls.
 func GRPCListener(name, routes, address string, port uint32) *listenerv3.Listener {
 	return &listenerv3.Listener{
-		Name: name,
-		Address: &corev3.Address{Address: &corev3.Address_SocketAddress{SocketAddress: &corev3.SocketAddress{
-			Address: address, PortSpecifier: &corev3.SocketAddress_PortValue{PortValue: port},
-		}}},
-		ApiListener: &listenerv3.ApiListener{ApiListener: packed(&hcm.HttpConnectionManager{
-			StatPrefix:     name,
-			RouteSpecifier: &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{ConfigSource: ADS(), RouteConfigName: routes}},
-			HttpFilters:    []*hcm.HttpFilter{HTTPFilter(faultFilter, &httpfault.HTTPFault{}), HTTPFilter(routerFilter, &router.Router{})},
-		})},
+		Name: name, Address: socketAddress(address, port),
+		ApiListener: apiListener(name, routes, HTTPFilter(faultFilter, &httpfault.HTTPFault{}), HTTPFilter(routerFilter, &router.Router{})),
 	}
 }
 
@@ -71,8 +61,4 @@ const notUTF8 = "\xff"
 
 func typeURL(m proto.Message) string {
 	return "type.googleapis.com/" + string(m.ProtoReflect().Descriptor().FullName())
-}
-
-func stringValue(s string) *structpb.Value {
-	return structpb.NewStringValue(strings.ToValidUTF8(s, ""))
 }

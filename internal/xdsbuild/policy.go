@@ -3,6 +3,8 @@
 package xdsbuild
 
 import (
+	"cmp"
+
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 )
@@ -23,15 +25,8 @@ func TrafficPolicy(
 	if at := portSettings(rule, port); at != nil {
 		base = policyOfPort(at)
 	}
-	out := &networking.TrafficPolicy{
-		ConnectionPool:   base.GetConnectionPool(),
-		OutlierDetection: base.GetOutlierDetection(),
-		LoadBalancer:     base.GetLoadBalancer(),
-		Tls:              base.GetTls(),
-		Tunnel:           base.GetTunnel(),
-		ProxyProtocol:    base.GetProxyProtocol(),
-		RetryBudget:      base.GetRetryBudget(),
-	}
+	out := &networking.TrafficPolicy{}
+	overridePolicy(out, base)
 	if out.ConnectionPool == nil {
 		out.ConnectionPool = mesh.GetDefaultTrafficPolicy().GetConnectionPool()
 	}
@@ -68,27 +63,13 @@ func ConsistentHash(rule *networking.TrafficPolicy, port uint32, subset *network
 
 // overridePolicy overrides the parts of out that with sets.
 func overridePolicy(out, with *networking.TrafficPolicy) {
-	if with.GetConnectionPool() != nil {
-		out.ConnectionPool = with.GetConnectionPool()
-	}
-	if with.GetOutlierDetection() != nil {
-		out.OutlierDetection = with.GetOutlierDetection()
-	}
-	if with.GetLoadBalancer() != nil {
-		out.LoadBalancer = with.GetLoadBalancer()
-	}
-	if with.GetTls() != nil {
-		out.Tls = with.GetTls()
-	}
-	if with.GetTunnel() != nil {
-		out.Tunnel = with.GetTunnel()
-	}
-	if with.GetProxyProtocol() != nil {
-		out.ProxyProtocol = with.GetProxyProtocol()
-	}
-	if with.GetRetryBudget() != nil {
-		out.RetryBudget = with.GetRetryBudget()
-	}
+	out.ConnectionPool = cmp.Or(with.GetConnectionPool(), out.ConnectionPool)
+	out.OutlierDetection = cmp.Or(with.GetOutlierDetection(), out.OutlierDetection)
+	out.LoadBalancer = cmp.Or(with.GetLoadBalancer(), out.LoadBalancer)
+	out.Tls = cmp.Or(with.GetTls(), out.Tls)
+	out.Tunnel = cmp.Or(with.GetTunnel(), out.Tunnel)
+	out.ProxyProtocol = cmp.Or(with.GetProxyProtocol(), out.ProxyProtocol)
+	out.RetryBudget = cmp.Or(with.GetRetryBudget(), out.RetryBudget)
 }
 
 // portSettings returns the first port level settings for a port, or nil.

@@ -119,7 +119,7 @@ func HTTPRoutes(port uint32, hosts []*routev3.VirtualHost) *routev3.RouteConfigu
 // timeout of 15 s, as Istio does, because the timeout would cut streams.
 func routeTo(cluster string) *routev3.Route {
 	return &routev3.Route{
-		Match: &routev3.RouteMatch{PathSpecifier: &routev3.RouteMatch_Prefix{Prefix: "/"}},
+		Match: everyPath(),
 		Action: &routev3.Route_Route{Route: &routev3.RouteAction{
 			ClusterSpecifier: &routev3.RouteAction_Cluster{Cluster: cluster},
 			Timeout:          durationpb.New(0),

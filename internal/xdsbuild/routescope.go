@@ -50,11 +50,11 @@ type RouteScope struct {
 	// nil function means that no requests are hashed.
 	ConsistentHash func(*networking.Destination) *networking.LoadBalancerSettings_ConsistentHashLB
 	// LeftOut is called for each route that Routes omits or replaces by one that responds with 500,
-	// with the rule and the reason. Nil reports nothing.
-	LeftOut func(rule *networking.HTTPRoute, reason error)
+	// with the position of the rule and the reason. Nil reports nothing.
+	LeftOut func(rule int, reason error)
 	// Made is called for each rule and match with routes, in their order, with the number of routes
 	// so far, these included. Nil reports nothing.
-	Made func(rule *networking.HTTPRoute, routes int)
+	Made func(rule, routes int)
 	// MaxBytes is the maximum encoded size of the routes, plus a byte for each instruction in the
 	// programs of their regular expressions (ProgramSize). As soon as the limit is exceeded, Routes
 	// calls LeftOut with the current rule and returns FailingRoutes. 0 means no limit.

@@ -3,6 +3,7 @@
 package xdsbuild
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -15,13 +16,13 @@ import (
 // mesh's; nil if neither sets any.
 func serverParameters(tls *networking.ServerTLSSettings, mesh *meshconfig.MeshConfig_TLSConfig) *tlsv3.TlsParameters {
 	p := &tlsv3.TlsParameters{
-		TlsMinimumProtocolVersion: serverVersion(tls.GetMinProtocolVersion()),
-		TlsMaximumProtocolVersion: serverVersion(tls.GetMaxProtocolVersion()),
+		TlsMinimumProtocolVersion: tlsVersion(tls.GetMinProtocolVersion()),
+		TlsMaximumProtocolVersion: tlsVersion(tls.GetMaxProtocolVersion()),
 		CipherSuites:              cipherSuites(tls.GetCipherSuites()),
 		EcdhCurves:                mesh.GetEcdhCurves(),
 	}
 	if p.TlsMinimumProtocolVersion == tlsv3.TlsParameters_TLS_AUTO {
-		p.TlsMinimumProtocolVersion = meshVersion(mesh.GetMinProtocolVersion())
+		p.TlsMinimumProtocolVersion = tlsVersion(mesh.GetMinProtocolVersion())
 	}
 	if most := p.GetTlsMaximumProtocolVersion(); most != tlsv3.TlsParameters_TLS_AUTO && most < p.GetTlsMinimumProtocolVersion() {
 		// The mesh's minimum is above the server's maximum. Envoy rejects a listener with an empty
@@ -38,30 +39,10 @@ func serverParameters(tls *networking.ServerTLSSettings, mesh *meshconfig.MeshCo
 	return p
 }
 
-func serverVersion(v networking.ServerTLSSettings_TLSProtocol) tlsv3.TlsParameters_TlsProtocol {
-	switch v {
-	case networking.ServerTLSSettings_TLSV1_0:
-		return tlsv3.TlsParameters_TLSv1_0
-	case networking.ServerTLSSettings_TLSV1_1:
-		return tlsv3.TlsParameters_TLSv1_1
-	case networking.ServerTLSSettings_TLSV1_2:
-		return tlsv3.TlsParameters_TLSv1_2
-	case networking.ServerTLSSettings_TLSV1_3:
-		return tlsv3.TlsParameters_TLSv1_3
-	default:
-		return tlsv3.TlsParameters_TLS_AUTO
-	}
-}
-
-func meshVersion(v meshconfig.MeshConfig_TLSConfig_TLSProtocol) tlsv3.TlsParameters_TlsProtocol {
-	switch v {
-	case meshconfig.MeshConfig_TLSConfig_TLSV1_2:
-		return tlsv3.TlsParameters_TLSv1_2
-	case meshconfig.MeshConfig_TLSConfig_TLSV1_3:
-		return tlsv3.TlsParameters_TLSv1_3
-	default:
-		return tlsv3.TlsParameters_TLS_AUTO
-	}
+// tlsVersion converts a version by its name, TLSV1_2 or TLSv1_2. Unknown ones are left to Envoy (TLS_AUTO).
+func tlsVersion(version fmt.Stringer) tlsv3.TlsParameters_TlsProtocol {
+	name := strings.Replace(version.String(), "V", "v", 1)
+	return tlsv3.TlsParameters_TlsProtocol(tlsv3.TlsParameters_TlsProtocol_value[name])
 }
 
 // cipherSuites returns the cipher suites that Envoy supports, in their order without duplicates,

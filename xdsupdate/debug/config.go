@@ -27,8 +27,8 @@ type configPage struct {
 	// last good state, if there is one.
 	Problems []problemRow `json:"problems,omitempty"`
 	// Effects lists the effects of the object, Ineffective the parts of it that change nothing.
-	Effects     []effectRow     `json:"effects,omitempty"`
-	Ineffective []effectlessRow `json:"ineffective,omitempty"`
+	Effects     []traffic.Effect `json:"effects,omitempty"`
+	Ineffective []effectlessRow  `json:"ineffective,omitempty"`
 	// LeftOut lists the proxies that reject the object, at most maxLimit.
 	LeftOut []faultRow `json:"left_out,omitempty"`
 	// Object is the object in the form of its manifest.
@@ -38,12 +38,6 @@ type configPage struct {
 	YAML string `json:"-"`
 	Cut  bool   `json:"-"`
 	yaml []byte
-}
-
-// effectRow is an effect of an object.
-type effectRow struct {
-	Clients string `json:"clients"`
-	On      string `json:"on"`
 }
 
 // maxShown is the maximum number of bytes of one object, or resource, on a page. JSON and YAML are
@@ -69,9 +63,7 @@ func (h *handler) config(q *query) (any, error) {
 	}
 	if h.Policies != nil {
 		effects, ineffective := h.Policies.Effects(key)
-		for _, e := range effects[:min(len(effects), maxLimit)] {
-			out.Effects = append(out.Effects, effectRow(e))
-		}
+		out.Effects = effects[:min(len(effects), maxLimit)]
 		for _, i := range ineffective[:min(len(ineffective), maxLimit)] {
 			out.Ineffective = append(out.Ineffective, h.effectless(i))
 		}

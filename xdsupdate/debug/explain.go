@@ -24,18 +24,9 @@ type explainPage struct {
 	// Client is the caller, or the called proxy if Inbound is set.
 	Client  string `json:"client,omitempty"`
 	Inbound bool   `json:"inbound,omitempty"`
-	// Sidecar, Service, VirtualService and Rule decide the call: see traffic.Explanation.
-	Sidecar         string          `json:"sidecar,omitempty"`
-	Service         string          `json:"service,omitempty"`
-	VirtualServices []consideredRow `json:"virtual_services,omitempty"`
-	VirtualService  string          `json:"virtual_service,omitempty"`
-	Rule            string          `json:"rule,omitempty"`
-	Outcome         string          `json:"outcome,omitempty"`
-	// AuthorizationPolicies are the policies that a gateway evaluates before it routes. Decision is
-	// the result of these and the other policies.
-	AuthorizationPolicies []string         `json:"authorization_policies,omitempty"`
-	Decision              *decisionRow     `json:"decision,omitempty"`
-	Destinations          []destinationRow `json:"destinations,omitempty"`
+	traffic.Explanation
+	// Destinations are those of the Explanation with at most defaultLimit endpoints each.
+	Destinations []destinationRow `json:"destinations,omitempty"`
 	// Notes explain why the client does not see the host or a destination.
 	Notes []string `json:"notes,omitempty"`
 	// Refused are the resources that the proxy rejects. The proxy uses an older state of them.
@@ -87,27 +78,10 @@ func (p *explainPage) Policies() (out []askedPolicy) {
 	return out
 }
 
-type consideredRow struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason,omitempty"`
-}
-
 type destinationRow struct {
-	Cluster          string        `json:"cluster"`
-	Weight           uint32        `json:"weight,omitempty"`
-	DestinationRules []string      `json:"destination_rules,omitempty"`
-	FoundIn          string        `json:"found_in,omitempty"`
-	Missing          string        `json:"missing,omitempty"`
-	Endpoints        []reachedPart `json:"endpoints"`
+	traffic.ExplainedDestination
 	// More is the number of endpoints that are not in Endpoints.
 	More int `json:"more,omitempty"`
-}
-
-type reachedPart struct {
-	Address  string `json:"address"`
-	Locality string `json:"locality,omitempty"`
-	Priority uint32 `json:"priority"`
-	Weight   uint32 `json:"weight"`
 }
 
 func (h *handler) explainCall(q *query) (any, error) {
@@ -124,10 +98,12 @@ func (h *handler) explainCall(q *query) (any, error) {
 		return nil, err
 	}
 	e := h.Policies.Explain(view, call)
-	out.Sidecar, out.Service, out.VirtualService, out.Rule, out.Outcome = e.Sidecar, e.Service, e.VirtualService, e.Rule, e.Outcome
-	out.AuthorizationPolicies, out.Decision, out.Inbound = e.AuthorizationPolicies, decisionRowOf(e.Decision), call.Inbound
-	for _, v := range e.VirtualServices {
-		out.VirtualServices = append(out.VirtualServices, consideredRow(v))
+	out.Explanation, out.Inbound = e, call.Inbound
+	if d := e.Decision; d != nil {
+		d.Reason, d.Problems = redactText(d.Reason), d.Problems[:min(len(d.Problems), defaultLimit)]
+		for i, p := range d.Problems {
+			d.Problems[i] = redactText(p)
+		}
 	}
 	if e.Service == "" && e.Decision == nil && !call.Inbound {
 		out.Notes = h.whyUnseen(view, call.Host, e.Sidecar)
@@ -141,12 +117,12 @@ func (h *handler) explainCall(q *query) (any, error) {
 	out.Faults = h.faultRows(func(f ads.Fault) bool {
 		return slices.ContainsFunc(proxies, func(p ads.ProxyStatus) bool { return p.Stream == f.Stream })
 	})
-	h.addIneffective(out, e)
+	h.addIneffective(out)
 	return out, nil
 }
 
 // addIneffective adds the ineffective parts of the objects that an explanation names.
-func (h *handler) addIneffective(out *explainPage, e traffic.Explanation) {
+func (h *handler) addIneffective(out *explainPage) {
 	add := func(kind configstore.GroupVersionKind, name string) {
 		namespace, name, _ := strings.Cut(name, "/")
 		_, found := h.Policies.Effects(configstore.ConfigKey{Kind: kind, Namespace: namespace, Name: name})
@@ -154,16 +130,16 @@ func (h *handler) addIneffective(out *explainPage, e traffic.Explanation) {
 			out.Ineffective = append(out.Ineffective, h.effectless(i))
 		}
 	}
-	if out.Decision != nil && out.Decision.By != nil {
-		if kind, ok := out.Decision.By.kind(); ok {
+	for _, kind := range []configstore.GroupVersionKind{istio.AuthorizationPolicy, istio.RequestAuthentication, istio.PeerAuthentication} {
+		if out.Decision != nil && out.Decision.By.Kind == kind.Kind {
 			add(kind, out.Decision.By.Name)
 		}
 	}
-	for _, v := range e.VirtualServices {
+	for _, v := range out.VirtualServices {
 		add(istio.VirtualService, v.Name)
 	}
 	seen := map[string]bool{}
-	for _, d := range e.Destinations {
+	for _, d := range out.Destinations {
 		for _, rule := range d.DestinationRules {
 			if !seen[rule] {
 				seen[rule] = true
@@ -174,12 +150,9 @@ func (h *handler) addIneffective(out *explainPage, e traffic.Explanation) {
 }
 
 func destinationRowOf(d traffic.ExplainedDestination) destinationRow {
-	row := destinationRow{
-		Cluster: d.Cluster, Weight: d.Weight, DestinationRules: d.DestinationRules, FoundIn: d.FoundIn, Missing: d.Missing,
-		Endpoints: []reachedPart{}, More: max(0, len(d.Endpoints)-defaultLimit),
-	}
-	for _, e := range d.Endpoints[:min(len(d.Endpoints), defaultLimit)] {
-		row.Endpoints = append(row.Endpoints, reachedPart(e))
+	row := destinationRow{d, max(0, len(d.Endpoints)-defaultLimit)}
+	if row.Endpoints = d.Endpoints[:min(len(d.Endpoints), defaultLimit)]; row.Endpoints == nil {
+		row.Endpoints = []traffic.ExplainedEndpoint{} // a list in JSON
 	}
 	return row
 }

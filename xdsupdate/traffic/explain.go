@@ -13,32 +13,34 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
 )
 
-// Explanation describes the handling of a call and the objects that determine it.
+// Explanation describes the handling of a call and the objects that determine it. Its JSON is that of
+// the debug pages.
 type Explanation struct {
 	// Sidecar is the Sidecar with the egress listener of the call ("namespace/name"). It is empty
 	// if no Sidecar restricts the client's scope.
-	Sidecar string
+	Sidecar string `json:"sidecar,omitempty"`
 	// Service is the called service ("namespace/host"). It is empty if the client sees no service
 	// with this name.
-	Service string
+	Service string `json:"service,omitempty"`
 	// VirtualServices are the VirtualServices for the host, in the order of precedence, with the
 	// reason against each. The last one may be the one that applies.
-	VirtualServices []ConsideredVirtualService
+	VirtualServices []ConsideredVirtualService `json:"virtual_services,omitempty"`
 	// VirtualService ("namespace/name") and Rule, such as `http[1] "canary"`, are the rule that
 	// applies. They are empty if the default route applies, or none. Rules are counted after the
 	// rules of delegates replace the delegating rules.
-	VirtualService, Rule string
-	// AuthorizationPolicies are the policies that a gateway evaluates before routing, as "ACTION
-	// namespace/name", in the order of evaluation. Decision is their result.
-	AuthorizationPolicies []string
-	// Decision is the result of the policies that protect the gateway, or the gRPC server of an
-	// inbound call. It is nil if the callee has no protection or no listener.
-	Decision *Decision
+	VirtualService string `json:"virtual_service,omitempty"`
+	Rule           string `json:"rule,omitempty"`
 	// Outcome describes the handling of the request or connection. A denied call has no
 	// VirtualServices and no Destinations.
-	Outcome string
+	Outcome string `json:"outcome,omitempty"`
+	// AuthorizationPolicies are the policies that a gateway evaluates before routing, as "ACTION
+	// namespace/name", in the order of evaluation. Decision is their result.
+	AuthorizationPolicies []string `json:"authorization_policies,omitempty"`
+	// Decision is the result of the policies that protect the gateway, or the gRPC server of an
+	// inbound call. It is nil if the callee has no protection or no listener.
+	Decision *Decision `json:"decision,omitempty"`
 	// Destinations are the clusters that the call can be routed to.
-	Destinations []ExplainedDestination
+	Destinations []ExplainedDestination `json:"destinations,omitempty"`
 }
 
 // Outcomes of calls that are allowed without a route.
@@ -49,33 +51,33 @@ const (
 
 // ConsideredVirtualService is a VirtualService for the host of a call.
 type ConsideredVirtualService struct {
-	Name string // "namespace/name"
+	Name string `json:"name"` // "namespace/name"
 	// Reason says why the VirtualService does not apply. It is empty if it applies.
-	Reason string
+	Reason string `json:"reason,omitempty"`
 }
 
 // ExplainedDestination is a cluster that a call can be routed to.
 type ExplainedDestination struct {
-	Cluster string
+	Cluster string `json:"cluster"`
 	// Weight is the cluster's share of the calls. It is 0 if there is only one destination.
-	Weight uint32
+	Weight uint32 `json:"weight,omitempty"`
 	// DestinationRules ("namespace/name") define the cluster's policy. The rules of users come
 	// first, from the oldest to the newest, and then the rules generated from BackendTLSPolicies.
 	// FoundIn is the step of the lookup that found them, such as "the client's namespace".
-	DestinationRules []string
-	FoundIn          string
+	DestinationRules []string `json:"destination_rules,omitempty"`
+	FoundIn          string   `json:"found_in,omitempty"`
 	// Missing says why the client has no such cluster. It is empty if the cluster exists.
-	Missing string
+	Missing string `json:"missing,omitempty"`
 	// Endpoints are sorted by priority, the preferred ones first.
-	Endpoints []ExplainedEndpoint
+	Endpoints []ExplainedEndpoint `json:"endpoints"`
 }
 
 // ExplainedEndpoint is an endpoint of a destination.
 type ExplainedEndpoint struct {
-	Address  string // "ip:port", a host name with a port, or the path of a unix socket
-	Locality string // "region/zone/subzone"
-	Priority uint32
-	Weight   uint32
+	Address  string `json:"address"`            // "ip:port", a host name with a port, or the path of a unix socket
+	Locality string `json:"locality,omitempty"` // "region/zone/subzone"
+	Priority uint32 `json:"priority"`
+	Weight   uint32 `json:"weight"`
 }
 
 // String returns the explanation as lines of text.
@@ -152,58 +154,58 @@ const noPolicy = "no policy is about it"
 type Decision struct {
 	// Allowed says that no policy denies the call. The extension providers in Providers may still
 	// deny it.
-	Allowed bool
+	Allowed bool `json:"allowed"`
 	// Answer is the answer to a denied caller: an HTTP status code, AnswerPermissionDenied or
 	// AnswerClosed. It is empty if the call is allowed.
-	Answer string
+	Answer string `json:"answer,omitempty"`
 	// By is the rule that decides, or zero if no rule does.
-	By PolicyRule
+	By PolicyRule `json:"by,omitzero"`
 	// Reason describes the decision in words.
-	Reason string
+	Reason string `json:"reason"`
 	// Identity is the caller's identity for policies, the principal of its certificate. It is empty
 	// if policies know none.
-	Identity string
+	Identity string `json:"identity,omitempty"`
 	// Token is the principal of the verified token, "issuer/subject", or empty.
-	Token string
+	Token string `json:"token,omitempty"`
 	// Providers are the extension providers that CUSTOM policies ask, in order, before all later
 	// steps. Their answers are unknown.
-	Providers []AskedProvider
+	Providers []AskedProvider `json:"providers,omitempty"`
 	// Audited lists the AUDIT rules that the call matches, only the first of each filter. They do
 	// not affect the decision.
-	Audited []PolicyRule
+	Audited []PolicyRule `json:"audited,omitempty"`
 	// DryRun lists the results of policies in dry-run mode. They do not affect the decision.
-	DryRun []DryRunDecision
+	DryRun []DryRunDecision `json:"dry_run,omitempty"`
 	// Unknown lists the attributes, such as "source.ip", that rules evaluate and the call does not
 	// specify. An unspecified attribute matches nothing, so the decision can differ for a call that
 	// specifies it.
-	Unknown []string
+	Unknown []string `json:"unknown,omitempty"`
 	// Problems lists the rules that deny more, or allow less, than their objects specify, with the
 	// reasons.
-	Problems []string
+	Problems []string `json:"problems,omitempty"`
 }
 
 // PolicyRule is a rule of a policy.
 type PolicyRule struct {
 	// Kind is "AuthorizationPolicy", "RequestAuthentication" or "PeerAuthentication".
-	Kind string
+	Kind string `json:"kind"`
 	// Name is "namespace/name".
-	Name string
+	Name string `json:"name"`
 	// Rule is the field, such as "spec.rules[0]". It is empty for the whole object.
-	Rule string
+	Rule string `json:"rule,omitempty"`
 }
 
 // AskedProvider is an extension provider that decides about a call, with the rule that asks it.
 type AskedProvider struct {
-	Name string
-	By   PolicyRule
+	Name string     `json:"name"`
+	By   PolicyRule `json:"by,omitzero"`
 }
 
 // DryRunDecision is the combined result of the dry-run policies of one action.
 type DryRunDecision struct {
 	// Allows says that these policies would not deny the call.
-	Allows bool
+	Allows bool `json:"allows"`
 	// By is the rule that matches, or zero if no ALLOW rule does.
-	By PolicyRule
+	By PolicyRule `json:"by,omitzero"`
 }
 
 // String returns "Kind namespace/name, field", or "" for the zero rule.

@@ -15,6 +15,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
 )
@@ -128,19 +129,17 @@ func (f *findings) sidecar(s *objects.Sidecar) func() []Effect {
 	if len(s.Spec.GetIngress()) > 0 {
 		f.add("spec.ingress", "the inbound side of proxies is not configured")
 	}
-	clients := "sidecars and gRPC clients of namespace " + s.Namespace
-	switch {
-	case s.Selective():
-		if len(s.Selector) > 0 {
-			clients += " with the labels " + s.Selector.String()
-		}
-		f.unknownHosts(s)
-	case s.Namespace == f.settings.RootNamespace(): // Hosts of namespace "." refer to the namespace of each proxy.
-		clients = "sidecars and gRPC clients of all namespaces without a Sidecar of their own"
-	default:
+	everywhere := s.Namespace == f.settings.RootNamespace() && !s.Selective()
+	if !everywhere { // Otherwise, hosts of namespace "." refer to the namespace of each proxy.
 		f.unknownHosts(s)
 	}
 	return func() []Effect {
+		clients := "sidecars and gRPC clients of namespace " + s.Namespace
+		if everywhere {
+			clients = "sidecars and gRPC clients of all namespaces without a Sidecar of their own"
+		} else if len(s.Selector) > 0 {
+			clients += " with the labels " + s.Selector.String()
+		}
 		seen := len(mesh.NewScope(f.Index, f.world, s, s.Namespace, f.settings.limits.Imports).Sorted)
 		return []Effect{{clients, fmt.Sprintf("%d services are seen", seen)}}
 	}
@@ -151,7 +150,7 @@ func (f *findings) unknownHosts(s *objects.Sidecar) {
 	for i, l := range s.Spec.GetEgress() {
 		for j, host := range l.GetHosts() {
 			parsed := mesh.NewEgressHosts([]string{host}, s.Namespace)
-			if len(parsed.Include.List) == 1 && !f.imports(parsed) {
+			if !parsed.Empty() && !f.imports(parsed, host) {
 				f.add(objects.Element(objects.Element("spec.egress", i)+".hosts", j), "no service and no VirtualService is %q", host)
 			}
 		}
@@ -168,8 +167,9 @@ func (f *findings) tooManyImports(s *objects.Sidecar) {
 	}
 }
 
-func (f *findings) imports(hosts mesh.EgressHosts) bool {
-	return f.some(hosts.Include.List[0].Host, hosts.Service) || slices.ContainsFunc(f.VirtualServices, hosts.VirtualService)
+func (f *findings) imports(hosts mesh.EgressHosts, written string) bool {
+	_, host, _ := strings.Cut(written, "/")
+	return f.some(hostname.Canonical(host), hosts.Service) || slices.ContainsFunc(f.VirtualServices, hosts.VirtualService)
 }
 
 // meshKind identifies the mesh configuration in findings. No store has this kind.

@@ -5,7 +5,6 @@ package traffic
 import (
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 	"strings"
 
@@ -32,6 +31,9 @@ func (st *state) gatewayListener(p *proxy, name string) (*listenerv3.Listener, [
 	}
 	guard := st.protectionOf(p)
 	chains, leftOut := st.filterChains(p, l, guard)
+	if len(chains) == 0 {
+		return nil, nil // Ineffective reports the reasons. With an error, clients would keep an earlier listener.
+	}
 	return l.Build(chains), append(leftOut, guard.problems...)
 }
 
@@ -39,148 +41,135 @@ func (st *state) gatewayListener(p *proxy, name string) (*listenerv3.Listener, [
 // chains that are left out or closed. Envoy rejects a listener with two equal matches, so a chain
 // is left out if an earlier chain has one of its server names.
 func (st *state) filterChains(p *proxy, l *gatewayListener, guard *protection) ([]*listenerv3.FilterChain, []error) {
-	var chains []gatewayChain
-	var leftOut []error
-	for c, err := range st.candidateChains(p, l, guard) {
-		if err != nil {
-			leftOut = append(leftOut, err)
-		} else {
-			chains = append(chains, c)
+	b := chainBuilder{state: st, proxy: p}
+	unbound := st.settings.checkBind(l.servers[0].bind)
+	if unbound == nil {
+		b.over = st.admitPassed(p, l)
+	}
+	for _, s := range l.servers {
+		b.server, b.guard = s, guard.of(s)
+		if unbound != nil {
+			b.notBound(unbound)
+			continue
+		}
+		if b.serve(); s.kind == plainHTTP {
+			break // the other servers share the route configuration
 		}
 	}
-	chains, errs := st.spreadChains(chains)
+	chains, errs := st.spreadChains(b.made)
 	closed := guard.closeBeyond(chains, st.settings.limits.SharedBytes)
 	out := make([]*listenerv3.FilterChain, len(chains))
 	for i, c := range chains {
 		out[i] = c.FilterChain
 		st.made.noteChain(c)
 	}
-	return out, slices.Concat(leftOut, errs, closed)
+	return out, slices.Concat(b.leftOut, errs, closed)
 }
 
-// candidateChains yields the protected filter chains that the servers of a listener ask for, in the
-// order of precedence, or an error for a chain that is left out.
-func (st *state) candidateChains(p *proxy, l *gatewayListener, guard *protection) iter.Seq2[gatewayChain, error] {
-	return func(yield func(gatewayChain, error) bool) {
-		unbound := st.settings.checkBind(l.servers[0].bind)
-		w := chainWalk{state: st, proxy: p}
-		if unbound == nil {
-			w.over = st.admitPassed(p, l)
-		}
-		for _, s := range l.servers {
-			w.server, w.guard = s, guard.of(s)
-			w.yield = func(c gatewayChain, err error) bool {
-				c.server = s
-				return yield(c, err)
-			}
-			if unbound != nil {
-				if !w.notBound(unbound) {
-					return
-				}
-			} else if !w.chains() || s.kind == plainHTTP {
-				return // the other servers share the route configuration
-			}
-		}
-	}
-}
-
-// chainWalk yields the filter chains of one server of a listener, or errors for chains that are left
-// out. Its methods return false if yield did, so that no more are wanted.
-type chainWalk struct {
+// chainBuilder collects the protected filter chains that the servers of a listener ask for, in the
+// order of precedence, and the errors for chains that are left out.
+type chainBuilder struct {
 	*state
-	proxy  *proxy
+	proxy *proxy
+	// server is the current server, and guard is its protection.
 	server *gatewayServer
 	guard  *protection
 	// over contains the TLS routes of the listener that exceed limits.
-	over  map[passedRoutes]error
-	yield func(gatewayChain, error) bool
+	over    map[passedRoutes]error
+	made    []gatewayChain
+	leftOut []error
 }
 
-// add yields a chain, unless it is nil, or the error for its server, whose connections are closed.
-func (w *chainWalk) add(c gatewayChain, err error) bool {
+// add adds a chain, unless it is nil, or the error for the server, whose connections are closed.
+func (b *chainBuilder) add(c gatewayChain, err error) {
 	if err != nil {
-		return w.yield(gatewayChain{}, leftOut(w.server.gateway.Config, w.server.field(), closedConnections(err)))
+		b.leftOut = append(b.leftOut, leftOut(b.server.gateway.Config, b.server.field(), closedConnections(err)))
+	} else if c.FilterChain != nil {
+		c.server = b.server
+		b.made = append(b.made, c)
 	}
-	return c.FilterChain == nil || w.yield(c, nil)
 }
 
-// notBound yields the error for a server without a listener.
-func (w *chainWalk) notBound(reason error) bool {
-	s := w.server
-	if s.kind != plainHTTP && w.proxy.leaves(s.gateway.Config, s.gateway) != ads.Included {
-		return true
+// notBound adds the error for a server without a listener.
+func (b *chainBuilder) notBound(reason error) {
+	s := b.server
+	if s.kind == plainHTTP || b.proxy.leaves(s.gateway.Config, s.gateway) == ads.Included {
+		b.leftOut = append(b.leftOut, leftOut(s.gateway.Config, s.field()+".bind", fmt.Errorf("nothing listens for the server: %w", reason)))
 	}
-	return w.yield(gatewayChain{}, leftOut(s.gateway.Config, s.field()+".bind", fmt.Errorf("nothing listens for the server: %w", reason)))
 }
 
-func (w *chainWalk) chains() bool {
-	s := w.server
+// serve adds the filter chains of the server.
+func (b *chainBuilder) serve() {
+	s := b.server
 	if s.kind != plainHTTP { // whose chain has nothing of the Gateway
-		if how := w.proxy.leaves(s.gateway.Config, s.gateway); how != ads.Included {
-			// Envoy closes connections without a filter chain, too.
-			return how != ads.Failing || w.closingChain()
+		if how := b.proxy.leaves(s.gateway.Config, s.gateway); how != ads.Included {
+			if how == ads.Failing { // Envoy closes connections without a filter chain, too.
+				b.closingChain()
+			}
+			return
 		}
 	}
 	if len(s.unread) > 0 { // no other server may receive the connections
 		at := "tls" + strings.TrimPrefix(s.unread[0].Field, "spec")
-		return w.add(gatewayChain{}, fmt.Errorf("%s %s", at, s.unread[0].Message)) && w.closingChain()
+		b.add(gatewayChain{}, fmt.Errorf("%s %s", at, s.unread[0].Message))
+		b.closingChain()
+		return
 	}
 	switch s.kind {
 	case passthrough:
-		return w.tlsChains()
+		b.tlsChains()
 	case autoPassthrough:
-		return w.autoPassthroughChains()
+		b.autoPassthroughChains()
 	case plainTCP:
-		return w.tcpChains()
+		b.tcpChains()
 	case terminatedTCP: // the chains of TLS routes come first
-		return w.tlsChains() && w.tcpChains()
+		b.tlsChains()
+		b.tcpChains()
 	default:
-		return w.httpChain()
+		b.httpChain()
 	}
 }
 
-func (w *chainWalk) httpChain() bool {
-	c, err := w.guard.http.before(func(filters []*hcm.HttpFilter) *listenerv3.FilterChain {
-		protocol := registry.ParseProtocol(w.server.spec.GetPort().GetProtocol())
-		return w.serverChain(xdsbuild.GatewayConnectionManager(w.server.routes, protocol, w.settings.meshOf(w.proxy), xdsbuild.HTTPOptions{
-			HTTP10: w.settings.options.HTTP10, Filters: filters,
+func (b *chainBuilder) httpChain() {
+	c, err := b.guard.http.before(func(filters []*hcm.HttpFilter) *listenerv3.FilterChain {
+		protocol := registry.ParseProtocol(b.server.spec.GetPort().GetProtocol())
+		return b.serverChain(xdsbuild.GatewayConnectionManager(b.server.routes, protocol, b.settings.meshOf(b.proxy), xdsbuild.HTTPOptions{
+			HTTP10: b.settings.options.HTTP10, Filters: filters,
 		}))
 	})
-	return w.add(gatewayChain{FilterChain: c}, err)
+	b.add(gatewayChain{FilterChain: c}, err)
 }
 
-// closingChain yields a filter chain that closes the connections of a server with TLS.
-func (w *chainWalk) closingChain() bool {
-	names, ok := w.server.serverNames()
-	if !ok || !w.server.tls() {
-		return true
+// closingChain adds a filter chain that closes the connections of a server with TLS.
+func (b *chainBuilder) closingChain() {
+	if names, ok := b.server.serverNames(); ok && b.server.tls() {
+		b.add(gatewayChain{FilterChain: xdsbuild.FilterChain(names, nil, xdsbuild.TCPProxy{Cluster: xdsbuild.BlackHole}.Filter())}, nil)
 	}
-	return w.add(gatewayChain{FilterChain: xdsbuild.FilterChain(names, nil, xdsbuild.TCPProxy{Cluster: xdsbuild.BlackHole}.Filter())}, nil)
 }
 
 // serverChain returns the filter chain for connections to the hosts of a server, with a filter
 // behind the filters in before. It is nil if the server has no filter, TLS settings or server names
 // to serve with.
-func (w *chainWalk) serverChain(filter *listenerv3.Filter, before ...*listenerv3.Filter) *listenerv3.FilterChain {
-	if !w.server.tls() {
-		return w.chain(nil, filter, before)
+func (b *chainBuilder) serverChain(filter *listenerv3.Filter, before ...*listenerv3.Filter) *listenerv3.FilterChain {
+	if !b.server.tls() {
+		return b.chain(nil, filter, before)
 	}
-	names, ok := w.server.serverNames()
+	names, ok := b.server.serverNames()
 	if !ok {
 		return nil
 	}
-	return w.chain(names, filter, before)
+	return b.chain(names, filter, before)
 }
 
 // chain returns the filter chain for some server names, with a TLS context if the server terminates
 // TLS.
-func (w *chainWalk) chain(names []string, filter *listenerv3.Filter, before []*listenerv3.Filter) *listenerv3.FilterChain {
+func (b *chainBuilder) chain(names []string, filter *listenerv3.Filter, before []*listenerv3.Filter) *listenerv3.FilterChain {
 	if filter == nil {
 		return nil
 	}
 	var tls *tlsv3.DownstreamTlsContext
-	if w.server.kind == terminatedHTTP || w.server.kind == terminatedTCP {
-		if tls = xdsbuild.DownstreamTLS(w.server.spec, w.settings.Mesh); tls == nil {
+	if b.server.kind == terminatedHTTP || b.server.kind == terminatedTCP {
+		if tls = xdsbuild.DownstreamTLS(b.server.spec, b.settings.Mesh); tls == nil {
 			return nil
 		}
 	}
@@ -190,27 +179,22 @@ func (w *chainWalk) chain(names []string, filter *listenerv3.Filter, before []*l
 // field returns the field of the server in its Gateway.
 func (s *gatewayServer) field() string { return objects.Element("spec.servers", s.position-1) }
 
-// autoPassthroughChains yields the filter chains of an AUTO_PASSTHROUGH server, one for each port
-// and subset of the mesh services that its hosts cover.
-func (w *chainWalk) autoPassthroughChains() bool {
-	passed, err := w.passedServices(w.proxy, w.server)
-	if !w.add(gatewayChain{}, err) {
-		return false
-	}
+// autoPassthroughChains adds the filter chains of an AUTO_PASSTHROUGH server, one for each port and
+// subset of the mesh services that its hosts cover.
+func (b *chainBuilder) autoPassthroughChains() {
+	passed, err := b.passedServices(b.proxy, b.server)
+	b.add(gatewayChain{}, err)
 	for _, svc := range passed {
-		for _, name := range w.passedNames(w.proxy, svc) {
-			c, err := w.guard.connections().before(func(filters []*listenerv3.Filter) *listenerv3.FilterChain {
+		for _, name := range b.passedNames(b.proxy, svc) {
+			c, err := b.guard.connections().before(func(filters []*listenerv3.Filter) *listenerv3.FilterChain {
 				return xdsbuild.AutoPassthroughChain(name, filters...)
 			})
 			if err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 			}
-			if !w.add(gatewayChain{FilterChain: c}, err) {
-				return false
-			}
+			b.add(gatewayChain{FilterChain: c}, err)
 		}
 	}
-	return true
 }
 
 // passedServices returns the services that have filter chains at an AUTO_PASSTHROUGH server, sorted

@@ -139,8 +139,6 @@ type routerConfig struct {
 	// certificate is the credential that the router presents to backends. It is empty if there is
 	// none.
 	certificate string
-	// served returns the names of the listeners with filter chains, sorted.
-	served func() []string
 	// routes are the servers of each route configuration.
 	routes map[string][]*gatewayServer
 	// chains are the names of the filter chains of TLS listeners, by the route configurations of
@@ -175,7 +173,6 @@ func (st *state) newRouterConfig(p *proxy) *routerConfig {
 			}
 		}
 	}
-	c.served = sync.OnceValue(func() []string { return st.servedListeners(p, c) })
 	return c
 }
 
@@ -186,33 +183,6 @@ func (c *routerConfig) chainNamesOf(routes string) *chainNames {
 		return names()
 	}
 	return nil
-}
-
-// servedListeners returns the names of a router's listeners with filter chains, sorted.
-func (st *state) servedListeners(p *proxy, c *routerConfig) (out []string) {
-	for _, name := range slices.Sorted(maps.Keys(c.listeners)) {
-		if st.served(p, c.listeners[name]) {
-			out = append(out, name)
-		}
-	}
-	return out
-}
-
-// served reports whether a listener has a filter chain. A chain that is built can only be left out
-// if its VirtualService matches destinations. The chains are built without protection, because that
-// can take long and the caller may hold locks.
-func (st *state) served(p *proxy, l *gatewayListener) bool {
-	for c, err := range st.candidateChains(p, l, &protection{}) {
-		if err != nil {
-			continue
-		}
-		if c.of == nil || !c.of.MatchesDestinations() {
-			return true
-		}
-		chains, _ := st.filterChains(p, l, &protection{})
-		return len(chains) > 0
-	}
-	return false
 }
 
 // gatewayRouteNames returns the names of a router's route configurations, sorted.

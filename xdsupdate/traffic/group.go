@@ -51,26 +51,20 @@ type group struct {
 // String describes the group for the JSON of proxies.
 func (g group) String() string {
 	var out []string
-	add := func(what, value string) {
-		if value != "" {
-			out = append(out, what+" "+value)
+	for _, part := range []struct {
+		said bool
+		text string
+	}{
+		{g.router, "router"},
+		{g.labels != "", "labels " + strings.ReplaceAll(g.labels, "\x00", ",")},
+		{g.locality != "", "locality " + g.locality}, {g.network != "", "network " + g.network},
+		{g.addresses != "", "addresses " + g.addresses}, {g.targets != "", "targets " + g.targets},
+		{g.server != "", "server " + g.server}, {g.node, "grpc-js"}, {g.services != "", "services " + g.services},
+		{g.config != "", "a ProxyConfig of its own"},
+	} {
+		if part.said {
+			out = append(out, part.text)
 		}
-	}
-	if g.router {
-		out = append(out, "router")
-	}
-	add("labels", strings.ReplaceAll(g.labels, "\x00", ","))
-	add("locality", g.locality)
-	add("network", g.network)
-	add("addresses", g.addresses)
-	add("targets", g.targets)
-	add("server", g.server)
-	if g.node {
-		out = append(out, "grpc-js")
-	}
-	add("services", g.services)
-	if g.config != "" {
-		out = append(out, "a ProxyConfig of its own")
 	}
 	return strings.Join(out, "; ")
 }

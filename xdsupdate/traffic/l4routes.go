@@ -26,52 +26,48 @@ func (st *state) withTLSRoutes(p *proxy, s *gatewayServer) []*objects.VirtualSer
 	})
 }
 
-// tlsChains yields the filter chain of each match of a TLS route that applies to a server.
-func (w *chainWalk) tlsChains() bool {
-	for _, v := range w.withTLSRoutes(w.proxy, w.server) {
-		if w.proxy.leaves(v.Config, v) != ads.Included {
+// tlsChains adds the filter chain of each match of a TLS route that applies to the server.
+func (b *chainBuilder) tlsChains() {
+	for _, v := range b.withTLSRoutes(b.proxy, b.server) {
+		if b.proxy.leaves(v.Config, v) != ads.Included {
 			continue
 		}
-		if err := w.over[passedRoutes{w.server, v}]; err != nil {
-			if !w.routeLeftOut(v, "spec.tls", err) {
-				return false
-			}
+		if err := b.over[passedRoutes{b.server, v}]; err != nil {
+			b.routeLeftOut(v, "spec.tls", err)
 			continue
 		}
 		for i, r := range v.Spec.GetTls() {
 			for _, m := range r.GetMatch() {
-				if !w.tlsChain(v, i, m) {
-					return false
-				}
+				b.tlsChain(v, i, m)
 			}
 		}
 	}
-	return true
 }
 
-// routeLeftOut yields the error for a route whose connections are closed.
-func (w *chainWalk) routeLeftOut(v *objects.VirtualService, field string, reason error) bool {
-	return w.yield(gatewayChain{}, leftOut(v.Config, field, closedConnections(reason)))
+// routeLeftOut adds the error for a route whose connections are closed.
+func (b *chainBuilder) routeLeftOut(v *objects.VirtualService, field string, reason error) {
+	b.leftOut = append(b.leftOut, leftOut(v.Config, field, closedConnections(reason)))
 }
 
-// tlsChain yields the filter chain of a match of a TLS route, unless the match does not apply to the
+// tlsChain adds the filter chain of a match of a TLS route, unless the match does not apply to the
 // server.
-func (w *chainWalk) tlsChain(v *objects.VirtualService, at int, m *networking.TLSMatchAttributes) bool {
-	names, ok := w.server.namesOf(v, m)
-	if !ok || !w.server.fits(w.proxy, v, m) {
-		return true
+func (b *chainBuilder) tlsChain(v *objects.VirtualService, at int, m *networking.TLSMatchAttributes) {
+	names, ok := b.server.namesOf(v, m)
+	if !ok || !b.server.fits(b.proxy, v, m) {
+		return
 	}
-	c, err := w.guard.connections().before(func(filters []*listenerv3.Filter) *listenerv3.FilterChain {
-		return w.chain(names, w.tcpProxy(v, v.Spec.GetTls()[at].GetRoute()).Filter(), filters)
+	c, err := b.guard.connections().before(func(filters []*listenerv3.Filter) *listenerv3.FilterChain {
+		return b.chain(names, b.tcpProxy(v, v.Spec.GetTls()[at].GetRoute()).Filter(), filters)
 	})
 	out := gatewayChain{FilterChain: c, of: v, field: "spec.tls", rule: at}
 	if c != nil {
 		out.l4Ranges, err = newL4Ranges(m.GetDestinationSubnets(), "")
 	}
 	if err != nil {
-		return w.routeLeftOut(v, objects.Element("spec.tls", at), err)
+		b.routeLeftOut(v, objects.Element("spec.tls", at), err)
+		return
 	}
-	return w.add(out, nil)
+	b.add(out, nil)
 }
 
 // namesOf returns the server names of a match at a server. No names stand for all. If the server
@@ -110,11 +106,11 @@ func (s *gatewayServer) fits(p *proxy, v *objects.VirtualService, m objects.L4Ma
 
 // tcpProxy returns the TCP proxy for a route of a server. Connection limits and the hash come from
 // the policy of the first destination.
-func (w *chainWalk) tcpProxy(v *objects.VirtualService, route []*networking.RouteDestination) xdsbuild.TCPProxy {
+func (b *chainBuilder) tcpProxy(v *objects.VirtualService, route []*networking.RouteDestination) xdsbuild.TCPProxy {
 	var out xdsbuild.TCPProxy
 	for i, d := range route {
 		to := d.GetDestination()
-		host, svc, port := w.destination(w.proxy, to, v.Namespace, w.server.port())
+		host, svc, port := b.destination(b.proxy, to, v.Namespace, b.server.port())
 		name := envoy.SubsetClusterName(port, to.GetSubset(), host)
 		if len(route) == 1 {
 			out.Cluster = name
@@ -122,9 +118,9 @@ func (w *chainWalk) tcpProxy(v *objects.VirtualService, route []*networking.Rout
 			out.Shares = append(out.Shares, xdsbuild.ClusterShare{Cluster: name, Weight: uint32(max(d.GetWeight(), 0))})
 		}
 		if i == 0 {
-			tcp := w.policyOf(w.proxy, host, svc, port, to.GetSubset()).GetConnectionPool().GetTcp()
+			tcp := b.policyOf(b.proxy, host, svc, port, to.GetSubset()).GetConnectionPool().GetTcp()
 			out.IdleTimeout, out.MaxConnectionDuration = tcp.GetIdleTimeout(), tcp.GetMaxConnectionDuration()
-			out.HashSourceIP = w.hashOf(w.proxy, host, svc, port, to.GetSubset()).GetUseSourceIp()
+			out.HashSourceIP = b.hashOf(b.proxy, host, svc, port, to.GetSubset()).GetUseSourceIp()
 		}
 	}
 	return out
@@ -185,55 +181,43 @@ func (r *tcpRoute) setRanges(p *proxy, s *gatewayServer) (fits bool, failed erro
 	return len(r.ranges) > 0 || len(r.spec.GetMatch()) == 0, failed
 }
 
-// tcpChains yields the filter chains of a server's TCP routes. If a route that is left out is
+// tcpChains adds the filter chains of the server's TCP routes. If a route that is left out is
 // restricted to some connections, a filter chain closes them, so that no later route gets them.
-func (w *chainWalk) tcpChains() bool {
-	routes, invalid := w.tcpRoutes(w.proxy, w.server)
-	for _, err := range invalid {
-		if !w.yield(gatewayChain{}, err) {
-			return false
-		}
-	}
-	over := w.admitTCP(w.server, routes)
+func (b *chainBuilder) tcpChains() {
+	routes, invalid := b.tcpRoutes(b.proxy, b.server)
+	b.leftOut = append(b.leftOut, invalid...)
+	over := b.admitTCP(b.server, routes)
 	for i, r := range routes {
-		how := w.proxy.leaves(r.of.Config, r.of)
-		if how > ads.Failing {
-			continue
-		}
+		how := b.proxy.leaves(r.of.Config, r.of)
 		if how == ads.Included && over[i] != nil {
 			how = ads.Failing
-			if !w.routeLeftOut(r.of, "spec.tcp", over[i]) {
-				return false
-			}
+			b.routeLeftOut(r.of, "spec.tcp", over[i])
 		}
-		if !w.tcpChain(r, how == ads.Failing) {
-			return false
+		if how <= ads.Failing {
+			b.tcpChain(r, how == ads.Failing)
 		}
 	}
-	return true
 }
 
-// tcpChain yields the filter chains of a route. With left, the route is left out.
-func (w *chainWalk) tcpChain(r tcpRoute, left bool) bool {
+// tcpChain adds the filter chains of a route. With left, the route is left out.
+func (b *chainBuilder) tcpChain(r tcpRoute, left bool) {
 	if left && len(r.ranges) == 0 {
-		return true
+		return
 	}
-	c, err := w.guard.connections().before(func(before []*listenerv3.Filter) *listenerv3.FilterChain {
+	c, err := b.guard.connections().before(func(before []*listenerv3.Filter) *listenerv3.FilterChain {
 		if left {
-			return w.serverChain(xdsbuild.TCPProxy{Cluster: xdsbuild.BlackHole}.Filter())
+			return b.serverChain(xdsbuild.TCPProxy{Cluster: xdsbuild.BlackHole}.Filter())
 		}
-		return w.serverChain(w.tcpProxy(r.of, r.spec.GetRoute()).Filter(), before...)
+		return b.serverChain(b.tcpProxy(r.of, r.spec.GetRoute()).Filter(), before...)
 	})
 	out := gatewayChain{FilterChain: c, of: r.of, field: "spec.tcp", rule: r.at}
 	if c == nil || len(r.ranges) == 0 {
-		return w.add(out, err)
+		b.add(out, err)
+		return
 	}
 	for _, out.l4Ranges = range r.ranges {
-		if !w.add(out, nil) {
-			return false
-		}
+		b.add(out, nil)
 	}
-	return true
 }
 
 // TCP and TLS routes of VirtualServices share a listener as HTTP routes share a route configuration.

@@ -5,6 +5,7 @@ package traffic
 import (
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -271,7 +272,8 @@ func orNil[M interface {
 	return m
 }
 
-// names returns the names that a wildcard subscription to a type that serves accepts covers, sorted.
+// names returns the names that a wildcard subscription to a type that serves accepts covers, sorted. It
+// includes listeners without a filter chain, although these have no resource.
 func (st *state) names(p *proxy, typeURL string) []string {
 	switch {
 	case ofCluster(typeURL):
@@ -279,7 +281,7 @@ func (st *state) names(p *proxy, typeURL string) []string {
 	case p.Role == objects.GRPCClient: // subscribes to others by name
 		return nil
 	case typeURL == envoy.ListenerType:
-		return st.routerOf(p).served()
+		return slices.Sorted(maps.Keys(st.routerOf(p).listeners))
 	case p.Role == objects.Router:
 		return st.gatewayRouteNames(p)
 	default:

@@ -238,9 +238,9 @@ func sortedIneffective(list []Ineffective) []Ineffective {
 // Effect is one effect of an object. Both fields are phrases.
 type Effect struct {
 	// Clients are the affected clients, such as "sidecars and gRPC clients of namespace shop".
-	Clients string
+	Clients string `json:"clients"`
 	// On is the affected traffic or resource, such as "requests to cart.example.com".
-	On string
+	On string `json:"on"`
 }
 
 // String returns "clients: on".

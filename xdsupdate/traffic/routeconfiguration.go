@@ -74,9 +74,6 @@ func routeConfiguration(name string, hosts []*routev3.VirtualHost) *routev3.Rout
 	}
 }
 
-// passthroughCluster forwards connections to their original destination.
-const passthroughCluster = "PassthroughCluster"
-
 // The names of the virtual host for unknown hosts.
 const (
 	catchAllOpen   = "allow_any"
@@ -111,7 +108,7 @@ func (st *state) unknownTraffic(p *proxy) (cluster string, allowed bool) {
 		policy = sc.Spec.GetOutboundTrafficPolicy()
 	}
 	if policy == nil {
-		return passthroughCluster, st.settings.allowsUnknown()
+		return xdsbuild.Passthrough, st.settings.allowsUnknown()
 	}
 	if policy.GetMode() != networking.OutboundTrafficPolicy_ALLOW_ANY {
 		return "", false
@@ -119,7 +116,7 @@ func (st *state) unknownTraffic(p *proxy) (cluster string, allowed bool) {
 	if d := policy.GetEgressProxy(); d != nil {
 		return st.destinationCluster(p, d, sc.Namespace, 0), true
 	}
-	return passthroughCluster, true
+	return xdsbuild.Passthrough, true
 }
 
 // allowsUnknown reports whether requests to unknown hosts are forwarded to their original

@@ -38,22 +38,19 @@ func (st *state) allRuleRoutes(
 ) (routes []*routev3.Route, positions []int32, missed []error) {
 	limits := st.settings.limits
 	scope := st.rulesScope(p, v, at)
-	missing := &leftOutRules{of: v, places: make(map[*networking.HTTPRoute]objects.RulePlace)}
+	missing := &leftOutRules{of: v, last: -1}
 	scope.LeftOut, scope.MaxBytes = missing.add, limits.RouteBytes
 	routes, err := checkedRoutes(scope, v, func() []*routev3.Route {
 		rules, places := st.PlacedRules(v)
-		at := 0
-		scope.Made = func(rule *networking.HTTPRoute, routes int) {
-			for rules[at] != rule {
-				at++
-			}
+		scope.Made = func(rule, routes int) {
 			for len(positions) < routes {
-				positions = append(positions, int32(at)) //nolint:gosec // the number of rules is limited
+				positions = append(positions, int32(rule)) //nolint:gosec // the number of rules is limited
 			}
 		}
-		for i, r := range rules {
-			if missing.places[r] = places[i]; places[i].Failing {
-				missing.addAt(places[i], tooManyMatches(limits.Matches))
+		missing.places = places
+		for _, at := range places {
+			if at.Failing {
+				missing.addAt(at, tooManyMatches(limits.Matches))
 			}
 		}
 		return build(scope, rules)
@@ -193,17 +190,16 @@ func notHashed(name string, reason error) error {
 type leftOutRules struct {
 	of *objects.VirtualService
 	// places are the origins of the rules, including rules of delegates.
-	places map[*networking.HTTPRoute]objects.RulePlace
-	last   *networking.HTTPRoute
+	places []objects.RulePlace
+	last   int
 	found  []error
 }
 
-func (l *leftOutRules) add(rule *networking.HTTPRoute, reason error) {
-	if rule == l.last {
-		return
+func (l *leftOutRules) add(rule int, reason error) {
+	if rule != l.last {
+		l.last = rule
+		l.addAt(l.places[rule], reason)
 	}
-	l.last = rule
-	l.addAt(l.places[rule], reason)
 }
 
 func (l *leftOutRules) addAt(place objects.RulePlace, reason error) {

@@ -84,6 +84,9 @@ func (p *Plane) Sent(proxy *registry.Proxy) (Sent, error) {
 		if err != nil {
 			return nil, fmt.Errorf("listener %s: %w", name, err)
 		}
+		if m == nil { // it has no filter chain
+			continue
+		}
 		out[envoy.ListenerType][name] = m
 		for _, routes := range routesim.RoutesOf(m.(*listenerv3.Listener)) {
 			if out[envoy.RouteType][routes], err = build(p.provided.Lookup(view, envoy.RouteType, routes)); err != nil {

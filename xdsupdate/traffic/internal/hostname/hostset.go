@@ -105,12 +105,27 @@ func (s *Set) Below(wildcard registry.Hostname) iter.Seq[int] {
 	}
 }
 
-// Covers reports whether a wildcard covers some host of the list.
+// Covers reports whether a wildcard covers a host of the set, which may be nil.
 func (s *Set) Covers(wildcard registry.Hostname) bool {
-	for range s.Below(wildcard) {
-		return true
+	if s != nil {
+		for range s.Below(wildcard) {
+			return true
+		}
 	}
 	return false
+}
+
+// Has reports whether a host of the set, which may be nil, covers a host.
+func (s *Set) Has(host registry.Hostname) bool {
+	switch {
+	case s == nil:
+		return false
+	case s.positions == nil:
+		return slices.ContainsFunc(s.names, host.SubsetOf)
+	default:
+		_, found := MostSpecific(s.positions, host)
+		return found
+	}
 }
 
 // first returns the first index in reversed whose name can have the reversed suffix.

@@ -36,6 +36,9 @@ func TestHostSet(t *testing.T) {
 			names[i] = host()
 		}
 		set := NewSet(names)
+		if len(names) > FewHosts.Get() && set.positions == nil {
+			t.Fatal("many hosts have no index")
+		}
 		for range 20 {
 			h := host()
 			var matching, below []int
@@ -55,6 +58,9 @@ func TestHostSet(t *testing.T) {
 			}
 			if h.IsWildcard() && set.Covers(h) != (len(below) > 0) {
 				t.Fatalf("hosts %q: %q covers one of them: %t", names, h, set.Covers(h))
+			}
+			if has := slices.ContainsFunc(names, h.SubsetOf); set.Has(h) != has {
+				t.Fatalf("hosts %q: one of them covers %q: %t", names, h, set.Has(h))
 			}
 		}
 	}

@@ -12,126 +12,66 @@ import (
 )
 
 // EgressHosts are the included and excluded hosts of an egress listener. It is immutable.
-type EgressHosts struct{ Include, exclude egressHostList }
+type EgressHosts struct{ include, exclude hostsByNamespace }
 
-// egressHostList matches namespaces and names of hosts. It is immutable.
-type egressHostList struct {
-	List []egressHost
-	// known and names index a long list. If known is nil, the list is searched sequentially.
-	known map[egressHost]struct{}
-	names *hostname.Set
-	// wildcards is set if known contains wildcards.
-	wildcards bool
-}
-
-// egressHost is "namespace/host" of a Sidecar.
-type egressHost struct {
-	namespace string // "*" means any
-	Host      registry.Hostname
-}
+// hostsByNamespace are hosts by the namespace of their services, of which "*" means any.
+type hostsByNamespace map[string]*hostname.Set
 
 // NewEgressHosts parses the hosts of a listener for proxies of a namespace. The namespace "." is
 // that of the proxies, even in a Sidecar of the root namespace. "~/*" imports no hosts.
 func NewEgressHosts(hosts []string, namespace string) EgressHosts {
-	var out EgressHosts
+	include, exclude := make(map[string][]registry.Hostname), make(map[string][]registry.Hostname)
 	for _, h := range hosts {
 		ns, name, ok := strings.Cut(h, "/")
 		if !ok || ns == "~" {
 			continue
 		}
+		into := include
 		ns, excluded := strings.CutPrefix(ns, "~")
+		if excluded {
+			into = exclude
+		}
 		if ns == "." {
 			ns = namespace
 		}
-		parsed := egressHost{namespace: ns, Host: hostname.Canonical(name)}
-		if excluded {
-			out.exclude.List = append(out.exclude.List, parsed)
-		} else {
-			out.Include.List = append(out.Include.List, parsed)
-		}
+		into[ns] = append(into[ns], hostname.Canonical(name))
+	}
+	return EgressHosts{newHosts(include), newHosts(exclude)}
+}
+
+func newHosts(names map[string][]registry.Hostname) hostsByNamespace {
+	if len(names) == 0 {
+		return nil // The usual case of exclude.
+	}
+	out := make(hostsByNamespace, len(names))
+	for namespace, list := range names {
+		out[namespace] = hostname.NewSet(list)
 	}
 	return out
 }
 
-func (h egressHost) inNamespace(namespace string) bool {
-	return h.namespace == "*" || h.namespace == namespace
+// Empty reports whether no host is included.
+func (e EgressHosts) Empty() bool { return len(e.include) == 0 }
+
+// covers reports whether some host covers a host name in a namespace.
+func (h hostsByNamespace) covers(namespace string, name registry.Hostname) bool {
+	return h[namespace].Has(name) || h["*"].Has(name)
 }
 
-// indexed returns the hosts with an index for many lookups, so that a lookup does not scan the
-// whole list.
-func (e EgressHosts) indexed() EgressHosts {
-	return EgressHosts{e.Include.indexed(), e.exclude.indexed()}
-}
-
-func (l egressHostList) indexed() egressHostList {
-	if len(l.List) <= hostname.FewHosts.Get() {
-		return l
-	}
-	l.known = make(map[egressHost]struct{}, len(l.List))
-	names := make([]registry.Hostname, len(l.List))
-	for i, h := range l.List {
-		l.known[h] = struct{}{}
-		l.wildcards = l.wildcards || h.Host.IsWildcard()
-		names[i] = h.Host
-	}
-	l.names = hostname.NewSet(names)
-	return l
-}
-
-// covers reports whether some host of the list covers a host name in a namespace.
-func (l egressHostList) covers(namespace string, name registry.Hostname) bool {
-	if l.known == nil {
-		return slices.ContainsFunc(l.List, func(h egressHost) bool { return h.inNamespace(namespace) && name.SubsetOf(h.Host) })
-	}
-	if l.has(namespace, name) {
-		return true
-	}
-	if l.wildcards {
-		for wildcard := range hostname.Wildcards(name) {
-			if l.has(namespace, wildcard) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-func (l egressHostList) has(namespace string, name registry.Hostname) bool {
-	if _, own := l.known[egressHost{namespace, name}]; own {
-		return true
-	}
-	_, everywhere := l.known[egressHost{"*", name}]
-	return everywhere
-}
-
-// matches reports whether some host of the list covers a host in a namespace, or is covered by it.
-func (l egressHostList) matches(namespace string, host registry.Hostname) bool {
-	if l.covers(namespace, host) {
-		return true
-	}
-	if !host.IsWildcard() {
-		return false
-	}
-	if l.known == nil {
-		return slices.ContainsFunc(l.List, func(h egressHost) bool { return h.inNamespace(namespace) && h.Host.SubsetOf(host) })
-	}
-	for i := range l.names.Below(host) {
-		if l.List[i].inNamespace(namespace) {
-			return true
-		}
-	}
-	return false
+// matches reports whether some host covers a host in a namespace, or is covered by it.
+func (h hostsByNamespace) matches(namespace string, host registry.Hostname) bool {
+	return h.covers(namespace, host) || h[namespace].Covers(host) || h["*"].Covers(host)
 }
 
 // Service reports whether the listener imports a service.
 func (e EgressHosts) Service(s *registry.Service) bool {
 	namespace, name := s.Attributes.Namespace, hostname.Lower(s.Hostname)
-	return e.Include.covers(namespace, name) && !e.exclude.covers(namespace, name)
+	return e.include.covers(namespace, name) && !e.exclude.covers(namespace, name)
 }
 
 // VirtualService reports whether the listener imports a VirtualService, by any of its hosts.
 func (e EgressHosts) VirtualService(v *objects.VirtualService) bool {
 	return slices.ContainsFunc(v.Hosts, func(host registry.Hostname) bool {
-		return e.Include.matches(v.Namespace, host) && !e.exclude.matches(v.Namespace, host)
+		return e.include.matches(v.Namespace, host) && !e.exclude.matches(v.Namespace, host)
 	})
 }

@@ -127,7 +127,7 @@ func compareServices(a, b *Service) int {
 }
 
 func newEgress(x *objects.Index, w *World, l *networking.IstioEgressListener, namespace string) *Egress {
-	e := &Egress{Namespace: namespace, Listener: l, Hosts: NewEgressHosts(l.GetHosts(), namespace).indexed()}
+	e := &Egress{Namespace: namespace, Listener: l, Hosts: NewEgressHosts(l.GetHosts(), namespace)}
 	e.bind(x)
 	for name, services := range w.HostsFor(namespace) {
 		if svc := e.Choose(services); svc != nil {

@@ -133,13 +133,6 @@ func (v *VirtualService) L4Routes() (out []L4Route) {
 	return out
 }
 
-// MatchesDestinations reports whether some TCP or TLS route matches on destination subnets.
-func (v *VirtualService) MatchesDestinations() bool {
-	return slices.ContainsFunc(v.L4Routes(), func(r L4Route) bool {
-		return slices.ContainsFunc(r.Matches, func(m L4Match) bool { return len(m.GetDestinationSubnets()) > 0 })
-	})
-}
-
 // resolveRules returns the HTTP rules of a VirtualService with the full names of destinations and
 // gateways. Rules without short names are shared with the spec.
 func resolveRules(v *VirtualService, domain string) []*networking.HTTPRoute {
