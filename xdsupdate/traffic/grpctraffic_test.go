@@ -197,8 +197,14 @@ func TestDistributionOfRealCalls(t *testing.T) {
 	m.place(m.start("near", "locality=eu/a"), m.start("far", "locality=us/a"), m.start("none", "locality=asia/a"))
 	m.apply(istio.DestinationRule, "quotes", `{"host":"`+host+`","trafficPolicy":{"loadBalancer":{"localityLbSetting":{
 		"distribute":[{"from":"eu/*","to":{"eu/*":80,"us/*":20}}]}}}}`)
+	client := m.client("eu/a")
+	// Until both are connected, the first one gets all calls.
+	m.until("both localities to be connected", func() bool {
+		got := m.calls(client, 20, noHeader)
+		return got["near"] > 0 && got["far"] > 0
+	})
 	n := tier.Share(10_000)
-	got := m.calls(m.client("eu/a"), n, noHeader)
+	got := m.calls(client, n, noHeader)
 	want := []float64{0.8 * float64(n), 0.2 * float64(n)}
 	if got["none"] != 0 || !plausible([]int{got["near"], got["far"]}, want) {
 		t.Errorf("%v, want about %v", got, want)
