@@ -57,9 +57,13 @@ func (g group) String() string {
 	}{
 		{g.router, "router"},
 		{g.labels != "", "labels " + strings.ReplaceAll(g.labels, "\x00", ",")},
-		{g.locality != "", "locality " + g.locality}, {g.network != "", "network " + g.network},
-		{g.addresses != "", "addresses " + g.addresses}, {g.targets != "", "targets " + g.targets},
-		{g.server != "", "server " + g.server}, {g.node, "grpc-js"}, {g.services != "", "services " + g.services},
+		{g.locality != "", "locality " + g.locality},
+		{g.network != "", "network " + g.network},
+		{g.addresses != "", "addresses " + g.addresses},
+		{g.targets != "", "targets " + g.targets},
+		{g.server != "", "server " + g.server},
+		{g.node, "grpc-js"},
+		{g.services != "", "services " + g.services},
 		{g.config != "", "a ProxyConfig of its own"},
 	} {
 		if part.said {
