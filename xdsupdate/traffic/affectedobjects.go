@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
@@ -103,15 +106,10 @@ func (c *affected) gatewayOf(v *objects.VirtualService, name, why string) {
 		for i := range g.Spec.GetServers() {
 			c.server(g, i, v, why, are)
 		}
-		if len(v.Spec.GetTls())+len(v.Spec.GetTcp()) > 0 {
-			// These routes decide which filter chains a listener has, and so which hosts a route
-			// configuration answers with 421.
-			c.routersOf(g, envoy.ListenerType, envoy.RouteType)
-		}
 	}
 }
 
-// server adds the route configurations that a server of a Gateway builds from a VirtualService.
+// server adds the resources that a server of a Gateway builds from a VirtualService.
 func (c *affected) server(g *objects.Gateway, index int, v *objects.VirtualService, why string, are func(p *proxy) bool) {
 	spec := g.Spec.GetServers()[index]
 	for _, port := range c.clients.ListeningPorts(spec.GetPort().GetNumber()) {
@@ -128,7 +126,32 @@ func (c *affected) server(g *objects.Gateway, index int, v *objects.VirtualServi
 		case terminatedHTTP:
 			c.add(envoy.RouteType, s.routes, why, are)
 		default:
+			c.listeners(spec, port, why, are)
+			c.chainNames(port, v, why, are)
 		}
+	}
+}
+
+// chainNames adds the route configurations of the TLS servers on a port if a VirtualService has TLS
+// or TCP routes, because these routes decide which other filter chains the listener has.
+func (c *affected) chainNames(port uint32, v *objects.VirtualService, why string, are func(p *proxy) bool) {
+	if len(v.Spec.GetTls())+len(v.Spec.GetTcp()) == 0 {
+		return
+	}
+	for _, g := range c.gateways() {
+		for i, spec := range g.Spec.GetServers() {
+			s := newGatewayServer(g, i, port)
+			if s != nil && s.kind == terminatedHTTP && slices.Contains(c.clients.ListeningPorts(spec.GetPort().GetNumber()), port) {
+				c.add(envoy.RouteType, s.routes, why, are)
+			}
+		}
+	}
+}
+
+// listeners adds the listeners of a server on a port.
+func (c *affected) listeners(spec *networking.Server, port uint32, why string, are func(p *proxy) bool) {
+	for _, bind := range []string{canonicalBind(spec.GetBind()), "0.0.0.0", "::"} {
+		c.add(envoy.ListenerType, xdsbuild.GatewayListener{Bind: bind, Port: port}.Name(), why, are)
 	}
 }
 
@@ -205,17 +228,8 @@ func (c *affected) gateway(g *objects.Gateway) {
 	if g.Passes() || g.Certificate != "" || c.after.settings.options.FilterGatewayClusters {
 		types = []string{""}
 	}
-	c.routersOf(g, types...)
-}
-
-// routersOf adds all resources of some types of the routers that a Gateway selects.
-func (c *affected) routersOf(g *objects.Gateway, types ...string) {
 	for _, typeURL := range types {
-		key := affectedKey{typeURL: typeURL, why: fmt.Sprintf("Gateway %p", g)}
-		if _, again := c.seen[key]; !again {
-			c.seen[key] = struct{}{}
-			c.affect("", typeURL, func(p *proxy) bool { return isRouter(p) && g.Selects(&p.Proxy) })
-		}
+		c.affect("", typeURL, func(p *proxy) bool { return isRouter(p) && g.Selects(&p.Proxy) })
 	}
 }
 
@@ -231,8 +245,13 @@ func (c *affected) protected(namespace string, target *objects.PolicyTarget) {
 // a filter chain for each service.
 func (c *affected) passingListeners() {
 	for _, g := range c.gateways() {
-		if g.Passes() {
-			c.routersOf(g, envoy.ListenerType)
+		if !g.Passes() {
+			continue
+		}
+		for _, spec := range g.Spec.GetServers() {
+			for _, port := range c.clients.ListeningPorts(spec.GetPort().GetNumber()) {
+				c.listeners(spec, port, "", nil)
+			}
 		}
 	}
 }
