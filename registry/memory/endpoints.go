@@ -23,13 +23,15 @@ func (r *Registry) SetEndpoints(hostname registry.Hostname, namespace string, en
 	if slices.Contains(endpoints, nil) {
 		return fmt.Errorf("set endpoints of %s: %w: an endpoint is nil", k, ErrInvalid)
 	}
-	return r.edit(func(d *draft) error {
-		service := d.state.service(k)
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
+		service := s.service(k)
 		if service == nil {
-			return fmt.Errorf("set endpoints of %s: %w", k, ErrUnknownService)
+			return s, nil, fmt.Errorf("set endpoints of %s: %w", k, ErrUnknownService)
 		}
-		d.setEndpoints(service, endpoints, false)
-		return nil
+		list := s.endpointsOf(k)
+		removed, added := difference(list, endpoints)
+		next, changes := publish.Edit(list, list.Edit(max(len(removed), len(added))), removed, added)
+		return s.withEndpoints(service, next, changes)
 	})
 }
 
@@ -53,27 +55,26 @@ func (r *Registry) RemoveEndpoint(hostname registry.Hostname, namespace string, 
 // an Old does not exist, ErrInvalid if a change has neither Old nor New.
 func (r *Registry) ChangeEndpoints(hostname registry.Hostname, namespace string, changes []xdsupdate.EndpointChange) error {
 	k := serviceKey{hostname: hostname, namespace: namespace}
-	return r.edit(func(d *draft) error {
-		service := d.state.service(k)
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
+		service := s.service(k)
 		if service == nil {
-			return fmt.Errorf("change endpoints of %s: %w", k, ErrUnknownService)
+			return s, nil, fmt.Errorf("change endpoints of %s: %w", k, ErrUnknownService)
 		}
-		list := d.state.endpointsOf(k).Edit(len(changes))
+		list := s.endpointsOf(k).Edit(len(changes))
 		var made []xdsupdate.EndpointChange
 		for _, c := range changes {
 			if c.Old == nil && c.New == nil {
-				return fmt.Errorf("change endpoints of %s: %w: a change without endpoint", k, ErrInvalid)
+				return s, nil, fmt.Errorf("change endpoints of %s: %w: a change without endpoint", k, ErrInvalid)
 			}
 			c, err := apply(list, c)
 			if err != nil {
-				return fmt.Errorf("change endpoints of %s: %w", k, err)
+				return s, nil, fmt.Errorf("change endpoints of %s: %w", k, err)
 			}
 			if c.Old != c.New {
 				made = append(made, c)
 			}
 		}
-		d.replaceEndpoints(service, list.Sorted(), net(made), false)
-		return nil
+		return s.withEndpoints(service, list.Sorted(), net(made))
 	})
 }
 
@@ -142,6 +143,25 @@ func net(changes []xdsupdate.EndpointChange) []xdsupdate.EndpointChange {
 		}
 	}
 	return out
+}
+
+// withEndpoints returns the state with the endpoints of a service replaced.
+func (s *state) withEndpoints(
+	service *registry.Service, endpoints publish.Endpoints, changes []xdsupdate.EndpointChange,
+) (*state, *publish.Change, error) {
+	if len(changes) == 0 {
+		return s, nil, nil
+	}
+	k := keyOf(service)
+	next := s.clone()
+	next.setEndpoints(k, endpoints, changes)
+	c := &publish.Change{Endpoints: []publish.EndpointUpdate{
+		{Hostname: k.hostname, Namespace: k.namespace, Endpoints: endpoints, Changes: changes},
+	}}
+	if service.Resolution.IsDNS() {
+		c.Pushes = []publish.Push{{Reason: xdsupdate.ReasonEndpoint, Key: xdsupdate.ServiceKey(k.hostname, k.namespace)}}
+	}
+	return next, c, nil
 }
 
 // difference compares a sorted list without equal endpoints to another list. It returns the

@@ -22,9 +22,10 @@ func (r *Registry) Set(service *registry.Service, endpoints []*registry.Endpoint
 		return fmt.Errorf("set %w", err)
 	}
 	d.Service = r.complete(service)
-	return r.edit(func(next *draft) error {
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
+		next := draft{state: s}
 		next.set(d)
-		return nil
+		return next.commit()
 	})
 }
 
@@ -49,8 +50,9 @@ func (r *Registry) Replace(all []Definition) error {
 		keys[k] = struct{}{}
 		completed[i] = Definition{Service: r.complete(d.Service), Endpoints: d.Endpoints}
 	}
-	return r.edit(func(next *draft) error {
-		for _, old := range next.state.services.List() {
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
+		next := draft{state: s}
+		for _, old := range s.services.List() {
 			if _, ok := keys[keyOf(old)]; !ok {
 				next.remove(old)
 			}
@@ -58,18 +60,7 @@ func (r *Registry) Replace(all []Definition) error {
 		for _, d := range completed {
 			next.set(d)
 		}
-		return nil
-	})
-}
-
-// edit publishes the draft that f makes. After an error of f the registry is unchanged.
-func (r *Registry) edit(f func(*draft) error) error {
-	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
-		d := draft{state: s}
-		if err := f(&d); err != nil {
-			return s, nil, err
-		}
-		return d.commit()
+		return next.commit()
 	})
 }
 
@@ -87,7 +78,7 @@ type draft struct {
 // begin creates next unless it exists.
 func (d *draft) begin() {
 	if d.next == nil {
-		d.next = d.state.clone()
+		d.next, d.hosts = d.state.clone(), map[registry.Hostname][]*registry.Service{}
 	}
 }
 
@@ -95,31 +86,18 @@ func (d *draft) begin() {
 func (d *draft) set(def Definition) {
 	k := keyOf(def.Service)
 	reported := d.setService(k, d.state.service(k), def.Service)
-	d.setEndpoints(def.Service, def.Endpoints, reported)
-}
-
-// setEndpoints replaces the endpoints of a service. reported is true if the change of the service itself is pushed.
-func (d *draft) setEndpoints(s *registry.Service, endpoints []*registry.Endpoint, reported bool) {
-	list := d.state.endpointsOf(keyOf(s))
-	removed, added := difference(list, endpoints)
-	next, changes := publish.Edit(list, list.Edit(max(len(removed), len(added))), removed, added)
-	d.replaceEndpoints(s, next, changes, reported)
-}
-
-// replaceEndpoints is setEndpoints for a list whose changes are known.
-func (d *draft) replaceEndpoints(
-	s *registry.Service, endpoints publish.Endpoints, changes []xdsupdate.EndpointChange, reported bool,
-) {
-	if len(changes) == 0 {
+	list := d.state.endpointsOf(k)
+	removed, added := difference(list, def.Endpoints)
+	if len(removed)+len(added) == 0 {
 		return
 	}
-	k := keyOf(s)
+	endpoints, changes := publish.Edit(list, list.Edit(max(len(removed), len(added))), removed, added)
 	d.begin()
 	d.next.setEndpoints(k, endpoints, changes)
 	d.change.Endpoints = append(d.change.Endpoints, publish.EndpointUpdate{
 		Hostname: k.hostname, Namespace: k.namespace, Endpoints: endpoints, Changes: changes,
 	})
-	if s.Resolution.IsDNS() && !reported {
+	if def.Service.Resolution.IsDNS() && !reported {
 		d.push(k, xdsupdate.ReasonEndpoint)
 	}
 }
@@ -156,9 +134,6 @@ func (d *draft) replace(k serviceKey, old, service *registry.Service) {
 	if !ok {
 		others = d.state.services.Host(k.hostname)
 	}
-	if d.hosts == nil {
-		d.hosts = map[registry.Hostname][]*registry.Service{}
-	}
 	d.hosts[k.hostname] = replaced(others, old, service)
 }
 
@@ -178,13 +153,7 @@ func (d *draft) commit() (*state, *publish.Change, error) {
 	if d.next == nil {
 		return d.state, nil, nil
 	}
-	switch len(d.hosts) {
-	case 0:
-	case 1: // the usual case, which costs less in this way
-		for host, services := range d.hosts {
-			d.next.services = d.state.services.With(host, services...)
-		}
-	default:
+	if len(d.hosts) > 0 {
 		d.next.services = d.state.services.WithHosts(maps.All(d.hosts))
 	}
 	return d.next, &d.change, nil

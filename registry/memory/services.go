@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/registry/internal/publish"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 )
 
 // SetService adds a service, or replaces the service of the same host name and namespace and keeps
@@ -25,10 +27,39 @@ func (r *Registry) SetService(service *registry.Service) error {
 	}
 	service = r.complete(service)
 	k := keyOf(service)
-	return r.edit(func(d *draft) error {
-		d.setService(k, d.state.service(k), service)
-		return nil
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
+		old := s.service(k)
+		if old != nil && same(old, service) {
+			return s, nil, nil
+		}
+		next := s.clone()
+		next.setService(k, old, service)
+		switch {
+		case old == nil:
+			return next, serviceChange(nil, service, registry.EventAdd), nil
+		case old.Equal(service):
+			return next, nil, nil
+		default:
+			return next, serviceChange(old, service, registry.EventUpdate), nil
+		}
 	})
+}
+
+// serviceChange returns the change of one service.
+func serviceChange(prev, curr *registry.Service, event registry.Event) *publish.Change {
+	k := keyOf(curr)
+	c := &struct {
+		publish.Change
+		services [1]publish.ServiceUpdate
+		pushes   [1]publish.Push
+		changes  [1]publish.ServiceChange
+	}{
+		services: [1]publish.ServiceUpdate{{Hostname: k.hostname, Namespace: k.namespace, Event: event}},
+		pushes:   [1]publish.Push{{Reason: xdsupdate.ReasonService, Key: xdsupdate.ServiceKey(k.hostname, k.namespace)}},
+		changes:  [1]publish.ServiceChange{{Prev: prev, Curr: curr, Event: event}},
+	}
+	c.Services, c.Pushes, c.ServiceChanges = c.services[:], c.pushes[:], c.changes[:]
+	return &c.Change
 }
 
 // same reports whether the services are equal in every field, including the ones that Equal ignores
@@ -59,12 +90,14 @@ func (r *Registry) complete(s *registry.Service) *registry.Service {
 // none.
 func (r *Registry) RemoveService(hostname registry.Hostname, namespace string) error {
 	k := serviceKey{hostname: hostname, namespace: namespace}
-	return r.edit(func(d *draft) error {
-		old := d.state.service(k)
+	return r.publisher.Commit(func(s *state) (*state, *publish.Change, error) {
+		old := s.service(k)
 		if old == nil {
-			return fmt.Errorf("remove %s: %w", k, ErrUnknownService)
+			return s, nil, fmt.Errorf("remove %s: %w", k, ErrUnknownService)
 		}
-		d.remove(old)
-		return nil
+		next := s.clone()
+		next.dropEndpoints(k)
+		next.setService(k, old, nil)
+		return next, serviceChange(nil, old, registry.EventDelete), nil
 	})
 }

@@ -83,6 +83,11 @@ func (s *state) endpointsOf(k serviceKey) cow.Sorted[*registry.Endpoint] {
 	return endpoints
 }
 
+// setService replaces a service of a key by another one. A nil old adds, a nil service removes.
+func (s *state) setService(k serviceKey, old, service *registry.Service) {
+	s.services = s.services.With(k.hostname, replaced(s.services.Host(k.hostname), old, service)...)
+}
+
 // replaced returns the services of a host name with old replaced by service. A nil old adds, a nil
 // service removes.
 func replaced(others []*registry.Service, old, service *registry.Service) []*registry.Service {
@@ -126,34 +131,22 @@ func (s *state) dropEndpoints(k serviceKey) {
 
 // index adds an endpoint to the index by address, unindex removes it.
 func (s *state) index(k serviceKey, e *registry.Endpoint) {
-	s.byAddress = withAddresses(s.byAddress, e.Addresses, serviceEndpoint{k, e})
+	for _, a := range distinct(e.Addresses) {
+		endpoints, _ := s.byAddress.Get(a)
+		s.byAddress = s.byAddress.Set(a, append(slices.Clip(endpoints), serviceEndpoint{service: k, endpoint: e}))
+	}
 }
 
 func (s *state) unindex(k serviceKey, e *registry.Endpoint) {
-	s.byAddress = withoutAddresses(s.byAddress, e.Addresses, serviceEndpoint{k, e})
-}
-
-// withAddresses returns an index by address with a value at some addresses.
-func withAddresses[V comparable](index pmap.Map[string, []V], addresses []string, v V) pmap.Map[string, []V] {
-	for _, a := range distinct(addresses) {
-		values, _ := index.Get(a)
-		index = index.Set(a, append(slices.Clip(values), v))
-	}
-	return index
-}
-
-// withoutAddresses undoes withAddresses.
-func withoutAddresses[V comparable](index pmap.Map[string, []V], addresses []string, v V) pmap.Map[string, []V] {
-	for _, a := range distinct(addresses) {
-		values, _ := index.Get(a)
-		values = slices.DeleteFunc(slices.Clone(values), func(x V) bool { return x == v })
-		if len(values) == 0 {
-			index = index.Delete(a)
-		} else {
-			index = index.Set(a, values)
+	for _, a := range distinct(e.Addresses) {
+		endpoints, _ := s.byAddress.Get(a)
+		endpoints = slices.DeleteFunc(slices.Clone(endpoints), func(f serviceEndpoint) bool { return f == serviceEndpoint{service: k, endpoint: e} })
+		if len(endpoints) == 0 {
+			s.byAddress = s.byAddress.Delete(a)
+			continue
 		}
+		s.byAddress = s.byAddress.Set(a, endpoints)
 	}
-	return index
 }
 
 // distinct returns the values of a short list without duplicates.
