@@ -43,7 +43,7 @@ func (e *Editor[T]) Sorted() Sorted[T] {
 // Find is Sorted.Find.
 func (e *Editor[T]) Find(cmp func(a, b T) int, v T) (T, bool) { return e.s.at(cmp, e.lower(cmp, v), v) }
 
-// Insert adds an element, behind those that compare equal to it.
+// Insert adds an element after the elements that compare equal to it.
 func (e *Editor[T]) Insert(cmp func(a, b T) int, v T) {
 	e.s.n++
 	e.begin(1)

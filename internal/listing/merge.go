@@ -71,7 +71,7 @@ func InNamespace(items []*configstore.Config, namespace string) []*configstore.C
 	return published(items[:high:high])
 }
 
-// sorted returns all objects as a list.
+// sorted sorts all objects in place, and returns them as a list for readers.
 func sorted(objects []*configstore.Config) []*configstore.Config {
 	slices.SortFunc(objects, func(a, b *configstore.Config) int { return compareKey(a, KeyOf(b)) })
 	return published(objects)

@@ -127,7 +127,7 @@ func pathOf(m *routev3.RouteMatch) string {
 	return rooted(m.GetPath() + m.GetPrefix() + m.GetPathSeparatedPrefix() + expression(m.GetSafeRegex().GetRegex()))
 }
 
-// rooted returns a path that begins with a slash, as those of all requests do: Envoy rejects an empty one.
+// rooted returns a path that begins with a slash. Envoy rejects requests with an empty path.
 func rooted(path string) string {
 	if !strings.HasPrefix(path, "/") {
 		return "/" + path
