@@ -161,6 +161,9 @@ func (st *state) newRouterConfig(p *proxy) *routerConfig {
 	}
 	for _, l := range st.gatewayListeners(p) {
 		c.listeners[l.Name()] = l
+		if st.settings.checkBind(l.servers[0].bind) != nil {
+			continue // Without a listener, nobody asks for routes.
+		}
 		names := sync.OnceValue(func() *chainNames { return st.newChainNames(p, l) })
 		for _, s := range l.servers {
 			switch s.kind {

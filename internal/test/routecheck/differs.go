@@ -68,14 +68,16 @@ func Differs(router func(route.Request) route.Decision, q route.Request, want ro
 		}
 		got.Mirrors[m.Cluster] += m.Share
 	}
-	several := map[string]bool{}
+	times := map[string]int{}
+	for _, to := range d.Rule.Destinations {
+		times[to.Cluster]++
+	}
 	for _, to := range d.Rule.Destinations {
 		one := router(q)
 		if one.Destination.Cluster != to.Cluster {
 			return fmt.Sprintf("the random number %d leads to %s, not %s", q.Random, one.Destination.Cluster, to.Cluster)
 		}
-		several[to.Cluster] = got.Targets[to.Cluster] > 0
-		if problem := destinationDiffers(one, query, want, several[to.Cluster]); problem != "" {
+		if problem := destinationDiffers(one, query, want, times[to.Cluster] > 1); problem != "" {
 			return problem
 		}
 		got.Targets[to.Cluster] += max(1, to.Weight)
@@ -88,11 +90,11 @@ func Differs(router func(route.Request) route.Decision, q route.Request, want ro
 	return ""
 }
 
-// destinationDiffers compares the request that goes to one destination. Again is set if another
+// destinationDiffers compares the request that goes to one destination. Several is set if another
 // destination of the rule has the same cluster, so that the outcome does not tell its headers.
-func destinationDiffers(d route.Decision, query string, want routesim.Outcome, again bool) string {
+func destinationDiffers(d route.Decision, query string, want routesim.Outcome, several bool) string {
 	path, kept, _ := strings.Cut(d.Path, "?")
-	if path != want.Path || kept != query || !again && len(want.Targets) > 0 && d.Authority != want.HostOf(d.Destination.Cluster) {
+	if path != want.Path || kept != query || !several && len(want.Targets) > 0 && d.Authority != want.HostOf(d.Destination.Cluster) {
 		return fmt.Sprintf("to %s as %s%s", d.Destination.Cluster, d.Authority, d.Path)
 	}
 	got, all := changesText(d), []string{}
@@ -105,7 +107,7 @@ func destinationDiffers(d route.Decision, query string, want routesim.Outcome, a
 	}
 	slices.Sort(got)
 	slices.Sort(all)
-	if fmt.Sprint(got) != fmt.Sprint(all) && !again && len(d.Rule.Destinations) == len(want.Targets) {
+	if fmt.Sprint(got) != fmt.Sprint(all) && !several && len(d.Rule.Destinations) == len(want.Targets) {
 		return fmt.Sprintf("headers of %s: %q, not %q", d.Destination.Cluster, got, all)
 	}
 	return ""

@@ -241,12 +241,12 @@ func grpcCode(name string) codes.Code {
 	return map[string]codes.Code{"UNAVAILABLE": codes.Unavailable, "NOT_FOUND": codes.NotFound}[name]
 }
 
-// cluster returns where a destination leads to: the port that it names, or else
-// the only one of its service, or else that of the request.
+// cluster returns where a destination leads to: the port that it names, or else the only one of its
+// service, or else that of the request. A service beyond the Sidecar is as good as none.
 func (w where) cluster(d *networking.Destination, namespace string) string {
 	host, port := fullName(d.GetHost(), namespace), w.port
 	for _, s := range w.mesh.Services {
-		if strings.EqualFold(s.Host, host) && w.visibleFor(s, namespace) {
+		if strings.EqualFold(s.Host, host) && w.visibleFor(s, namespace) && w.inScope(s) {
 			host = s.Host
 			if len(s.Ports) == 1 {
 				port = s.Ports[0]

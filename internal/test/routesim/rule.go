@@ -3,6 +3,7 @@
 package routesim
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -66,25 +67,19 @@ func (w where) allows(namespace string, m *networking.HTTPMatchRequest) bool {
 // delegated returns the rules of a root's delegate: a request is for one if it is
 // for the root's and for the delegate's.
 func (w where) delegated(root *VirtualService, r *networking.HTTPRoute) []rule {
-	namespace := r.GetDelegate().GetNamespace()
-	if namespace == "" {
-		namespace = root.Namespace
-	}
-	i := slices.IndexFunc(w.mesh.VirtualServices, func(c *VirtualService) bool {
-		return c.Namespace == namespace && c.Name == r.GetDelegate().GetName() && len(c.GetHosts()) == 0
-	})
-	if i < 0 || !exported(w.mesh.VirtualServices[i].GetExportTo(), namespace, root.Namespace) {
+	to := w.mesh.delegate(root, r)
+	if to == nil {
 		return nil
 	}
 	var out []rule
-	for _, d := range w.mesh.VirtualServices[i].GetHttp() {
-		joined := rule{joinRules(root.Namespace, namespace, r, d), root.Namespace, nil}
+	for _, d := range to.GetHttp() {
+		joined := rule{joinRules(root.Namespace, to.Namespace, r, d), root.Namespace, nil}
 		pairs, ok := matchPairs(r.GetMatch(), d.GetMatch())
 		if d.GetDelegate() != nil || !ok {
 			continue
 		}
 		for _, pair := range pairs {
-			if w.pairAllowed(root.Namespace, namespace, pair) {
+			if w.pairAllowed(root.Namespace, to.Namespace, pair) {
 				joined.conditions = append(joined.conditions, slices.DeleteFunc(slices.Clone(pair[:]), func(m *networking.HTTPMatchRequest) bool { return m == nil }))
 			}
 		}
@@ -93,6 +88,18 @@ func (w where) delegated(root *VirtualService, r *networking.HTTPRoute) []rule {
 		}
 	}
 	return out
+}
+
+// delegate returns the delegate that a rule of a root leads to; nil for none.
+func (m *Mesh) delegate(root *VirtualService, r *networking.HTTPRoute) *VirtualService {
+	namespace := cmp.Or(r.GetDelegate().GetNamespace(), root.Namespace)
+	i := slices.IndexFunc(m.VirtualServices, func(c *VirtualService) bool {
+		return c.Namespace == namespace && c.Name == r.GetDelegate().GetName() && len(c.GetHosts()) == 0
+	})
+	if r.GetDelegate() == nil || i < 0 || !exported(m.VirtualServices[i].GetExportTo(), namespace, root.Namespace) {
+		return nil
+	}
+	return m.VirtualServices[i]
 }
 
 // pairAllowed: if one of the two names gateways, what both say of the source is void.
@@ -144,7 +151,7 @@ func joinable(r, d *networking.HTTPMatchRequest) bool {
 	}
 	inRoot := of(r)
 	for k, v := range of(d) {
-		if have := inRoot[k]; have != nil && v != nil && !narrower(have, v) {
+		if have := inRoot[k]; have != nil && v != nil && !narrower(have, v) && (!strings.HasPrefix(k, "w ") || !narrower(v, have)) {
 			return false
 		}
 	}
@@ -166,13 +173,17 @@ func joinable(r, d *networking.HTTPMatchRequest) bool {
 // narrower reports whether d is within r: equal values, values below a prefix, and any value within
 // presence.
 func narrower(r, d *networking.StringMatch) bool {
-	if r.GetMatchType() == nil || d.GetMatchType() == nil {
-		return r.GetMatchType() == nil && d.GetMatchType() == nil
+	_, exactly := d.GetMatchType().(*networking.StringMatch_Exact)
+	_, below := d.GetMatchType().(*networking.StringMatch_Prefix)
+	switch r := r.GetMatchType().(type) {
+	case nil:
+		return d.GetMatchType() == nil
+	case *networking.StringMatch_Exact:
+		return exactly && d.GetExact() == r.Exact
+	case *networking.StringMatch_Prefix:
+		return exactly && strings.HasPrefix(d.GetExact(), r.Prefix) || below && strings.HasPrefix(d.GetPrefix(), r.Prefix)
 	}
-	if r.GetExact() != "" {
-		return d.GetExact() == r.GetExact()
-	}
-	return r.GetPrefix() != "" && (strings.HasPrefix(d.GetExact(), r.GetPrefix()) || strings.HasPrefix(d.GetPrefix(), r.GetPrefix()))
+	return false
 }
 
 // joinRules adds the settings of the root's rule that a delegate's rule lacks.

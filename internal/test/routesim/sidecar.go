@@ -126,3 +126,38 @@ func (w where) importsVirtualService(v *VirtualService) bool {
 		return imports(w.egress, w.proxy.Namespace, v.Namespace, func(host string) bool { return covers(host, h) || covers(h, host) })
 	})
 }
+
+// inScope reports whether some listener of the proxy's Sidecar has a service: by its own host, or
+// because a VirtualService that it imports leads there. A listener with a port has services with it.
+func (w where) inScope(s *Service) bool {
+	listeners := w.mesh.sidecarOf(w.proxy).listeners()
+	return len(listeners) == 0 || slices.ContainsFunc(listeners, func(l *networking.IstioEgressListener) bool {
+		at := w
+		at.egress = l
+		n := l.GetPort().GetNumber()
+		return at.imports(s) || (n == 0 || slices.Contains(s.Ports, n)) && slices.ContainsFunc(at.bound(), func(v *VirtualService) bool {
+			return w.mesh.leadsTo(v, s, n != 0)
+		})
+	})
+}
+
+// leadsTo reports whether a VirtualService or one of its delegates has a destination at a service: at
+// one of its ports, or at any.
+func (m *Mesh) leadsTo(v *VirtualService, s *Service, anyPort bool) bool {
+	return slices.ContainsFunc(v.GetHttp(), func(r *networking.HTTPRoute) bool {
+		if d := m.delegate(v, r); d != nil && m.leadsTo(d, s, anyPort) {
+			return true
+		}
+		destinations := []*networking.Destination{r.GetMirror()}
+		for _, to := range r.GetRoute() {
+			destinations = append(destinations, to.GetDestination())
+		}
+		for _, to := range r.GetMirrors() {
+			destinations = append(destinations, to.GetDestination())
+		}
+		return slices.ContainsFunc(destinations, func(d *networking.Destination) bool {
+			n := d.GetPort().GetNumber()
+			return d != nil && strings.EqualFold(fullName(d.GetHost(), v.Namespace), s.Host) && (anyPort || n == 0 || slices.Contains(s.Ports, n))
+		})
+	})
+}

@@ -103,16 +103,20 @@ func joinMatches(root, delegate []*networking.HTTPMatchRequest) (out []*networki
 	return out, true
 }
 
-// fits reports whether a match of a delegate is at least as narrow as the root's in every condition
-// that both have.
+// fits reports whether two matches can be joined: the delegate's is at least as narrow as the root's in
+// every condition that both have. Of two conditions that a header lacks a value, either may be narrower.
 func fits(root, d *networking.HTTPMatchRequest) bool {
 	if !valueFits(root.GetUri(), d.GetUri()) || !valueFits(root.GetScheme(), d.GetScheme()) ||
 		!valueFits(root.GetMethod(), d.GetMethod()) || !valueFits(root.GetAuthority(), d.GetAuthority()) {
 		return false
 	}
-	if !valuesFit(root.GetHeaders(), d.GetHeaders()) || !valuesFit(root.GetWithoutHeaders(), d.GetWithoutHeaders()) ||
-		!valuesFit(root.GetQueryParams(), d.GetQueryParams()) {
+	if !valuesFit(root.GetHeaders(), d.GetHeaders()) || !valuesFit(root.GetQueryParams(), d.GetQueryParams()) {
 		return false
+	}
+	for key, value := range d.GetWithoutHeaders() {
+		if r, ok := root.GetWithoutHeaders()[key]; ok && !valueFits(r, value) && !valueFits(value, r) {
+			return false
+		}
 	}
 	if root.GetIgnoreUriCase() != d.GetIgnoreUriCase() || !same(root.GetPort(), d.GetPort()) ||
 		!same(root.GetSourceNamespace(), d.GetSourceNamespace()) {
@@ -167,7 +171,7 @@ func valueFits(root, d *networking.StringMatch) bool {
 }
 
 // joinMatch returns the intersection of two matches that fit. If both have a condition on the same
-// value, the delegate's is used, because it is at least as narrow.
+// value, the narrower one is used. (Istio 1.30 lets a delegate widen what a root excludes.)
 func joinMatch(root, d *networking.HTTPMatchRequest) *networking.HTTPMatchRequest {
 	out := &networking.HTTPMatchRequest{
 		Name:            joinNames(root.GetName(), d.GetName()),
@@ -176,7 +180,7 @@ func joinMatch(root, d *networking.HTTPMatchRequest) *networking.HTTPMatchReques
 		Method:          cmp.Or(d.GetMethod(), root.GetMethod()),
 		Authority:       cmp.Or(d.GetAuthority(), root.GetAuthority()),
 		Headers:         joinMaps(root.GetHeaders(), d.GetHeaders()),
-		WithoutHeaders:  joinMaps(root.GetWithoutHeaders(), d.GetWithoutHeaders()),
+		WithoutHeaders:  joinExclusions(root.GetWithoutHeaders(), d.GetWithoutHeaders()),
 		QueryParams:     joinMaps(root.GetQueryParams(), d.GetQueryParams()),
 		SourceLabels:    joinMaps(root.GetSourceLabels(), d.GetSourceLabels()),
 		SourceNamespace: cmp.Or(d.GetSourceNamespace(), root.GetSourceNamespace()),
@@ -187,6 +191,18 @@ func joinMatch(root, d *networking.HTTPMatchRequest) *networking.HTTPMatchReques
 	}
 	if len(out.Gateways) == 0 {
 		out.Gateways = root.GetGateways()
+	}
+	return out
+}
+
+// joinExclusions returns the union of two withoutHeaders. Of two values for one header, the one that
+// excludes more counts.
+func joinExclusions(root, d map[string]*networking.StringMatch) map[string]*networking.StringMatch {
+	out := joinMaps(d, root)
+	for key, value := range d {
+		if r, ok := root[key]; ok && valueFits(value, r) {
+			out[key] = value
+		}
 	}
 	return out
 }
