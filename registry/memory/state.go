@@ -131,22 +131,34 @@ func (s *state) dropEndpoints(k serviceKey) {
 
 // index adds an endpoint to the index by address, unindex removes it.
 func (s *state) index(k serviceKey, e *registry.Endpoint) {
-	for _, a := range distinct(e.Addresses) {
-		endpoints, _ := s.byAddress.Get(a)
-		s.byAddress = s.byAddress.Set(a, append(slices.Clip(endpoints), serviceEndpoint{service: k, endpoint: e}))
-	}
+	s.byAddress = withAddresses(s.byAddress, e.Addresses, serviceEndpoint{service: k, endpoint: e})
 }
 
 func (s *state) unindex(k serviceKey, e *registry.Endpoint) {
-	for _, a := range distinct(e.Addresses) {
-		endpoints, _ := s.byAddress.Get(a)
-		endpoints = slices.DeleteFunc(slices.Clone(endpoints), func(f serviceEndpoint) bool { return f == serviceEndpoint{service: k, endpoint: e} })
-		if len(endpoints) == 0 {
-			s.byAddress = s.byAddress.Delete(a)
-			continue
-		}
-		s.byAddress = s.byAddress.Set(a, endpoints)
+	s.byAddress = withoutAddresses(s.byAddress, e.Addresses, serviceEndpoint{service: k, endpoint: e})
+}
+
+// withAddresses returns an index by address with a value at some addresses.
+func withAddresses[V comparable](index pmap.Map[string, []V], addresses []string, v V) pmap.Map[string, []V] {
+	for _, a := range distinct(addresses) {
+		values, _ := index.Get(a)
+		index = index.Set(a, append(slices.Clip(values), v))
 	}
+	return index
+}
+
+// withoutAddresses undoes withAddresses.
+func withoutAddresses[V comparable](index pmap.Map[string, []V], addresses []string, v V) pmap.Map[string, []V] {
+	for _, a := range distinct(addresses) {
+		values, _ := index.Get(a)
+		values = slices.DeleteFunc(slices.Clone(values), func(x V) bool { return x == v })
+		if len(values) == 0 {
+			index = index.Delete(a)
+		} else {
+			index = index.Set(a, values)
+		}
+	}
+	return index
 }
 
 // distinct returns the values of a short list without duplicates.

@@ -63,23 +63,12 @@ func workloadChange(prev, curr *registry.WorkloadInstance) iter.Seq2[*registry.W
 
 func (s *state) addWorkload(w *registry.WorkloadInstance) {
 	s.workloads = s.workloads.Set(w.Key(), w)
-	for _, a := range distinct(w.Endpoint.Addresses) {
-		list, _ := s.workloadsByAddress.Get(a)
-		s.workloadsByAddress = s.workloadsByAddress.Set(a, append(slices.Clip(list), w))
-	}
+	s.workloadsByAddress = withAddresses(s.workloadsByAddress, w.Endpoint.Addresses, w)
 }
 
 func (s *state) removeWorkload(w *registry.WorkloadInstance) {
 	s.workloads = s.workloads.Delete(w.Key())
-	for _, a := range distinct(w.Endpoint.Addresses) {
-		list, _ := s.workloadsByAddress.Get(a)
-		list = slices.DeleteFunc(slices.Clone(list), func(x *registry.WorkloadInstance) bool { return x == w })
-		if len(list) == 0 {
-			s.workloadsByAddress = s.workloadsByAddress.Delete(a)
-			continue
-		}
-		s.workloadsByAddress = s.workloadsByAddress.Set(a, list)
-	}
+	s.workloadsByAddress = withoutAddresses(s.workloadsByAddress, w.Endpoint.Addresses, w)
 }
 
 // proxiesToUpdate returns the proxies that need a ProxyUpdate. It skips host names, because they
