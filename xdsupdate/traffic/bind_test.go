@@ -77,6 +77,9 @@ func TestBinds(t *testing.T) {
 		if diff := cmp.Diff(listeners, got.names); diff != "" || len(got.failed) > 0 {
 			t.Errorf("bind %q: %v (-want +got):\n%s", bind, got.failed, diff)
 		}
+		if routes := s.ask(edge(), envoy.RouteType).names; len(routes) != len(listeners) {
+			t.Errorf("bind %q: the route configurations are %q for %q", bind, routes, listeners)
+		}
 		reported := s.reason("b", "spec.servers[0].bind")
 		if (reported != "") != (want.reason != "") || !strings.Contains(reported, want.reason) {
 			t.Errorf("bind %q: the reason is %q, want %q", bind, reported, want.reason)

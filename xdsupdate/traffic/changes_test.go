@@ -16,6 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
@@ -116,6 +117,42 @@ func TestChangesOfRoutes(t *testing.T) {
 			c.services, c.typeURL, c.names = services(), envoy.RouteType, []string{"80", "http.80"}
 			c.run(t)
 		})
+	}
+}
+
+// TestChangesOfForwarding: only the listeners with its routes are built again for a change of TCP or TLS
+// routes, however many listeners a router has.
+func TestChangesOfForwarding(t *testing.T) {
+	servers := map[string]string{
+		"tcp": `{"port": {"number": 9000, "name": "p", "protocol": "TCP"}, "hosts": ["*"]}`,
+		"tls": `{"port": {"number": 9443, "name": "p", "protocol": "TLS"}, "hosts": ["*"], "tls": {"mode": "PASSTHROUGH"}}`,
+	}
+	routes := func(kind, host string) string {
+		return fmt.Sprintf(`VirtualService shop/%s {"hosts": ["a.com"], "gateways": ["ingress/%[1]s"], %[1]q: [
+			{"match": [{"port": %d%s}], "route": [{"destination": {"host": %q}}]}]}`,
+			kind, map[string]int{"tcp": 9000, "tls": 9443}[kind], map[string]string{"tls": `, "sniHosts": ["a.com"]`}[kind], host)
+	}
+	var before []string
+	for kind, server := range servers {
+		before = append(before, fmt.Sprintf(`Gateway ingress/%s {"selector": {"app": "edge"}, "servers": [%s]}`, kind, server), routes(kind, "cart"))
+	}
+	for kind, want := range map[string]string{"tcp": "0.0.0.0_9000", "tls": "0.0.0.0_9443"} {
+		s := stage(t, traffic.Options{}, objectsOf(t, before...), populate(testService("shop", cart, 80), testService("shop", "catalog.shop.svc.cluster.local", 80)))
+		f, view := s.follow(edge(), envoy.ListenerType), s.view(edge())
+		s.change(objectsOf(t, routes(kind, "catalog")))
+		s.applied()
+		changes := s.provided.changes
+		for name := range f.has() {
+			concerned := changes.Everything != nil && changes.Everything(view, envoy.ListenerType) || slices.ContainsFunc(changes.Names, func(n ads.ChangedName) bool {
+				return n.TypeURL == envoy.ListenerType && n.Name == name && (n.In == nil || n.In(view))
+			})
+			if concerned != (name == want) {
+				t.Errorf("%s: listener %s is concerned: %t", kind, name, concerned)
+			}
+		}
+		if diff := cmp.Diff([]string{want}, f.sent()); diff != "" {
+			t.Errorf("%s: sent (-want +got):\n%s", kind, diff)
+		}
 	}
 }
 

@@ -162,7 +162,7 @@ func (st *state) newRouterConfig(p *proxy) *routerConfig {
 	for _, l := range st.gatewayListeners(p) {
 		c.listeners[l.Name()] = l
 		if st.settings.checkBind(l.servers[0].bind) != nil {
-			continue // Without a listener, nobody asks for routes.
+			continue // No listener refers to its routes.
 		}
 		names := sync.OnceValue(func() *chainNames { return st.newChainNames(p, l) })
 		for _, s := range l.servers {

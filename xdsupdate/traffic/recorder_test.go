@@ -19,6 +19,8 @@ type recorder struct {
 	*traffic.Policies
 	mu   sync.Mutex
 	last ads.Provided
+	// changes are what differs between last and its predecessor.
+	changes ads.Changes
 }
 
 // Provide implements ads.Provider.
@@ -26,7 +28,7 @@ func (r *recorder) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
 	provided, changes := r.Policies.Provide(push)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.last = provided
+	r.last, r.changes = provided, changes
 	return provided, changes
 }
 

@@ -103,8 +103,8 @@ func joinMatches(root, delegate []*networking.HTTPMatchRequest) (out []*networki
 	return out, true
 }
 
-// fits reports whether two matches can be joined: the delegate's is at least as narrow as the root's in
-// every condition that both have. Of two conditions that a header lacks a value, either may be narrower.
+// fits reports whether two matches can be joined, because the delegate's is at least as narrow as the
+// root's in every condition that both have. In withoutHeaders, either condition may be the narrower one.
 func fits(root, d *networking.HTTPMatchRequest) bool {
 	if !valueFits(root.GetUri(), d.GetUri()) || !valueFits(root.GetScheme(), d.GetScheme()) ||
 		!valueFits(root.GetMethod(), d.GetMethod()) || !valueFits(root.GetAuthority(), d.GetAuthority()) {
@@ -171,7 +171,8 @@ func valueFits(root, d *networking.StringMatch) bool {
 }
 
 // joinMatch returns the intersection of two matches that fit. If both have a condition on the same
-// value, the narrower one is used. (Istio 1.30 lets a delegate widen what a root excludes.)
+// value, it uses the narrower condition. Istio 1.30 uses the delegate's, which may be the wider one in
+// withoutHeaders.
 func joinMatch(root, d *networking.HTTPMatchRequest) *networking.HTTPMatchRequest {
 	out := &networking.HTTPMatchRequest{
 		Name:            joinNames(root.GetName(), d.GetName()),
