@@ -23,8 +23,8 @@ type call struct {
 }
 
 // calls returns the calls that test the packages. The race detector sees all packages in the full
-// tier and none in the short one. By default it sees the packages of the list, and all modules
-// beside the root one.
+// tier and none in the short one. By default it sees the listed packages of the root
+// module, and all other modules.
 func (o options) calls(packages []pkg) (calls []call) {
 	add := func(race bool, flags []string, p pkg) {
 		i := slices.IndexFunc(calls, func(c call) bool { return c.module == p.module && c.race == race && slices.Equal(c.flags, flags) })
