@@ -69,6 +69,16 @@ func TestJoinsAndLeavesAreOneUpdate(t *testing.T) {
 					return r
 				}
 			}
+			// With many updates to hold back, a join that is no single update is seen between its parts.
+			c.AddRegistry(func(u xdsupdate.XDSUpdater) registry.Instance {
+				r := joining(1)(u)
+				shard := xdsupdate.ShardKeyOf(r)
+				for range 50_000 {
+					u.SvcUpdate(shard, "other", "ns", registry.EventUpdate)
+				}
+				return r
+			})
+			c.DeleteRegistry("c", registry.Memory)
 			for version := 1; version < 200; version += 2 {
 				c.AddRegistry(joining(version))
 				runtime.Gosched()
