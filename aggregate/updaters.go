@@ -23,7 +23,8 @@ func (u *updaters) attach(updater xdsupdate.XDSUpdater) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.writers != nil {
-		panic("aggregate: an updater is attached after a registry was made without it")
+		panic("aggregate: an updater is attached after the first registry, which does not write to it: " +
+			"create the ads.Server before the registries, or set Options.Updater")
 	}
 	u.all = xdsupdate.Multi(u.all, updater)
 	if xdsupdate.NewInbox(updater).Follows() {

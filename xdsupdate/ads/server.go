@@ -83,8 +83,8 @@ type attacher interface {
 // discovery is read by each push, so it may still be empty. If it is, or wraps, an
 // aggregate.Controller, or another type with the method AttachUpdater, the server becomes an
 // updater of its registries, so that a host cannot forget to connect the two ends. New panics, with
-// a text that names the cause, if there are two Options, if the discovery is a nil pointer, and if
-// a provider is nil or has the name of another.
+// a text that names the cause, if there are two Options, if the discovery is a nil pointer, if the
+// aggregate.Controller has made a registry already, and if a provider is nil or has the name of another.
 func New(discovery registry.ServiceDiscovery, opts ...Options) *Server {
 	o := options.One("ads.New", opts)
 	s := &Server{
