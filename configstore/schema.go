@@ -50,24 +50,14 @@ type Schema struct {
 	// unreadable object is treated as absent, and unknown fields have no effect.
 	Closed func(spec proto.Message) proto.Message
 
-	// added is nil if the schema is in no Schemas.
+	// added is the identity of the schema, which unions share. It is nil if the schema is in no
+	// Schemas.
 	added *addedSchema
 }
 
-// addedSchema is the compiled part of a schema, made when the schema is added to a SchemasBuilder.
-// Unions share it, so its address is the identity of the schema.
-type addedSchema struct {
-	// scanners returns the scanners for Spec and Status.
-	scanners func() (spec, status *textScanner)
-}
-
-// scanners returns the scanners for Spec and Status. Either may be nil.
-func (s *Schema) scanners() (spec, status *textScanner) {
-	if s.added == nil {
-		return nil, nil
-	}
-	return s.added.scanners()
-}
+// addedSchema is made when a schema is added to a SchemasBuilder. It has a field because the addresses
+// of empty structs are not distinct.
+type addedSchema struct{ _ byte }
 
 // NewSpec returns a new, empty spec of the kind.
 func (s Schema) NewSpec() proto.Message { return s.Spec.ProtoReflect().New().Interface() }

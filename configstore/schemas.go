@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"google.golang.org/protobuf/proto"
 
@@ -116,12 +115,7 @@ func (b *SchemasBuilder) Add(s Schema) error {
 			return fmt.Errorf("schema %s: version %s: %w", kind, k.Version, ErrAlreadyExists)
 		}
 	}
-	s.added = &addedSchema{scanners: sync.OnceValues(func() (spec, status *textScanner) {
-		if s.Status != nil {
-			status = newTextScanner(s.Status)
-		}
-		return newTextScanner(s.Spec), status
-	})}
+	s.added = &addedSchema{}
 	b.insert(s)
 	return nil
 }

@@ -52,10 +52,10 @@ func hasControl(s string, tabs bool) bool {
 
 // checkText checks the strings of an object against the rules of its kind. sound is false if it
 // cannot be encoded, and plain if all of the spec is known, besides. Nearly every object is plain
-// text, which the scanner finds out without a path to any field; the rest is walked.
+// text, which plainMessage finds out without a path to any field; the rest is walked.
 func (s *Schema) checkText(c *Config) (violations []Violation, plain, sound bool) {
-	spec, status := s.scanners()
-	plainSpec, plainStatus := spec.plain(c.Spec), c.Status == nil || status.plain(c.Status)
+	plainSpec := plainMessage(c.Spec)
+	plainStatus := c.Status == nil || plainMessage(c.Status)
 	if plainSpec && plainStatus && c.plain() {
 		return nil, true, true
 	}

@@ -138,7 +138,7 @@ func TestTextOfAnyShape(t *testing.T) {
 	}
 }
 
-// TestTextOfDynamicMessage: there is no Go type for the scanner to read.
+// TestTextOfDynamicMessage: a spec need not have a generated Go type.
 func TestTextOfDynamicMessage(t *testing.T) {
 	t.Parallel()
 	spec := dynamicpb.NewMessage((&apipb.Api{}).ProtoReflect().Descriptor())

@@ -6,13 +6,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	"go.etcd.io/etcd/api/v3/mvccpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 
+	"github.com/pilotkit/pilotkit/internal/backoff"
 	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
@@ -39,7 +39,7 @@ func (c *Cache) follow(ctx context.Context) {
 		c.setRunning(false)
 		<-c.feeding
 	}()
-	backoff, relisted := firstBackoff, false
+	wait, relisted := firstBackoff, false
 	for {
 		before := c.lastHeard()
 		err := c.watchFrom(ctx)
@@ -52,15 +52,10 @@ func (c *Cache) follow(ctx context.Context) {
 		}
 		c.lost(err)
 		if c.lastHeard() != before {
-			backoff = firstBackoff
+			wait = firstBackoff
 		}
-		pause := time.NewTimer(backoff + rand.N(backoff/2+1)) //nolint:gosec // It spreads clients.
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		}
-		pause.Stop()
-		backoff = min(2*backoff, c.opts.MaxBackoff)
+		backoff.Sleep(ctx, backoff.Spread(wait, 0.5)) // spreads clients
+		wait = min(2*wait, c.opts.MaxBackoff)
 		// The backoff of gRPC between attempts to connect grows to minutes.
 		c.client.ActiveConnection().ResetConnectBackoff()
 	}

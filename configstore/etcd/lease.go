@@ -13,6 +13,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/backoff"
 )
 
 // Lease writes objects that are deleted with their writer: when the lease expires, because nobody
@@ -77,12 +78,7 @@ func (l *Lease) Run(stop <-chan struct{}) error {
 		case time.Now().After(expires):
 			return fmt.Errorf("%w: it could not be kept alive: %w", ErrLeaseLost, err)
 		}
-		pause := time.NewTimer(l.ttl / 3)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-		}
-		pause.Stop()
+		backoff.Sleep(ctx, l.ttl/3)
 	}
 }
 

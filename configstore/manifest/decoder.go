@@ -5,13 +5,10 @@ package manifest
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
-
-	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
 // decoder walks the tree of one object and collects problems. The tree has been surveyed, so it is
@@ -119,41 +116,23 @@ type entry struct {
 // entryList collects entries. The first entry of a key wins.
 type entryList struct {
 	entries []entry
-	// keys are the keys of the entries if there are many. A few are compared one by one.
-	keys map[string]struct{}
+	keys    map[string]struct{}
 }
-
-const fewKeys limit.Size = 12
 
 // add returns false if there is an entry of the key already.
 func (l *entryList) add(e entry) bool {
-	if l.has(e.key) {
+	if _, twice := l.keys[e.key]; twice {
 		return false
 	}
+	l.keys[e.key] = struct{}{}
 	l.entries = append(l.entries, e)
-	if l.keys == nil && len(l.entries) > fewKeys.Get() {
-		l.keys = make(map[string]struct{}, cap(l.entries))
-		for _, e := range l.entries {
-			l.keys[e.key] = struct{}{}
-		}
-	} else if l.keys != nil {
-		l.keys[e.key] = struct{}{}
-	}
 	return true
-}
-
-func (l *entryList) has(key string) bool {
-	if l.keys != nil {
-		_, ok := l.keys[key]
-		return ok
-	}
-	return slices.ContainsFunc(l.entries, func(e entry) bool { return e.key == key })
 }
 
 // entries returns the entries of a mapping, with merge keys applied. Duplicate keys are recorded as
 // problems and returned once.
 func (d *decoder) entries(n *yaml.Node) []entry {
-	l := entryList{entries: make([]entry, 0, len(n.Content)/2)}
+	l := entryList{make([]entry, 0, len(n.Content)/2), make(map[string]struct{}, len(n.Content)/2)}
 	d.collect(n, &l, false)
 	return l.entries
 }

@@ -21,7 +21,6 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 	"github.com/pilotkit/pilotkit/internal/test/histories"
-	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
 // samples returns the documents of testdata/kinds of one kind.
@@ -218,9 +217,4 @@ func (g generator) value(fd protoreflect.FieldDescriptor, empty func() protorefl
 	default:
 		panic("no generator for " + fd.Kind().String())
 	}
-}
-
-// TestLoweredSizes reads objects with an index of keys for every mapping.
-func TestLoweredSizes(t *testing.T) {
-	testmain.Lowered(t, "^(TestRandomObjectsSurvive|TestEveryKindInEveryVersion)$")
 }

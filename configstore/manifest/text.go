@@ -27,8 +27,6 @@ type input struct {
 	// budget is the remaining number of nodes and bytes that aliases may expand to. locating is the
 	// remaining number of bytes that may be read again to locate errors.
 	budget, locating int
-	// known is made by the first document that is of no known kind.
-	known knownGroups
 }
 
 // budgetBase and budgetFactor give the budget of an input by its size.

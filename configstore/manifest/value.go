@@ -11,7 +11,9 @@ import (
 	"strconv"
 	"strings"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // expected names the values that a scalar field takes.
@@ -113,75 +115,45 @@ func parseBytes(s scalar) (protoreflect.Value, bool) {
 	return protoreflect.ValueOfBytes(b), err == nil && s.kind == scalarString
 }
 
+// parseNumber reads a number as protojson reads that of a wrapper of its kind.
 func parseNumber(s scalar, kind protoreflect.Kind) (v protoreflect.Value, ok bool) {
-	text := s.text
+	text := []byte(s.text)
 	switch s.kind {
-	case scalarInt:
-	case scalarFloat:
-		// JSON has no spelling for these, so kubectl refuses them.
-		if text == "NaN" || strings.HasSuffix(text, "Inf") {
-			return v, false
+	case scalarInt, scalarFloat:
+		if !json.Valid(text) {
+			// A float of YAML such as .5, or one that JSON has no spelling for, which kubectl refuses.
+			f, err := strconv.ParseFloat(s.text, 64)
+			if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+				return v, false
+			}
+			text = strconv.AppendFloat(nil, f, 'g', -1, 64)
 		}
 	case scalarString:
-		if f, named := namedFloat(text); named {
-			return floatValue(f, kind)
-		}
-		if !isJSONNumber(text) {
-			return v, false
-		}
+		text = appendJSONString(nil, s.text)
 	default:
 		return v, false
 	}
+	number := wrapperOf(kind)
+	err := protojson.Unmarshal(text, number.Interface())
+	return number.Get(number.Descriptor().Fields().ByName("value")), err == nil
+}
+
+// wrapperOf returns a message with a number of a kind.
+func wrapperOf(kind protoreflect.Kind) protoreflect.Message {
 	switch kind {
 	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
-		i, ok := parseInt(text, 32)
-		return protoreflect.ValueOfInt32(int32(i)), ok
+		return (&wrapperspb.Int32Value{}).ProtoReflect()
 	case protoreflect.Int64Kind, protoreflect.Sint64Kind, protoreflect.Sfixed64Kind:
-		i, ok := parseInt(text, 64)
-		return protoreflect.ValueOfInt64(i), ok
+		return (&wrapperspb.Int64Value{}).ProtoReflect()
 	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
-		u, ok := parseUint(text, 32)
-		return protoreflect.ValueOfUint32(uint32(u)), ok
+		return (&wrapperspb.UInt32Value{}).ProtoReflect()
 	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
-		u, ok := parseUint(text, 64)
-		return protoreflect.ValueOfUint64(u), ok
+		return (&wrapperspb.UInt64Value{}).ProtoReflect()
 	case protoreflect.FloatKind:
-		f, err := strconv.ParseFloat(text, 32)
-		return protoreflect.ValueOfFloat32(float32(f)), err == nil
+		return (&wrapperspb.FloatValue{}).ProtoReflect()
 	default:
-		f, err := strconv.ParseFloat(text, 64)
-		return protoreflect.ValueOfFloat64(f), err == nil
+		return (&wrapperspb.DoubleValue{}).ProtoReflect()
 	}
-}
-
-// namedFloat returns the values that JSON numbers cannot have.
-func namedFloat(text string) (float64, bool) {
-	switch text {
-	case "NaN":
-		return math.NaN(), true
-	case "Infinity":
-		return math.Inf(1), true
-	case "-Infinity":
-		return math.Inf(-1), true
-	default:
-		return 0, false
-	}
-}
-
-func floatValue(f float64, kind protoreflect.Kind) (protoreflect.Value, bool) {
-	switch kind {
-	case protoreflect.FloatKind:
-		return protoreflect.ValueOfFloat32(float32(f)), true
-	case protoreflect.DoubleKind:
-		return protoreflect.ValueOfFloat64(f), true
-	default:
-		return protoreflect.Value{}, false
-	}
-}
-
-func isJSONNumber(s string) bool {
-	return s != "" && (s[0] == '-' || s[0] >= '0' && s[0] <= '9') &&
-		s[len(s)-1] >= '0' && s[len(s)-1] <= '9' && json.Valid([]byte(s))
 }
 
 // parseInt takes every notation of an integer: 8080, 8080.0, 8.08e3.
@@ -195,17 +167,6 @@ func parseInt(text string, bits int) (int64, bool) {
 		return 0, false
 	}
 	return int64(f), true
-}
-
-func parseUint(text string, bits int) (uint64, bool) {
-	if u, err := strconv.ParseUint(text, 10, bits); err == nil {
-		return u, true
-	}
-	f, err := strconv.ParseFloat(text, 64)
-	if err != nil || f != math.Trunc(f) || f < 0 || f >= math.Ldexp(1, bits) || isDigits(text) {
-		return 0, false
-	}
-	return uint64(f), true
 }
 
 // isDigits reports whether a text that is out of range as an integer has no other interpretation.

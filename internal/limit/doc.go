@@ -16,7 +16,6 @@
 //	aggregate.maxExpected                        256  TestLoweredSizes
 //	configstore/etcd.listPage                   1000  TestLoweredSizes
 //	configstore/kube/gatewayapi.maxEmptied        64  TestLoweredSizes
-//	configstore/manifest.fewKeys                  12  TestLoweredSizes
 //	configstore/memory.maxKept                    64  TestLoweredSizes
 //	configstore/memory.watchChunk                 64  TestLoweredSizes
 //	internal/cow.fillLeaf                         96  TestLoweredSizes
