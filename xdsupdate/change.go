@@ -128,25 +128,16 @@ func (c *change) apply(s *cow.Editor[*registry.Endpoint], r EndpointChange) {
 		return
 	case r.Old == nil:
 	case r.New != nil && s.Replace(registry.CompareEndpoints, r.Old, r.New, identical):
-		c.note(r.Old, r.New)
+		c.removed, c.added = append(c.removed, r.Old), append(c.added, r.New)
 		return
 	case s.Delete(registry.CompareEndpoints, r.Old, identical),
 		s.Delete(registry.CompareEndpointKeys, r.Old, identical),
 		s.Delete(registry.CompareEndpointKeys, r.Old, new(matcher).unchanged):
-		c.note(r.Old, nil)
+		c.removed = append(c.removed, r.Old)
 	}
 	if r.New != nil {
 		s.Insert(registry.CompareEndpoints, r.New)
-		c.note(nil, r.New)
-	}
-}
-
-func (c *change) note(removed, added *registry.Endpoint) {
-	if removed != nil {
-		c.removed = append(c.removed, removed)
-	}
-	if added != nil {
-		c.added = append(c.added, added)
+		c.added = append(c.added, r.New)
 	}
 }
 
