@@ -56,9 +56,11 @@ func unmatchedPrincipal(principal string) string {
 	switch {
 	case !consistsOf(id, "-._/*"), len(id) > maxIdentityLength, !strings.ContainsAny(id, "/*"):
 		return "is not the identity of a workload, which has the form TRUST-DOMAIN/ns/NAMESPACE/sa/ACCOUNT"
-	default:
-		return innerStar(id)
+	case strings.Count(id, "/") == 4: // The trust domain may end in a star.
+		domain, path, _ := strings.Cut(id, "/")
+		id = strings.TrimSuffix(domain, "*") + "/" + path
 	}
+	return innerStar(id)
 }
 
 // unmatchedNamespace knows that here stars are wildcards anywhere.

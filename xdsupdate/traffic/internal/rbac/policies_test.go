@@ -165,6 +165,7 @@ func TestTrust(t *testing.T) {
 		"old.td/ns/a/sa/b":        {"td/ns/a/sa/b", "old.td/ns/a/sa/b"},
 		"cluster.local/ns/a/sa/b": {"td/ns/a/sa/b", "old.td/ns/a/sa/b"},
 		"*.td/ns/a/sa/b":          {"td/ns/a/sa/b", "*.td/ns/a/sa/b"},
+		"old*/ns/a/sa/b":          {"td/ns/a/sa/b", "old.td/ns/a/sa/b"},
 		"other/ns/a/sa/b":         {"other/ns/a/sa/b"},
 		"*/ns/a/sa/b":             {"*/ns/a/sa/b"},
 		"td/*":                    {"td/*"},

@@ -321,10 +321,13 @@ func (t Trust) principals(values []string) []string {
 	return out
 }
 
-// has reports whether the domain of a principal is one of the mesh's.
+// has reports whether the domain of a principal is one of the mesh's. As in Istio 1.30, it may also be the
+// beginning or the end of one.
 func (t Trust) has(domain string) bool {
-	return domain == defaultDomain || slices.Contains(t.domains(), domain) ||
-		slices.ContainsFunc(t.domains(), func(d string) bool { return isSuffix(domain, d) })
+	start, open := strings.CutSuffix(domain, "*")
+	return domain == defaultDomain || slices.ContainsFunc(t.domains(), func(d string) bool {
+		return d == domain || open && strings.HasPrefix(d, start) || isSuffix(domain, d)
+	})
 }
 
 // isSuffix reports whether a pattern "*SUFFIX" matches.
