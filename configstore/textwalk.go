@@ -19,10 +19,11 @@ import (
 // deeper. The bound also ends the walk of a cyclic message, which only a Go program can make.
 const maxMessageDepth = 10_000
 
-// textWalk visits every string of an object, by the descriptors of its messages.
+// textWalk visits every string of an object, and what its types do not know, by the descriptors of its messages.
 type textWalk struct {
 	rule func(protoreflect.FieldDescriptor) TextRule
-	out  violations
+	// out are the strings that break a rule, and unread is what Unread returns.
+	out, unread violations
 	// broken: the object cannot be encoded. tooDeep ends the walk.
 	broken, tooDeep bool
 }
@@ -69,6 +70,7 @@ func (w *textWalk) message(m protoreflect.Message, at *textPlace, holder protore
 		})
 		return
 	}
+	w.unknown(m.GetUnknown(), at)
 	switch m.Descriptor().FullName() {
 	case "google.protobuf.Struct", "google.protobuf.ListValue", "google.protobuf.Value", "google.protobuf.StringValue":
 		w.value(m, at, holder, depth)
@@ -98,12 +100,12 @@ type populatedField struct {
 	value      protoreflect.Value
 }
 
-// populated returns the fields of a message that are set and can hold strings, in
-// the order of their numbers.
+// populated returns the fields of a message that are set and can hold strings or enums, in the order of
+// their numbers.
 func populated(m protoreflect.Message) []populatedField {
 	var out []populatedField
 	m.Range(func(fd protoreflect.FieldDescriptor, value protoreflect.Value) bool {
-		if fd.Message() != nil || fd.Kind() == protoreflect.StringKind {
+		if fd.Message() != nil || fd.Kind() == protoreflect.StringKind || fd.Enum() != nil {
 			out = append(out, populatedField{fd, value})
 		}
 		return true
@@ -121,6 +123,8 @@ func (w *textWalk) single(value protoreflect.Value, fd protoreflect.FieldDescrip
 		w.message(value.Message(), at, fd, depth+1)
 	case fd.Kind() == protoreflect.StringKind:
 		w.check(w.ruleOf(fd), value.String(), at, false)
+	case fd.Enum() != nil:
+		w.enum(value.Enum(), fd.Enum(), at)
 	}
 }
 
@@ -151,7 +155,7 @@ func (w *textWalk) value(m protoreflect.Message, at *textPlace, holder protorefl
 			}
 		case fd.Message() != nil:
 			w.message(f.value.Message(), at, holder, depth+1)
-		default:
+		case fd.Kind() == protoreflect.StringKind:
 			w.check(w.ruleOf(holder), f.value.String(), at, false)
 		}
 	}

@@ -34,52 +34,30 @@ func mark(m protoreflect.Message, number protowire.Number, text string) {
 // Unread returns the parts of a spec, which may be nil, that the process cannot read: fields that its type does not
 // have, and numbers that its enums do not have. There are MaxViolations at most.
 func Unread(spec proto.Message) []Violation {
-	if spec == nil {
+	if spec == nil || plainMessage(spec) {
 		return nil
 	}
-	var w unreadWalk
-	w.message(spec.ProtoReflect(), &textPlace{name: "spec"}, 0)
-	return w.out.list()
+	var w textWalk
+	w.message(spec.ProtoReflect(), &textPlace{name: "spec"}, nil, 0)
+	return w.unread.list()
 }
 
-// unreadWalk visits the unknown fields of a message.
-type unreadWalk struct{ out violations }
-
-func (w *unreadWalk) message(m protoreflect.Message, at *textPlace, depth int) {
-	if depth > maxMessageDepth {
-		return
-	}
-	for unknown := m.GetUnknown(); len(unknown) > 0; {
-		number, kind, tag := protowire.ConsumeTag(unknown)
-		size := protowire.ConsumeFieldValue(number, kind, unknown[max(tag, 0):])
+// unknown visits the fields of a message that its type does not have.
+func (w *textWalk) unknown(fields protoreflect.RawFields, at *textPlace) {
+	for len(fields) > 0 {
+		number, kind, tag := protowire.ConsumeTag(fields)
+		size := protowire.ConsumeFieldValue(number, kind, fields[max(tag, 0):])
 		if tag < 0 || size < 0 {
 			break
 		}
-		w.field(number, unknown[tag:tag+size], at)
-		unknown = unknown[tag+size:]
+		w.unknownField(number, fields[tag:tag+size], at)
+		fields = fields[tag+size:]
 	}
-	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		switch {
-		case fd.IsMap():
-			v.Map().Range(func(key protoreflect.MapKey, element protoreflect.Value) bool {
-				w.value(fd.MapValue(), element, func() *textPlace { return at.child(fd.JSONName()).child("[" + excerpt.Name(key.String()) + "]") }, depth)
-				return true
-			})
-		case fd.IsList() && (fd.Message() != nil || fd.Enum() != nil):
-			for i := range v.List().Len() {
-				w.value(fd, v.List().Get(i), func() *textPlace { return at.child(fd.JSONName()).child("[" + strconv.Itoa(i) + "]") }, depth)
-			}
-		case !fd.IsList():
-			w.value(fd, v, func() *textPlace { return at.child(fd.JSONName()) }, depth)
-		}
-		return true
-	})
 }
 
-// field reports an unknown field.
-func (w *unreadWalk) field(number protowire.Number, value []byte, at *textPlace) {
+func (w *textWalk) unknownField(number protowire.Number, value []byte, at *textPlace) {
 	text, _ := protowire.ConsumeBytes(value)
-	w.out.add(func() Violation {
+	w.unread.add(func() Violation {
 		switch number {
 		case placeholderField:
 			return Violation{Field: at.String(), Message: "cannot be read: " + string(text)}
@@ -91,14 +69,11 @@ func (w *unreadWalk) field(number protowire.Number, value []byte, at *textPlace)
 	})
 }
 
-// value visits a value that is neither a list nor a map.
-func (w *unreadWalk) value(fd protoreflect.FieldDescriptor, v protoreflect.Value, at func() *textPlace, depth int) {
-	switch {
-	case fd.Message() != nil:
-		w.message(v.Message(), at(), depth+1)
-	case fd.Enum() != nil && fd.Enum().Values().ByNumber(v.Enum()) == nil:
-		w.out.add(func() Violation {
-			return Violation{Field: at().String(), Message: "has the value " + strconv.Itoa(int(v.Enum())) + ", which is not known"}
+// enum visits a number of an enum.
+func (w *textWalk) enum(number protoreflect.EnumNumber, of protoreflect.EnumDescriptor, at *textPlace) {
+	if of.Values().ByNumber(number) == nil {
+		w.unread.add(func() Violation {
+			return Violation{Field: at.String(), Message: "has the value " + strconv.Itoa(int(number)) + ", which is not known"}
 		})
 	}
 }
