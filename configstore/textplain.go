@@ -73,7 +73,7 @@ func plainStruct(v reflect.Value, depth int) bool {
 	return true
 }
 
-// isOpaque reports whether a message can have strings that are in none of its fields.
+// isOpaque reports whether strings of a message can be outside its fields: in extensions, or in an Any.
 func isOpaque(descriptor protoreflect.MessageDescriptor) bool {
 	return descriptor.ExtensionRanges().Len() > 0 || descriptor.FullName() == "google.protobuf.Any"
 }

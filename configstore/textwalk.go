@@ -138,8 +138,7 @@ func (w *textWalk) entries(m protoreflect.Map, fd protoreflect.FieldDescriptor, 
 	}
 }
 
-// value visits the content of a google.protobuf.Value. The places of its parts are those of the
-// YAML that they represent.
+// value visits the content of a google.protobuf.Value. Each part has the path that it has in YAML.
 func (w *textWalk) value(m protoreflect.Message, at *textPlace, holder protoreflect.FieldDescriptor, depth int) {
 	for _, f := range populated(m) {
 		switch fd := f.descriptor; {

@@ -131,9 +131,9 @@ func (c *Cache) relistAfter(ctx context.Context, err error) error {
 	return err
 }
 
-// pump publishes the events of a stream until done returns true. done is called before each wait,
-// with the latest revision whose events have all been sent. pump requests progress at each
-// interval, and fails after silence without a response.
+// pump publishes the events of a stream until done returns true. Before each wait, done gets the
+// latest revision with all events published. pump requests progress at each interval. It fails if
+// no response comes for the time silence.
 func (c *Cache) pump(ctx context.Context, s *stream, interval, silence time.Duration, done func(current int64) bool) error {
 	ask := time.NewTicker(interval)
 	defer ask.Stop()

@@ -18,7 +18,7 @@ import (
 
 // Lease writes objects that are deleted with their writer: when the lease expires, because nobody
 // keeps it alive, or is revoked, etcd deletes all of them in one transaction, which is one batch of
-// events. Its reads are those of its cache. Create it with Cache.Grant and keep it alive with Run.
+// events. It reads from its cache. Create it with Cache.Grant and keep it alive with Run.
 //
 // Every write attaches the object to the lease, even without another change, so that a restarted
 // writer takes over its previous objects. Writes of a Cache keep an object attached to its lease; a

@@ -32,10 +32,9 @@ type updater interface {
 	xdsupdate.BatchUpdater
 }
 
-// Server is an XDSUpdater that serves the reported state over ADS. See the package comment. It has all methods of
-// xdsupdate.XDSUpdater, xdsupdate.EndpointDeltaUpdater and xdsupdate.BatchUpdater, as its Pusher does. ConfigUpdate
-// with a request without keys compares all hosts with the discovery; with keys, only the hosts that keys of services
-// name. ProxyUpdate identifies the nodes with that address again, and updates their views.
+// Server is an XDSUpdater that serves the reported state over ADS. See the package comment. It implements
+// xdsupdate.XDSUpdater, xdsupdate.EndpointDeltaUpdater and xdsupdate.BatchUpdater. ConfigUpdate compares hosts with
+// the discovery: all hosts if the request has no keys, else the hosts of its service keys. ProxyUpdate identifies the nodes with that address again, and updates their views.
 type Server struct {
 	updater                   // pusher
 	providers []namedProvider // own resources, Options.Providers, services
@@ -184,8 +183,8 @@ type Options struct {
 	Observer Observer
 	// Debounce decides how long changes wait for others, to be pushed with them.
 	Debounce xdsupdate.Debounce
-	// Providers make resources on demand, in addition to those of services and in place of them:
-	// the first one that has an answer for a name counts. Their names must be different, or New
+	// Providers make resources on demand. They add to the resources of services and can replace
+	// them: the first provider that has an answer for a name counts. Their names must be different, or New
 	// panics. A client can subscribe to Limits.Types types on a stream, including the types of
 	// services.
 	Providers []Provider
