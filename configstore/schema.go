@@ -85,14 +85,15 @@ func (s *Schema) EqualSpecs(a, b proto.Message) bool {
 func (s Schema) Check(c Config) (warnings []Violation, err error) {
 	violations := s.checkShape(c)
 	if len(violations) == 0 {
-		var plain, sound bool
-		if violations, plain, sound = s.checkText(&c); sound && s.Validate != nil {
+		var unread []Violation
+		var sound bool
+		if violations, unread, sound = s.checkText(&c); sound && s.Validate != nil {
 			var more []Violation
 			warnings, more = s.validate(c)
 			violations = append(violations, more...)
 		}
-		if !plain && len(violations) == 0 {
-			warnings = append(slices.Clip(warnings), s.unread(c.Spec)...)
+		if len(unread) > 0 && len(violations) == 0 {
+			warnings = append(slices.Clip(warnings), s.consequences(unread)...)
 		}
 	}
 	warnings = bounded(warnings)
@@ -102,17 +103,16 @@ func (s Schema) Check(c Config) (warnings []Violation, err error) {
 	return warnings, nil
 }
 
-// unread returns a warning for each unreadable part of a spec.
-func (s Schema) unread(spec proto.Message) []Violation {
-	out := Unread(spec)
-	for i := range out {
+// consequences adds what follows to the messages about the unreadable parts of a spec.
+func (s Schema) consequences(unread []Violation) []Violation {
+	for i := range unread {
 		if s.Closed != nil {
-			out[i].Message += ": nothing is let in of what the object may concern"
+			unread[i].Message += ": nothing is let in of what the object may concern"
 		} else {
-			out[i].Message += ", and has no effect"
+			unread[i].Message += ", and has no effect"
 		}
 	}
-	return out
+	return unread
 }
 
 // validate calls Validate, and turns a panic into a violation.

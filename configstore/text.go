@@ -50,25 +50,26 @@ func hasControl(s string, tabs bool) bool {
 	return false
 }
 
-// checkText checks the strings of an object against the rules of its kind. sound is false if it
-// cannot be encoded, and plain if all of the spec is known, besides. Nearly every object is plain
-// text, which plainMessage finds out without a path to any field; the rest is walked.
-func (s *Schema) checkText(c *Config) (violations []Violation, plain, sound bool) {
+// checkText checks the strings of an object against the rules of its kind. unread is Unread of the spec,
+// and sound is false if the object cannot be encoded. Nearly every object is plain text, which
+// plainMessage finds out without a path to any field; the rest is walked.
+func (s *Schema) checkText(c *Config) (violations, unread []Violation, sound bool) {
 	plainSpec := plainMessage(c.Spec)
 	plainStatus := c.Status == nil || plainMessage(c.Status)
 	if plainSpec && plainStatus && c.plain() {
-		return nil, true, true
+		return nil, nil, true
 	}
 	w := textWalk{rule: s.Text}
 	w.metadata(&c.Meta)
 	if !plainSpec {
 		w.message(c.Spec.ProtoReflect(), &textPlace{name: "spec"}, nil, 0)
+		unread = w.unread.list()
 	}
 	if !plainStatus {
 		w.rule = nil
 		w.message(c.Status.ProtoReflect(), &textPlace{name: "status"}, nil, 0)
 	}
-	return w.out.list(), plainSpec, !w.broken
+	return w.out.list(), unread, !w.broken
 }
 
 // metadata checks that the identifying fields of an object are single lines. Annotations may be

@@ -33,8 +33,9 @@ type updater interface {
 }
 
 // Server is an XDSUpdater that serves the reported state over ADS. See the package comment. It implements
-// xdsupdate.XDSUpdater, xdsupdate.EndpointDeltaUpdater and xdsupdate.BatchUpdater. ConfigUpdate compares hosts with
-// the discovery: all hosts if the request has no keys, else the hosts of its service keys. ProxyUpdate identifies the nodes with that address again, and updates their views.
+// xdsupdate.XDSUpdater, xdsupdate.EndpointDeltaUpdater and xdsupdate.BatchUpdater. ConfigUpdate compares hosts
+// with the discovery: all hosts if the request has no keys, else the hosts of its service keys. ProxyUpdate
+// identifies the nodes with that address again, and updates their views.
 type Server struct {
 	updater                   // pusher
 	providers []namedProvider // own resources, Options.Providers, services
