@@ -177,11 +177,11 @@ func (h *holding) keepOnly(topics []*topic) {
 }
 
 // legacyWildcard reports whether an empty first request of a type is a wildcard subscription (xDS
-// protocol, "How the client specifies what resources to return"). Of the types of xDS, only
-// clusters and listeners have this.
+// protocol, "How the client specifies what resources to return"). Envoys begin so with clusters and
+// listeners, but also with scoped routes and virtual hosts (Envoy 1.36 and 1.40).
 func legacyWildcard(typeURL string) bool {
 	switch typeURL {
-	case envoy.LoadAssignmentType, envoy.RouteType, scopedRouteType, virtualHostType, difference.SecretType, runtimeType, extensionType:
+	case envoy.LoadAssignmentType, envoy.RouteType, difference.SecretType, runtimeType, extensionType:
 		return false
 	default:
 		return true
@@ -189,10 +189,8 @@ func legacyWildcard(typeURL string) bool {
 }
 
 const (
-	scopedRouteType = "type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration"
-	virtualHostType = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
-	runtimeType     = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
-	extensionType   = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
+	runtimeType   = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
+	extensionType = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 )
 
 // maxRecalled bounds the number of snapshots in cache.recalled.

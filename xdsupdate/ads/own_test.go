@@ -12,6 +12,7 @@ import (
 	"time"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	runtimev3 "github.com/envoyproxy/go-control-plane/envoy/service/runtime/v3"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -90,6 +91,42 @@ func TestOwnResources(t *testing.T) {
 				f.await(all, envoy.ClusterType, "a")
 				f.waitApplied()
 				check(t, "sent to others", received(other, had), []string{})
+			})
+		})
+	}
+}
+
+// TestEmptyFirstRequest: an Envoy subscribes to all scoped routes and to all virtual hosts by an empty request; an
+// empty request for routes is a subscription to nothing.
+func TestEmptyFirstRequest(t *testing.T) {
+	for protocol, delta := range protocols() {
+		t.Run(protocol, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := serveDiscovery(t, ads.Options{}, nil)
+				f.setResource("scope", &routev3.ScopedRouteConfiguration{
+					Name: "scope", RouteConfigurationName: "routes", Key: &routev3.ScopedRouteConfiguration_Key{
+						Fragments: []*routev3.ScopedRouteConfiguration_Key_Fragment{{Type: &routev3.ScopedRouteConfiguration_Key_Fragment_StringKey{}}},
+					},
+				})
+				f.setResource("routes/shop", &routev3.VirtualHost{Name: "routes/shop", Domains: []string{"shop"}})
+				f.setResource("routes", &routev3.RouteConfiguration{Name: "routes"})
+				f.flush()
+				for typeURL, want := range map[string][]string{
+					"type.googleapis.com/envoy.config.route.v3.ScopedRouteConfiguration": {"scope"},
+					"type.googleapis.com/envoy.config.route.v3.VirtualHost":              {"routes/shop"},
+					envoy.RouteType: nil,
+				} {
+					c := f.client(xdstest.ClientOptions{Delta: delta})
+					if err := c.Ack(xdstest.Response{TypeURL: typeURL}); err != nil {
+						t.Fatal(err)
+					}
+					f.waitApplied()
+					var got []string
+					for _, r := range c.Responses() {
+						got = append(got, r.Names()...)
+					}
+					check(t, typeURL, got, want)
+				}
 			})
 		})
 	}
