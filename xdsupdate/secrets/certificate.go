@@ -3,14 +3,13 @@
 package secrets
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/ed25519"
 	"crypto/elliptic"
 	"crypto/rsa"
-	"crypto/tls"
 	"crypto/x509"
 	"encoding/asn1"
-	"encoding/pem"
 	"errors"
 )
 
@@ -43,15 +42,17 @@ func checkPair(chain, key []byte) error {
 	if err != nil {
 		return err
 	}
-	own := pem.EncodeToMemory(&pem.Block{Type: certificateBlock, Bytes: leaf.Raw})
-	if _, err := tls.X509KeyPair(own, pem.EncodeToMemory(private)); err != nil {
+	public, ok := private.Public().(interface {
+		Equal(key crypto.PublicKey) bool
+	})
+	if !ok || !public.Equal(leaf.key()) {
 		return errNoMatch
 	}
 	return nil
 }
 
 // checkChain parses all certificates of a chain and returns the first.
-func checkChain(chain []byte) (leaf *x509.Certificate, err error) {
+func checkChain(chain []byte) (leaf *parsed, err error) {
 	for block := range blocks(chain) {
 		if block == nil || len(block.Headers) > 0 || block.Type == "X509 CERTIFICATE" || block.Type == "TRUSTED CERTIFICATE" {
 			return nil, errChain
@@ -59,12 +60,12 @@ func checkChain(chain []byte) (leaf *x509.Certificate, err error) {
 		if block.Type != certificateBlock {
 			continue // a key, for example
 		}
-		certificate, err := x509.ParseCertificate(block.Bytes)
-		if err != nil {
+		c := parse(block.Bytes)
+		if c == nil {
 			return nil, errChain
 		}
 		if leaf == nil {
-			leaf = certificate
+			leaf = c
 		}
 	}
 	if leaf == nil {
@@ -74,8 +75,8 @@ func checkChain(chain []byte) (leaf *x509.Certificate, err error) {
 }
 
 // checkLeaf checks Envoy's requirements for the certificate of a server.
-func checkLeaf(leaf *x509.Certificate) error {
-	switch key := leaf.PublicKey.(type) {
+func checkLeaf(leaf *parsed) error {
+	switch key := leaf.key().(type) {
 	case *rsa.PublicKey:
 		if key.N.BitLen() < 2048 {
 			return errSmallKey
@@ -89,7 +90,7 @@ func checkLeaf(leaf *x509.Certificate) error {
 		return errPublicKey
 	}
 	tlsFeature := asn1.ObjectIdentifier{1, 3, 6, 1, 5, 5, 7, 1, 24} // RFC 7633
-	for _, extension := range leaf.Extensions {
+	for _, extension := range leaf.TBS.Extensions {
 		if extension.Id.Equal(tlsFeature) {
 			return errMustStaple
 		}
@@ -97,8 +98,8 @@ func checkLeaf(leaf *x509.Certificate) error {
 	return nil
 }
 
-// privateKey returns the first block of a type that Envoy reads as a key, converted to PKCS 8.
-func privateKey(text []byte) (*pem.Block, error) {
+// privateKey returns the key in the first block of a type that Envoy reads as a key.
+func privateKey(text []byte) (crypto.Signer, error) {
 	for block := range blocks(text) {
 		if block == nil {
 			return nil, errPrivateKey
@@ -127,11 +128,11 @@ func privateKey(text []byte) (*pem.Block, error) {
 				return nil, errPrivateKey
 			}
 		}
-		der, err := x509.MarshalPKCS8PrivateKey(key)
-		if err != nil {
+		signer, ok := key.(crypto.Signer)
+		if !ok {
 			return nil, errPrivateKey
 		}
-		return &pem.Block{Type: pkcs8Block, Bytes: der}, nil
+		return signer, nil
 	}
 	return nil, errPrivateKey
 }
@@ -144,7 +145,7 @@ func areCertificates(text []byte) bool {
 		if block == nil || block.Type != certificateBlock || len(block.Headers) > 0 {
 			return false
 		}
-		if _, err := x509.ParseCertificate(block.Bytes); err != nil {
+		if parse(block.Bytes) == nil {
 			return false
 		}
 		found = true

@@ -67,6 +67,17 @@ func (i issuer) der(key crypto.Signer, change func(*x509.Certificate)) []byte {
 	return der
 }
 
+// negative makes the serial number of a certificate of der negative.
+func negative(der []byte) []byte {
+	return bytes.Replace(der, []byte{2, 1, 7}, []byte{2, 1, 0x87}, 1)
+}
+
+// unknownCurve gives the key of a certificate of der a curve that Go does not know, prime192v2 in place of P-256.
+func unknownCurve(der []byte) []byte {
+	p256 := []byte{0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7}
+	return bytes.Replace(der, p256, append(slices.Clip(p256[:7]), 2), 1)
+}
+
 func block(kind string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
@@ -200,6 +211,10 @@ func pairs(i issuer) []judged {
 		{"another kind of key before the key", with(slices.Concat(block("FOO PRIVATE KEY", i.sec1(p256)), good.Key)), ""},
 		{"X509 CERTIFICATE first", &Secret{Certificate: slices.Concat(block("X509 CERTIFICATE", i.der(i.ec(elliptic.P256()), nil)), good.Certificate), Key: good.Key}, "chain"},
 		{"no serial number", &Secret{Certificate: block("CERTIFICATE", i.der(p256, func(c *x509.Certificate) { c.SerialNumber = big.NewInt(0) })), Key: good.Key}, ""},
+		{"a negative serial number", &Secret{Certificate: block("CERTIFICATE", negative(i.der(p256, nil))), Key: good.Key}, ""},
+		{"a chain with a negative serial number", chain(block("CERTIFICATE", negative(i.der(p256, nil)))), ""},
+		{"a chain with an unknown curve", chain(block("CERTIFICATE", unknownCurve(i.der(p256, nil)))), ""},
+		{"an unknown curve", &Secret{Certificate: block("CERTIFICATE", unknownCurve(i.der(p256, nil))), Key: good.Key}, "only"},
 		{"SHA-384", &Secret{Certificate: block("CERTIFICATE", i.der(p256, func(c *x509.Certificate) { c.SignatureAlgorithm = x509.ECDSAWithSHA384 })), Key: good.Key}, ""},
 	}
 }
@@ -240,6 +255,9 @@ func roots(i issuer) []judged {
 		{"another block", of(ca, block("FOO", []byte("foo"))), "authorities"},
 		{"no authority", of(block("CERTIFICATE", i.der(i.ec(elliptic.P256()), func(c *x509.Certificate) { c.IsCA = false }))), ""},
 		{"expired", of(block("CERTIFICATE", i.der(i.ec(elliptic.P256()), func(c *x509.Certificate) { c.NotAfter = time.Unix(1, 0) }))), ""},
+		{"a negative serial number", of(ca, block("CERTIFICATE", negative(i.der(i.ec(elliptic.P256()), nil)))), ""},
+		{"an unknown curve", of(ca, block("CERTIFICATE", unknownCurve(i.der(i.ec(elliptic.P256()), nil)))), ""},
+		{"an unknown curve alone", of(block("CERTIFICATE", unknownCurve(i.der(i.ec(elliptic.P256()), nil)))), ""},
 		{"text alone", of([]byte("text\n")), "authorities"},
 	}
 }
