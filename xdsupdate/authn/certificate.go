@@ -2,7 +2,10 @@
 
 package authn
 
-import "crypto/tls"
+import (
+	"crypto/tls"
+	"crypto/x509"
+)
 
 // ofCertificate returns the identity in a client's certificate.
 func (a *Authenticator) ofCertificate(state tls.ConnectionState) (Identity, error) {
@@ -10,7 +13,7 @@ func (a *Authenticator) ofCertificate(state tls.ConnectionState) (Identity, erro
 		return Identity{}, a.refused.refuse(CauseNoIdentity, "the client's certificate has not been verified: the server's tls.Config has to ask for that")
 	}
 	leaf := state.VerifiedChains[0][0]
-	if leaf.IsCA {
+	if leaf.IsCA || leaf.KeyUsage&(x509.KeyUsageCertSign|x509.KeyUsageCRLSign) != 0 {
 		return Identity{}, a.refused.refuse(CauseCertificate, "the client's certificate is that of an authority")
 	}
 	if len(leaf.URIs) != 1 {

@@ -3,6 +3,7 @@
 package authn_test
 
 import (
+	"crypto/x509"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -160,7 +161,8 @@ func TestForeignAuthority(t *testing.T) {
 	})
 }
 
-// TestAuthorityAsClient: an authority's own certificate identifies no client.
+// TestAuthorityAsClient: a certificate that may sign others, such as an authority's own, identifies no client (SPIFFE,
+// X509-SVID, "Leaf Validation").
 func TestAuthorityAsClient(t *testing.T) {
 	clients := authn.New(authn.Options{TrustDomains: []string{"example.org"}})
 	issuer := authority.New(t)
@@ -168,11 +170,13 @@ func TestAuthorityAsClient(t *testing.T) {
 	if id, err := clients.Identity(verified(t, leaf)); err != nil {
 		t.Fatalf("%v, %v", id, err)
 	}
-	leaf.IsCA = true
-	if _, err := clients.Identity(verified(t, leaf)); status.Code(err) != codes.Unauthenticated {
-		t.Error(err)
+	for _, usage := range []x509.KeyUsage{0, x509.KeyUsageCertSign, x509.KeyUsageDigitalSignature | x509.KeyUsageCRLSign} {
+		signer := *leaf
+		signer.KeyUsage, signer.IsCA = usage, usage == 0
+		if _, err := clients.Identity(verified(t, &signer)); status.Code(err) != codes.Unauthenticated {
+			t.Errorf("usage %b: %v", usage, err)
+		}
 	}
-	leaf.IsCA = false
 	if _, err := clients.Identity(presented(t, leaf)); status.Code(err) != codes.Unauthenticated || !strings.Contains(err.Error(), "not been verified") {
 		t.Errorf("a certificate that nobody has verified: %v", err)
 	}
