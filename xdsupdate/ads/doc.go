@@ -121,6 +121,9 @@
 //  4. Clusters stay for Options.RemovalDelay after listeners have stopped using them.
 //  5. Load assignments are removed after their clusters.
 //
+// An extension (ECDS) is not removed from a client that subscribes to it by name, as over SotW: the client uses it
+// until its last listener with it has drained, and then unsubscribes.
+//
 // Resources that have waited for Options.PhaseTimeout are sent regardless, except behind a rejected
 // stricter listener. Observer.Overdue and TypeStatus.Overdue report responses without an answer.
 // Newer changes follow as soon as they can. The server keeps a bounded number of snapshots of each

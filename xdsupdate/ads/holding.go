@@ -181,17 +181,14 @@ func (h *holding) keepOnly(topics []*topic) {
 // listeners, but also with scoped routes and virtual hosts (Envoy 1.36 and 1.40).
 func legacyWildcard(typeURL string) bool {
 	switch typeURL {
-	case envoy.LoadAssignmentType, envoy.RouteType, difference.SecretType, runtimeType, extensionType:
+	case envoy.LoadAssignmentType, envoy.RouteType, difference.SecretType, difference.ExtensionType, runtimeType:
 		return false
 	default:
 		return true
 	}
 }
 
-const (
-	runtimeType   = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
-	extensionType = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
-)
+const runtimeType = "type.googleapis.com/envoy.service.runtime.v3.Runtime"
 
 // maxRecalled bounds the number of snapshots in cache.recalled.
 const maxRecalled limit.Size = 16

@@ -197,12 +197,16 @@ func (s State[H]) removalOf(old, now *resource.State, d Traits) removalAction {
 		return isEmptied
 	case s.Wildcard:
 		return isRemoved
-	case d.GRPC && grpcKeeps(s.TypeURL, old.Name), !d.Delta && !s.FullState():
+	case d.GRPC && grpcKeeps(s.TypeURL, old.Name), !d.Delta && !s.FullState(), s.TypeURL == ExtensionType:
 		return isKept
 	default:
 		return isRemoved
 	}
 }
+
+// ExtensionType is the type URL of extensions (ECDS). Envoys of both protocols keep an extension until they unsubscribe
+// from it: with its removal, a listener that still has it, or drains, would answer requests with 500.
+const ExtensionType = "type.googleapis.com/envoy.config.core.v3.TypedExtensionConfig"
 
 // grpcKeeps reports whether gRPC clients keep a removed resource. They do not keep the listener of
 // a server, because it decides who may call and would never be updated.
