@@ -27,7 +27,7 @@ type holding struct {
 	// sent, returning, legacy, resumed and mustAnswer are fields of the subscription.
 	sent                                   *resource.Snapshot
 	returning, legacy, resumed, mustAnswer bool
-	// warming are the connection's clusters of that name. It is nil after the load assignments have
+	// warming is the connection's field of that name. It is nil after the load assignments have
 	// taken them over.
 	warming []string
 }

@@ -179,8 +179,11 @@ func (s *subscription) answersGone(come []*topic) {
 	}
 	var edits []resource.Edit
 	for _, t := range come {
-		if s.Has.Find(t.Name) == nil && clusters.Has.Find(t.Name).IsPresent() && !target.Find(t.Name).IsPresent() {
-			edits = append(edits, resource.Edit{Name: t.Name, Resource: resource.NewMarker(s.URL, t.Name, resource.Unknown)})
+		for cluster := range clusters.Has.ClustersOf(t.Name) {
+			if s.Has.Find(t.Name) == nil && !target.Find(cluster.Name).IsPresent() {
+				edits = append(edits, resource.Edit{Name: t.Name, Resource: resource.NewMarker(s.URL, t.Name, resource.Unknown)})
+				break
+			}
 		}
 	}
 	s.Have(s.Has.With(edits))

@@ -7,6 +7,8 @@ import (
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
 // TestAssignments: which clusters get their endpoints by EDS, and under which name.
@@ -38,6 +40,9 @@ func TestAssignments(t *testing.T) {
 		}
 		if got := AssignmentOf("a", encoded); got != tt.name {
 			t.Errorf("%s: the assignment is %q, want %q", what, got, tt.name)
+		}
+		if set := Find(envoy.ClusterType, "a", encoded); (set != nil) != (tt.name == "b") || set != nil && set.Assignment != "b" {
+			t.Errorf("%s: the references are %+v", what, set)
 		}
 	}
 	if IsEDS([]byte{0xff}) || AssignmentOf("a", []byte{0xff}) != "" {

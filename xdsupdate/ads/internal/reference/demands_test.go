@@ -115,10 +115,10 @@ func found(tb testing.TB, chains []*listenerv3.FilterChain) *Set {
 		tb.Fatal(err)
 	}
 	for i := range encoded {
-		Find(envoy.ListenerType, encoded[:i]).Tightened(None) // truncated messages do no harm
+		Find(envoy.ListenerType, "", encoded[:i]).Tightened(None) // truncated messages do no harm
 	}
-	if diff := cmp.Diff([]string(nil), None.Tightened(Find(envoy.ListenerType, encoded))); diff != "" {
+	if diff := cmp.Diff([]string(nil), None.Tightened(Find(envoy.ListenerType, "", encoded))); diff != "" {
 		tb.Errorf("of nothing (-want +got):\n%s", diff)
 	}
-	return Find(envoy.ListenerType, encoded)
+	return Find(envoy.ListenerType, "", encoded)
 }

@@ -54,8 +54,10 @@ func (h Hashes) Exceed(others Hashes) bool {
 	return slices.ContainsFunc(h, func(hash uint64) bool { return !others.Has(hash) })
 }
 
-// Set are the references of a listener or a route configuration.
+// Set are the references of a listener, a route configuration or a cluster.
 type Set struct {
+	// Assignment is the load assignment of a cluster if it has another name than the cluster.
+	Assignment string
 	// Clusters are the clusters that requests and connections go to.
 	Clusters Hashes
 	// Routes are the route configurations that a client subscribes to because of a listener.
@@ -76,8 +78,17 @@ func HasClusters(typeURL string) bool {
 	return typeURL == envoy.ListenerType || typeURL == envoy.RouteType
 }
 
-// Find returns the references of an encoded resource.
-func Find(typeURL string, value []byte) *Set {
+// Find returns the references of an encoded resource, which is nil if there are none.
+func Find(typeURL, name string, value []byte) *Set {
+	switch {
+	case typeURL == envoy.ClusterType:
+		if assignment := AssignmentOf(name, value); assignment != "" && assignment != name {
+			return &Set{Assignment: assignment}
+		}
+		return nil
+	case !HasClusters(typeURL):
+		return nil
+	}
 	var clusters []uint64
 	f := finder{named: func(name []byte) { clusters = append(clusters, xxhash.Sum64(name)) }}
 	f.scan(namingTypes[typeName(typeURL)], value)

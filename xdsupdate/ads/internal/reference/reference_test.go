@@ -208,11 +208,11 @@ func TestFindReferences(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			got, want := Find(typeURL, encoded), walked(t, m)
+			got, want := Find(typeURL, "", encoded), walked(t, m)
 			slices.Sort(got.Routes)
 			slices.Sort(want.Routes)
 			for i := range encoded {
-				Find(typeURL, encoded[:i]) // truncated messages do no harm
+				Find(typeURL, "", encoded[:i]) // truncated messages do no harm
 			}
 			if diff := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Set{}), cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("seed %d: %T (-want +got):\n%s", seed, m, diff)

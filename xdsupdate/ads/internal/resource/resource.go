@@ -130,8 +130,8 @@ func (r *State) encode() {
 	case err != nil && fallback.Exists():
 		r.Hash, r.Value, r.Made = fallback.Hash, fallback.Value, fallback.Made
 	}
-	if r.Value != nil && reference.HasClusters(r.TypeURL) {
-		r.references = reference.Find(r.TypeURL, r.Value)
+	if r.Value != nil {
+		r.references = reference.Find(r.TypeURL, r.Name, r.Value)
 	}
 	if fallback.Exists() && fallback.Hash == r.Hash {
 		r.equal = cmp.Or(fallback.equal, fallback) // no chain of equal states
@@ -258,6 +258,9 @@ func (r *State) References() *reference.Set {
 	}
 	return r.references
 }
+
+// Assignment returns the name of the load assignment of a cluster that takes its endpoints from one.
+func (r *State) Assignment() string { return cmp.Or(r.References().Assignment, r.Name) }
 
 // TypeURLOf returns the type URL of a message in xDS.
 func TypeURLOf(message proto.Message) string {

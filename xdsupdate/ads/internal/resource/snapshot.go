@@ -3,6 +3,7 @@
 package resource
 
 import (
+	"iter"
 	"strings"
 
 	"github.com/cespare/xxhash/v2"
@@ -19,6 +20,8 @@ type Snapshot struct {
 	List cow.Sorted[*State]
 	// Sum is the sum of the weights: the version of the set.
 	Sum uint64
+	// renamed is the number of clusters whose load assignments have other names.
+	renamed int
 }
 
 // NewSnapshot returns the snapshot of resources that are sorted and have different names. It keeps
@@ -26,9 +29,17 @@ type Snapshot struct {
 func NewSnapshot(sorted []*State) *Snapshot {
 	s := &Snapshot{List: cow.Adopt(sorted)}
 	for _, r := range sorted {
-		s.Sum += r.Weight()
+		s.add(r, 1)
 	}
 	return s
+}
+
+// add counts a resource once, or minus once.
+func (s *Snapshot) add(r *State, sign int) {
+	s.Sum += uint64(sign) * r.Weight() //nolint:gosec // modulo 2⁶⁴
+	if r.References().Assignment != "" {
+		s.renamed += sign
+	}
 }
 
 // Weight is the contribution of a resource to the version of a snapshot. Markers do not contribute.
@@ -49,6 +60,20 @@ func (s *Snapshot) Find(name string) *State {
 	return r
 }
 
+// ClustersOf yields the clusters that take their endpoints from a load assignment.
+func (s *Snapshot) ClustersOf(assignment string) iter.Seq[*State] {
+	return func(yield func(*State) bool) {
+		if r := s.Find(assignment); r.IsPresent() && r.Assignment() == assignment && !yield(r) || s.renamed == 0 {
+			return
+		}
+		for r := range s.List.All() {
+			if r.References().Assignment == assignment && !yield(r) {
+				return
+			}
+		}
+	}
+}
+
 // Edit is a change of a snapshot: a new resource, or nil for none.
 type Edit struct {
 	Name     string
@@ -58,7 +83,7 @@ type Edit struct {
 // With returns a snapshot after edits, with one edit for each name, in any order. It returns s if
 // they change nothing.
 func (s *Snapshot) With(edits []Edit) *Snapshot {
-	editor, sum, changed := s.List.Edit(len(edits)), s.Sum, false
+	editor, next, changed := s.List.Edit(len(edits)), &Snapshot{Sum: s.Sum, renamed: s.renamed}, false
 	for _, e := range edits {
 		probe := e.Resource
 		if probe == nil {
@@ -70,13 +95,14 @@ func (s *Snapshot) With(edits []Edit) *Snapshot {
 			if old == e.Resource {
 				continue
 			}
-			sum += e.Resource.Weight() - old.Weight()
+			next.add(old, -1)
+			next.add(e.Resource, 1)
 			editor.Replace(CompareNames, old, e.Resource, identical)
 		case found:
-			sum -= old.Weight()
+			next.add(old, -1)
 			editor.Delete(CompareNames, old, identical)
 		case e.Resource != nil:
-			sum += e.Resource.Weight()
+			next.add(e.Resource, 1)
 			editor.Insert(CompareNames, e.Resource)
 		default:
 			continue
@@ -86,7 +112,8 @@ func (s *Snapshot) With(edits []Edit) *Snapshot {
 	if !changed {
 		return s
 	}
-	return &Snapshot{List: editor.Sorted(), Sum: sum}
+	next.List = editor.Sorted()
+	return next
 }
 
 // Without returns the snapshot without some names.

@@ -58,7 +58,7 @@ type Client struct {
 	Clusters, Assignments, Listeners, Routes *Type
 	// Queue are the responses that the client has not read.
 	Queue []Response
-	// Warming are the clusters that were sent before the client subscribed to load assignments on this stream.
+	// Warming are the load assignments of clusters that were sent before the client subscribed to any on this stream.
 	Warming []string
 	Memory  Memory
 	nonce   uint64
@@ -265,10 +265,12 @@ func (c *Client) warm(t *Type, list []*resource.State) {
 	}
 	var names []string
 	for _, r := range list {
-		if eds == nil || eds.Has.Find(r.Name) != nil && eds.Offers(r.Name) {
-			names = append(names, r.Name)
+		if name := r.Assignment(); eds == nil || eds.Has.Find(name) != nil && eds.Offers(name) {
+			names = append(names, name)
 		}
 	}
+	slices.Sort(names) // several clusters may share an assignment
+	names = slices.Compact(names)
 	if eds == nil {
 		c.Warming = append(c.Warming, names...)
 		return

@@ -68,7 +68,7 @@ func (f *facts) unusable(i int) reference.ClusterNames {
 	var out reference.ClusterNames
 	for _, n := range o.Fresh {
 		switch r := o.Find(n.Name); {
-		case eds != nil && eds.Has.Find(n.Name).IsPresent() && !eds.Acks.Awaits(n.Name):
+		case r != nil && eds != nil && eds.Has.Find(r.Assignment()).IsPresent() && !eds.Acks.Awaits(r.Assignment()):
 		case r != nil && !reference.IsEDS(r.Value) && f.isPast(resolved):
 		default:
 			out = append(out, n)

@@ -238,11 +238,18 @@ func (p *planner) removeAssignments() (s Step) {
 	return s
 }
 
-// isInUse reports whether the client may use the assignment of a cluster. It may while it is not known
+// isInUse reports whether the client may use an assignment for a cluster. It may while it is not known
 // which clusters the client is to have.
 func (p *planner) isInUse(name string) bool {
-	return p.Assignments.Has.Find(name).IsPresent() && p.Clusters.Has.Find(name).IsPresent() &&
-		(p.changesClusters() || p.Clusters.Snapshot() == nil || !p.Clusters.Snapshot().Find(name).IsPresent())
+	if !p.Assignments.Has.Find(name).IsPresent() {
+		return false
+	}
+	for cluster := range p.Clusters.Has.ClustersOf(name) {
+		if now := p.Clusters.Snapshot(); now == nil || p.changesClusters() || !now.Find(cluster.Name).IsPresent() {
+			return true
+		}
+	}
+	return false
 }
 
 // changesClusters reports whether the answer to clusters is awaited.
