@@ -132,6 +132,39 @@ func TestEmptyFirstRequest(t *testing.T) {
 	}
 }
 
+// TestUnknownVirtualHost: an Envoy that asks for a virtual host that does not exist gets a resource without content each
+// time, because it holds back a request meanwhile; one that has gone is removed.
+func TestUnknownVirtualHost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const typeURL = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
+		f := serveDiscovery(t, ads.Options{}, nil)
+		f.setResource("r/a", &routev3.VirtualHost{Name: "r/a", Domains: []string{"a"}})
+		f.flush()
+		c := f.client(xdstest.ClientOptions{Delta: true, Answer: func(xdstest.Response) error { return nil }})
+		next := func(what string, names, removed []string) {
+			t.Helper()
+			r, err := c.Next(f.context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			check(t, what, r.Names(), names)
+			check(t, what+": removed", r.Removed, removed)
+			for _, res := range r.Resources {
+				check(t, what+": content of "+res.Name, res.Any != nil, res.Name == "r/a")
+			}
+		}
+		f.subscribe(c, typeURL, "r/a", "r/none")
+		next("the known one first", []string{"r/a"}, nil)
+		next("then the other", []string{"r/none"}, nil)
+		for range 2 {
+			f.subscribe(c, typeURL, "r/none")
+			next("again", []string{"r/none"}, nil)
+		}
+		f.DeleteResource(typeURL, "r/a")
+		next("gone", []string{}, []string{"r/a"})
+	})
+}
+
 // TestOwnResourceInPlaceOfBuiltIn: the resource replaces the built-in one, which is visible again
 // afterwards.
 func TestOwnResourceInPlaceOfBuiltIn(t *testing.T) {

@@ -67,7 +67,7 @@ type State[H comparable] struct {
 //	anything else    | the same      | the state
 //	a state          | none          | by removalOf: its removal, an empty assignment,
 //	                 |               | or no entry, and the client keeps the state
-//	unknown          | none          | its removal; with SotW an empty assignment
+//	unknown          | none          | its removal; with SotW an empty assignment; see unresolved
 //	no resource      | none          | no entry; if it is returning the removal, or
 //	                 |               | an empty assignment; see untold
 func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
@@ -114,6 +114,9 @@ func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 	if d.Delta && d.Returning { // also of resources that have been removed before its first response
 		removed = s.withMissing(removed, out.Rest, emptied)
 	}
+	if s.TypeURL == virtualHostType && d.Delta {
+		removed, emptied = s.unresolved(from, removed)
+	}
 	if len(changed) > 0 {
 		out.Update = s.NewContent(changed, out.Rest, d)
 		out.Update.Fresh = reference.NewClusterNames(fresh, resource.NameOf)
@@ -127,6 +130,21 @@ func (s State[H]) Difference(from *resource.Snapshot, d Traits) *Difference {
 		out.Removal.Removed = removed
 	}
 	return out
+}
+
+const virtualHostType = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
+
+// unresolved divides the names of virtual hosts that do not exist. Those that the client does not have become resources
+// without content: an Envoy holds back the request that it asks for until it gets a resource of the name (VHDS).
+func (s State[H]) unresolved(from *resource.Snapshot, names []string) (removed []string, unresolved []*resource.State) {
+	for _, name := range names {
+		if from.Find(name).IsPresent() {
+			removed = append(removed, name)
+		} else {
+			unresolved = append(unresolved, resource.NewMarker(s.TypeURL, name, resource.Absent))
+		}
+	}
+	return removed, unresolved
 }
 
 // withMissing adds the names of subscribed resources that a client's final snapshot does not have, and
