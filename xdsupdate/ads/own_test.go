@@ -132,8 +132,8 @@ func TestEmptyFirstRequest(t *testing.T) {
 	}
 }
 
-// TestUnknownVirtualHost: an Envoy that asks for a virtual host that does not exist gets a resource without content each
-// time, because it holds back a request meanwhile; one that has gone is removed.
+// TestUnknownVirtualHost: an Envoy that asks for a virtual host that does not exist gets a resource without
+// content each time, because it holds back a request meanwhile; one that has gone is removed.
 func TestUnknownVirtualHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const typeURL = "type.googleapis.com/envoy.config.route.v3.VirtualHost"
