@@ -4,9 +4,7 @@ package manifest
 
 import (
 	"encoding/json"
-	"math"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -33,7 +31,7 @@ func (d *decoder) appendJSON(out []byte, n *yaml.Node) ([]byte, bool) {
 		}
 		return append(out, ']'), true
 	default:
-		return d.appendJSONScalar(out, n, target)
+		return d.appendJSONScalar(out, n)
 	}
 }
 
@@ -55,10 +53,9 @@ func (d *decoder) appendJSONObject(out []byte, n *yaml.Node) ([]byte, bool) {
 	return append(out, '}'), true
 }
 
-func (d *decoder) appendJSONScalar(out []byte, n, target *yaml.Node) ([]byte, bool) {
-	s, err := resolveNode(target)
-	if err != nil {
-		d.errorf(n, "%s", err)
+func (d *decoder) appendJSONScalar(out []byte, n *yaml.Node) ([]byte, bool) {
+	s, ok := d.value(n)
+	if !ok {
 		return out, false
 	}
 	switch s.kind {
@@ -70,8 +67,8 @@ func (d *decoder) appendJSONScalar(out []byte, n, target *yaml.Node) ([]byte, bo
 		return append(out, s.text...), true
 	case scalarFloat:
 		f, err := strconv.ParseFloat(s.text, 64)
-		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			d.errorf(n, "is no number that JSON can hold: %s", strings.ToLower(s.text))
+		if err != nil {
+			d.errorf(n, "is no number that JSON can hold: %s", s.text)
 			return out, false
 		}
 		return strconv.AppendFloat(out, f, 'g', -1, 64), true

@@ -12,22 +12,13 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// The names of the messages that JSON has a spelling of its own for.
-const (
-	wellKnownPackage = "google.protobuf"
-	durationName     = "Duration"
-	structName       = "Struct"
-	valueName        = "Value"
-	listName         = "ListValue"
-)
-
 // wellKnown reports whether a message has a JSON spelling of its own.
 func wellKnown(md protoreflect.MessageDescriptor) bool {
-	if md.FullName().Parent() != wellKnownPackage {
+	if md.FullName().Parent() != "google.protobuf" {
 		return false
 	}
 	switch md.Name() {
-	case durationName, structName, valueName, listName, "Any", "Timestamp", "FieldMask", "Empty":
+	case "Duration", "Struct", "Value", "ListValue", "Any", "Timestamp", "FieldMask", "Empty":
 		return true
 	}
 	return isWrapper(md)
@@ -50,7 +41,7 @@ func (d *decoder) wellKnown(n *yaml.Node, m protoreflect.Message) {
 		if v, ok := d.scalar(n, fd); ok {
 			m.Set(fd, v)
 		}
-	case md.Name() == durationName:
+	case md.Name() == "Duration":
 		d.duration(n, m)
 	default:
 		d.viaJSON(n, m)
@@ -61,14 +52,12 @@ func (d *decoder) wellKnown(n *yaml.Node, m protoreflect.Message) {
 // does, and beyond its range of 292 years the seconds of protobuf's JSON
 // mapping.
 func (d *decoder) duration(n *yaml.Node, m protoreflect.Message) {
-	target := follow(n)
-	s := scalar{kind: scalarNull}
-	var err error
-	if target.Kind == yaml.ScalarNode {
-		s, err = resolveNode(target)
+	s, ok := d.value(n)
+	if !ok {
+		return
 	}
-	if err == nil && target.Kind == yaml.ScalarNode && s.kind == scalarString {
-		if parsed, perr := time.ParseDuration(s.text); perr == nil {
+	if s.kind == scalarString {
+		if parsed, err := time.ParseDuration(s.text); err == nil {
 			setDuration(m, durationpb.New(parsed))
 			return
 		}
@@ -76,7 +65,7 @@ func (d *decoder) duration(n *yaml.Node, m protoreflect.Message) {
 			return
 		}
 	}
-	d.errorf(n, `must be a duration such as "1.5s" or "10m", is %s`, describe(target))
+	d.errorf(n, `must be a duration such as "1.5s" or "10m", is %s`, s.describe())
 }
 
 // setDuration goes by reflection because m may be a dynamic message.
