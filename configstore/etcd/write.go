@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/rules"
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
@@ -133,18 +134,9 @@ func (w *write) prepare(from *configstore.Mutation) (m mutation, err error) {
 		m.config.Domain = c.opts.Domain
 	}
 	m.key = c.keys.of(m.config.Key())
-	var warnings []configstore.Violation
-	switch m.op {
-	case configstore.OpCreate, configstore.OpUpdate, configstore.OpUpsert:
-		warnings, err = c.codec.check(m.config, from.Checked)
-	case configstore.OpUpdateStatus:
-		config, shape := m.config, schema
-		config.Spec, shape.Validate = schema.Spec, nil // only the status is validated
-		_, err = shape.Check(config)
-	case configstore.OpDelete:
-	default:
-		err = &configstore.ValidationError{Key: m.config.Key(), Violations: []configstore.Violation{{Message: "the operation is unknown"}}}
-	}
+	warnings, err := rules.Validate(m.op, &m.config, m.schema, func() ([]configstore.Violation, error) {
+		return c.codec.check(m.config, from.Checked)
+	})
 	w.warnings = append(w.warnings, warnings)
 	return m, err
 }
