@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
@@ -18,7 +19,7 @@ var (
 	ErrDuplicate = errors.New("object is defined elsewhere")
 	// ErrNotOwned means that the store holds an object of the same key that this
 	// source has not put there. It is left alone.
-	ErrNotOwned = errors.New("object in the store belongs to another writer")
+	ErrNotOwned = commit.ErrNotOwned
 )
 
 // Error is one thing that keeps a part of the directory from being in the

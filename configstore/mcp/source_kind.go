@@ -94,11 +94,8 @@ type sourceObject struct {
 	// err is why resource is not good.
 	err *Error
 
-	// stored is the state that this source has written last. It is nil if there is none, or if it
-	// was deleted. created is the object's creation time in the store. It distinguishes the object
-	// from a later one of the same key by another writer.
-	stored  *configstore.Config
-	created time.Time
+	// owned is what this source has in the store as the object.
+	owned commit.Owned
 	// refused is why the store does not take good.
 	refused *Error
 	// published are err and refused as Report has them.
@@ -208,7 +205,7 @@ func (k *sourceKind) decodeAll(dirty []*sourceObject, decode func(*sourceObject)
 	k.overlooked = 0
 	kept := slices.DeleteFunc(dirty, func(o *sourceObject) bool {
 		decode(o)
-		if o.err != nil && o.good == nil && o.stored == nil && o.published == [2]*Error{} {
+		if o.err != nil && o.good == nil && o.owned.Config == nil && o.published == [2]*Error{} {
 			if bad++; bad > maxNew {
 				delete(k.objects, sourceName{o.key.Namespace, o.key.Name})
 				k.overlooked++
@@ -288,7 +285,7 @@ func (o *sourceObject) arrive(in *received, round uint64) bool {
 func (s *Source) decode(o *sourceObject) {
 	o.err = nil
 	if read, err := s.decodeObject(o); err != nil {
-		kept := o.stored != nil && !configstore.IsPlaceholder(o.stored)
+		kept := o.owned.Config != nil && !configstore.IsPlaceholder(o.owned.Config)
 		o.err = &Error{TypeURL: o.kind.typeURL, Object: o.key, Kept: kept, Err: err}
 		s.hold(o, read, err)
 	}
@@ -361,7 +358,7 @@ func (k *sourceKind) remove(r *response) (dirty []*sourceObject) {
 
 // forget drops an object that is neither there nor in the store.
 func (k *sourceKind) forget(o *sourceObject) {
-	if o.gone && o.stored == nil && o.refused == nil {
+	if o.gone && o.owned.Config == nil && o.refused == nil {
 		delete(k.objects, sourceName{o.key.Namespace, o.key.Name})
 	}
 }
