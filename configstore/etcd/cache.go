@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/atomic"
 
@@ -103,12 +102,6 @@ func New(client *clientv3.Client, schemas configstore.Schemas, opts ...Options) 
 	c.reads = c.published
 	c.published.RegisterHasSyncedHandler(c.isListed)
 	return c, nil
-}
-
-// remote returns a client for the watch stream. The watcher of clientv3 is not suitable, because it
-// retries without reporting errors, which would hide staleness.
-func (c *Cache) remote() etcdserverpb.WatchClient {
-	return etcdserverpb.NewWatchClient(c.client.ActiveConnection())
 }
 
 // Snapshot returns the current state of all kinds.
