@@ -148,9 +148,3 @@ func (e *duplicateError) Error() string {
 
 // Unwrap returns ErrDuplicate.
 func (e *duplicateError) Unwrap() error { return ErrDuplicate }
-
-// warningError is a warning of a schema.
-type warningError struct{ violation configstore.Violation }
-
-// Error returns "field: message".
-func (e *warningError) Error() string { return e.violation.String() }

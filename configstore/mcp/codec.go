@@ -3,7 +3,6 @@
 package mcp
 
 import (
-	"errors"
 	"maps"
 	"strings"
 	"time"
@@ -54,18 +53,14 @@ func splitName(resource string) (name, namespace string, ok bool) {
 // fieldError describes an invalid field of a resource.
 type fieldError struct {
 	// field is the path of the field in mcp.Resource.
-	field string
-	err   error
+	field, reason string
 }
 
 // Error returns "field: reason".
-func (e *fieldError) Error() string { return e.field + ": " + e.err.Error() }
-
-// Unwrap returns the reason.
-func (e *fieldError) Unwrap() error { return e.err }
+func (e *fieldError) Error() string { return e.field + ": " + e.reason }
 
 func fieldErrorf(field, format string, args ...any) error {
-	return &fieldError{field: field, err: errors.New(excerpt.Sprintf(format, args...))}
+	return &fieldError{field: field, reason: excerpt.Sprintf(format, args...)}
 }
 
 // toResource returns an object as a resource with the ResourceVersion as its version. Equal objects

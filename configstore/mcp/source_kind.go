@@ -102,6 +102,8 @@ type sourceObject struct {
 	published [2]*Error
 }
 
+func (o *sourceObject) name() sourceName { return sourceName{o.key.Namespace, o.key.Name} }
+
 func newSourceKind(schema configstore.Schema, typeURL string) *sourceKind {
 	return &sourceKind{
 		schema: schema, typeURL: typeURL, objects: map[sourceName]*sourceObject{}, refused: map[sourceName]*sourceObject{},
@@ -207,7 +209,7 @@ func (k *sourceKind) decodeAll(dirty []*sourceObject, decode func(*sourceObject)
 		decode(o)
 		if o.err != nil && o.good == nil && o.owned.Config == nil && o.published == [2]*Error{} {
 			if bad++; bad > maxNew {
-				delete(k.objects, sourceName{o.key.Namespace, o.key.Name})
+				delete(k.objects, o.name())
 				k.overlooked++
 				return true
 			}
@@ -216,7 +218,7 @@ func (k *sourceKind) decodeAll(dirty []*sourceObject, decode func(*sourceObject)
 		return false
 	})
 	if k.overlooked > 0 {
-		k.judged = slices.DeleteFunc(k.judged, func(o *sourceObject) bool { return k.objects[sourceName{o.key.Namespace, o.key.Name}] != o })
+		k.judged = slices.DeleteFunc(k.judged, func(o *sourceObject) bool { return k.objects[o.name()] != o })
 		k.unnamed = append(k.unnamed, k.unnamedError(last, fmt.Errorf("%d more resources are not objects, like those before them", k.overlooked)))
 	}
 	return kept
@@ -359,6 +361,6 @@ func (k *sourceKind) remove(r *response) (dirty []*sourceObject) {
 // forget drops an object that is neither there nor in the store.
 func (k *sourceKind) forget(o *sourceObject) {
 	if o.gone && o.owned.Config == nil && o.refused == nil {
-		delete(k.objects, sourceName{o.key.Namespace, o.key.Name})
+		delete(k.objects, o.name())
 	}
 }

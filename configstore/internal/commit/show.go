@@ -17,6 +17,13 @@ type Refused struct {
 	Err    error
 }
 
+// Deletion returns the mutation that deletes an object, of whatever version.
+func Deletion(object configstore.ConfigKey) configstore.Mutation {
+	return configstore.Mutation{Op: configstore.OpDelete, Config: configstore.Config{
+		Meta: configstore.Meta{GroupVersionKind: object.Kind, Name: object.Name, Namespace: object.Namespace},
+	}}
+}
+
 // Show commits a batch of a source to the store that it alone fills. An object that the store
 // rejects does not block the others: they form a batch without it, the store keeps its last state
 // of that object, and Show returns the error. Later batches do not depend on objects that were left
