@@ -81,8 +81,8 @@ type sourceObject struct {
 	// seen is the last round that contained the object. judged is the last round that added it to
 	// the judged objects of the kind.
 	seen, judged uint64
-	// duplicate: it was there twice in that round.
-	duplicate bool
+	// fresh: the first resource in that round was a new one. duplicate: there were two.
+	fresh, duplicate bool
 	// gone means that the server has removed the object.
 	gone bool
 
@@ -261,8 +261,8 @@ func (k *sourceKind) object(name sourceName) *sourceObject {
 	return o
 }
 
-// arrive notes a resource of the object, and reports whether it is a new one, which is
-// to be decoded.
+// arrive notes a resource of the object, and reports whether the object is to be decoded, at most
+// once in a round.
 func (o *sourceObject) arrive(in *received, round uint64) bool {
 	same := o.resource != nil && in.resource != nil && o.resource.GetTypeUrl() == in.resource.GetTypeUrl() &&
 		bytes.Equal(o.resource.GetValue(), in.resource.GetValue())
@@ -271,9 +271,9 @@ func (o *sourceObject) arrive(in *received, round uint64) bool {
 			return false
 		}
 		o.duplicate = true
-		return true // the first one may have been known
+		return !o.fresh
 	}
-	o.seen, o.gone, o.duplicate, o.version = round, false, false, in.version
+	o.seen, o.gone, o.fresh, o.duplicate, o.version = round, false, !same, false, in.version
 	switch {
 	case !same:
 		o.resource = in.resource
