@@ -334,6 +334,9 @@ func (s *Source) decodeObject(o *sourceObject) (c configstore.Config, err error)
 // remove marks the removed objects, and returns those to delete.
 func (k *sourceKind) remove(r *response) (dirty []*sourceObject) {
 	drop := func(o *sourceObject) {
+		if o.seen == k.round || o.gone {
+			return
+		}
 		o.resource, o.good, o.checked, o.err, o.gone, o.duplicate = nil, nil, nil, nil, true, false
 		k.note(o)
 		dirty = append(dirty, o)
@@ -341,7 +344,7 @@ func (k *sourceKind) remove(r *response) (dirty []*sourceObject) {
 	if r.delta {
 		for _, removed := range r.removed {
 			name, namespace, _ := splitName(removed)
-			if o := k.objects[sourceName{namespace, name}]; o != nil && o.seen != k.round {
+			if o := k.objects[sourceName{namespace, name}]; o != nil {
 				drop(o)
 			}
 		}
@@ -351,9 +354,7 @@ func (k *sourceKind) remove(r *response) (dirty []*sourceObject) {
 		return nil // any that is missing may be one of them
 	}
 	for _, o := range k.objects {
-		if o.seen != k.round {
-			drop(o)
-		}
+		drop(o)
 	}
 	return dirty
 }
