@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
@@ -160,10 +161,5 @@ func (c *Cache) Run(stop <-chan struct{}) {
 func (c *Cache) Errors() []*Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	errs := make([]*Error, 0, len(c.errs))
-	for _, e := range c.errs {
-		errs = append(errs, e)
-	}
-	slices.SortFunc(errs, func(a, b *Error) int { return cmp.Compare(a.Key, b.Key) })
-	return errs
+	return slices.SortedFunc(maps.Values(c.errs), func(a, b *Error) int { return cmp.Compare(a.Key, b.Key) })
 }

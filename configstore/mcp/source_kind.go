@@ -232,21 +232,20 @@ func (k *sourceKind) unnamedError(resource int, err error) *Error {
 // identify returns the name of the object in a resource. The error is the reason why the name is
 // unknown.
 func identify(in *received) (name sourceName, err error) {
+	ok := true
 	switch {
-	case in.resource.GetTypeUrl() != resourceTypeURL && in.name == "":
-		return name, fieldErrorf("resource", "must be a %s, is a %q", resourceTypeURL, in.resource.GetTypeUrl())
 	case in.name != "":
-		var ok bool
 		if name.name, name.namespace, ok = splitName(in.name); !ok {
-			return name, fieldErrorf("name", `must be "namespace/name", is %q`, in.name)
+			err = fieldErrorf("name", `must be "namespace/name", is %q`, in.name)
 		}
-		return name, nil
+	case in.resource.GetTypeUrl() != resourceTypeURL:
+		err = fieldErrorf("resource", "must be a %s, is a %q", resourceTypeURL, in.resource.GetTypeUrl())
+	default:
+		if name.name, name.namespace, ok = peekName(in.resource); !ok {
+			err = fieldErrorf("metadata.name", `must be "namespace/name", cannot be read`)
+		}
 	}
-	var ok bool
-	if name.name, name.namespace, ok = peekName(in.resource); !ok {
-		return name, fieldErrorf("metadata.name", `must be "namespace/name", cannot be read`)
-	}
-	return name, nil
+	return name, err
 }
 
 // object returns an object, which may be a new one.
