@@ -138,7 +138,7 @@ func parseNumber(s scalar, kind protoreflect.Kind) (v protoreflect.Value, ok boo
 			text = strconv.AppendFloat(nil, f, 'g', -1, 64)
 		}
 	case scalarString:
-		text = appendJSONString(nil, s.text)
+		text = jsonString(s.text)
 	default:
 		return v, false
 	}

@@ -3,6 +3,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -61,7 +62,7 @@ func (d *decoder) duration(n *yaml.Node, m protoreflect.Message) {
 			setDuration(m, durationpb.New(parsed))
 			return
 		}
-		if protojson.Unmarshal(appendJSONString(nil, s.text), m.Interface()) == nil {
+		if protojson.Unmarshal(jsonString(s.text), m.Interface()) == nil {
 			return
 		}
 	}
@@ -81,12 +82,15 @@ func setDuration(m protoreflect.Message, v *durationpb.Duration) {
 
 // viaJSON hands a message to protojson.
 func (d *decoder) viaJSON(n *yaml.Node, m protoreflect.Message) {
-	before := len(d.problems)
-	data, ok := d.appendJSON(nil, n)
-	if !ok || len(d.problems) > before {
+	before := d.wrong
+	value := d.jsonOf(n)
+	if d.wrong > before {
 		return
 	}
-	err := protojson.UnmarshalOptions{DiscardUnknown: d.lenient}.Unmarshal(data, m.Interface())
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = protojson.UnmarshalOptions{DiscardUnknown: d.lenient}.Unmarshal(data, m.Interface())
+	}
 	if err != nil {
 		d.errorf(n, "must be a %s: %s", m.Descriptor().FullName(), cleanProtoError(err))
 	}

@@ -232,7 +232,7 @@ func (k *sourceKind) unnamedError(resource int, err error) *Error {
 // identify returns the name of the object in a resource. The error is the reason why the name is
 // unknown.
 func identify(in *received) (name sourceName, err error) {
-	ok := true
+	var ok bool
 	switch {
 	case in.name != "":
 		if name.name, name.namespace, ok = splitName(in.name); !ok {
