@@ -80,10 +80,10 @@ func New(client *clientv3.Client, schemas configstore.Schemas, opts ...Options) 
 	if err == nil && client == nil {
 		err = errors.New("a client is required")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("etcd.New: %w", err)
+	var k *keys
+	if err == nil {
+		k, err = newKeys(o.Prefix, schemas)
 	}
-	k, err := newKeys(o.Prefix, schemas)
 	if err != nil {
 		return nil, fmt.Errorf("etcd.New: %w", err)
 	}

@@ -204,7 +204,7 @@ func (s *Source) forget(sc scan, now time.Time, dirty map[configstore.ConfigKey]
 			again = true
 		default:
 			delete(s.contents, name)
-			s.index.change(slices.Collect(c.definitions()), nil, dirty)
+			s.index.change(c.definitions(), nil, dirty)
 		}
 	}
 	return again
