@@ -92,7 +92,7 @@ func New(client *clientv3.Client, schemas configstore.Schemas, opts ...Options) 
 		client: client,
 		kv:     clientv3.NewKVFromKVClient(clientv3.RetryKVClient(client), client),
 		keys:   k,
-		codec:  newCodec(k, schemas, o),
+		codec:  &codec{keys: k, schemas: schemas, domain: o.Domain, skipRules: o.SkipValidation},
 		published: memory.NewController(memory.Make(schemas, memory.Options{
 			Mirror: true, SkipValidation: true, HistoryLimit: o.HistoryLimit,
 		}), memory.ControllerOptions{Logger: o.Logger}),

@@ -52,7 +52,7 @@ func Show(store Shown, mutations []configstore.Mutation) []Refused {
 			}
 			continue
 		}
-		if err := checkShape(store.Schemas(), &m.Config); err != nil {
+		if err := CheckShape(store.Schemas(), &m.Config); err != nil {
 			refused = append(refused, Refused{key, err})
 			continue
 		}
@@ -68,8 +68,8 @@ func Show(store Shown, mutations []configstore.Mutation) []Refused {
 	return refused
 }
 
-// checkShape returns why a store that does not know the rules of kinds does not take an object.
-func checkShape(schemas configstore.Schemas, c *configstore.Config) error {
+// CheckShape returns why a store that does not know the rules of kinds does not take an object.
+func CheckShape(schemas configstore.Schemas, c *configstore.Config) error {
 	schema, ok := schemas.Find(c.GroupVersionKind)
 	if !ok {
 		return configstore.ErrUnknownKind
