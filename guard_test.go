@@ -69,10 +69,11 @@ var allowed = map[string][]string{
 	"configstore":                  {},
 	"configstore/istio":            {"configstore"},
 	"configstore/manifest":         {"configstore"},
-	"configstore/memory":           {"configstore"},
+	"configstore/memory":           {"configstore", "configstore/internal/rules"},
 	"configstore/file":             {"configstore", "configstore/manifest", "configstore/internal/commit"},
 	"configstore/internal/commit":  {"configstore"},
 	"configstore/internal/reading": {"configstore"},
+	"configstore/internal/rules":   {"configstore"},
 	"configstore/storetest":        {"configstore"},
 	"configstore/checkpoint":       {"configstore", "configstore/memory", "configstore/internal/commit", "configstore/internal/reading"},
 	"configstore/mcp":              {"configstore", "configstore/internal/commit", "registry", "xdsupdate", "xdsupdate/ads"},
@@ -154,6 +155,7 @@ var allowed = map[string][]string{
 	// Modules of their own.
 	"configstore/etcd": {
 		"configstore", "configstore/manifest", "configstore/memory", "configstore/internal/commit", "configstore/internal/reading",
+		"configstore/internal/rules",
 	},
 	"configstore/kube": {
 		"configstore", "configstore/manifest", "configstore/memory", "configstore/internal/commit", "configstore/internal/reading", "registry",

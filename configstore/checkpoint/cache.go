@@ -45,7 +45,6 @@ type Cache struct {
 	source configstore.ConfigStoreCache
 	path   string
 	opts   Options
-	logger *slog.Logger
 	disk   disk
 
 	// warm is set if a file was loaded. live is set when the source has synced and its content is
@@ -101,15 +100,15 @@ func newCache(source configstore.ConfigStoreCache, path string, d disk, o Option
 	if o.Interval <= 0 {
 		o.Interval = 10 * time.Second
 	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	shown := memory.NewController(
 		memory.Make(source.Schemas(), memory.Options{Mirror: true, SkipValidation: true, HistoryLimit: o.HistoryLimit}),
 		memory.ControllerOptions{Logger: o.Logger})
 	c := &Cache{
-		reads: shown, shown: shown, source: source, path: path, opts: o, logger: o.Logger, disk: d,
+		reads: shown, shown: shown, source: source, path: path, opts: o, disk: d,
 		refused: map[configstore.ConfigKey]error{},
-	}
-	if c.logger == nil {
-		c.logger = slog.New(slog.DiscardHandler)
 	}
 	shown.RegisterHasSyncedHandler(func() bool { return c.warm.Load() || c.live.Load() })
 	c.load()
@@ -130,7 +129,7 @@ func (c *Cache) load() {
 	if err != nil {
 		c.status.Written = time.Time{}
 		c.status.Refused = fmt.Errorf("load %s: %w", c.path, err)
-		c.logger.Error("checkpoint is rejected", slog.Any("error", c.status.Refused))
+		c.opts.Logger.Error("checkpoint is rejected", slog.Any("error", c.status.Refused))
 		return
 	}
 	c.publish(creations(objects))
@@ -183,7 +182,7 @@ func (c *Cache) Save() error {
 	}
 	c.mu.Unlock()
 	if failed {
-		c.logger.Error("checkpoint is not written", slog.Any("error", err))
+		c.opts.Logger.Error("checkpoint is not written", slog.Any("error", err))
 	}
 	return err
 }

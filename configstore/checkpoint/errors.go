@@ -6,7 +6,7 @@ import "errors"
 
 // Why a file is refused, wrapped with its path.
 var (
-	// ErrForeign: the not a checkpoint file.
+	// ErrForeign: the file is not a checkpoint file.
 	ErrForeign = errors.New("not a checkpoint file")
 	// ErrVersion: the file has a format that this version does not know.
 	ErrVersion = errors.New("unknown version of the checkpoint format")

@@ -48,7 +48,7 @@ func (c *Cache) show(changes []configstore.Change) {
 	for i, ch := range changes {
 		batch[i] = configstore.Mutation{Op: configstore.OpUpsert, Config: *ch.Curr}
 		if ch.Event == configstore.EventDelete {
-			batch[i] = deletion(ch.Curr)
+			batch[i] = commit.Deletion(ch.Curr.Key())
 		}
 	}
 	c.publish(batch)
@@ -64,15 +64,8 @@ func (c *Cache) publish(mutations []configstore.Mutation) {
 	}
 	for _, r := range refused {
 		c.refused[r.Object] = r.Err
-		c.logger.Error("config was not published", slog.String("object", r.Object.Object()), slog.Any("error", r.Err))
+		c.opts.Logger.Error("config was not published", slog.String("object", r.Object.Object()), slog.Any("error", r.Err))
 	}
-}
-
-func deletion(config *configstore.Config) configstore.Mutation {
-	var m configstore.Mutation
-	m.Op = configstore.OpDelete
-	m.Config.GroupVersionKind, m.Config.Name, m.Config.Namespace = config.GroupVersionKind, config.Name, config.Namespace
-	return m
 }
 
 // goLive switches to the content of the source, if it has synced. The difference to the shown
@@ -105,7 +98,7 @@ func (c *Cache) difference() []configstore.Mutation {
 			next, ok := c.pending[old.Key()]
 			switch {
 			case !ok:
-				deletions = append(deletions, deletion(old))
+				deletions = append(deletions, commit.Deletion(old.Key()))
 			case !old.Equal(*next):
 				rest = append(rest, configstore.Mutation{Op: configstore.OpUpdate, Config: *next})
 			}

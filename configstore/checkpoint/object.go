@@ -134,23 +134,24 @@ func (d *decoder) end() error {
 
 func (d *decoder) fail() { d.data, d.failed = nil, true }
 
-func (d *decoder) uvarint() uint64 {
-	v, n := binary.Uvarint(d.data)
+// skip drops the n bytes of a number, which is 0 if it cannot be read; n is not positive then.
+func (d *decoder) skip(n int) {
 	if n <= 0 {
 		d.fail()
-		return 0
+		return
 	}
 	d.data = d.data[n:]
+}
+
+func (d *decoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.data)
+	d.skip(n)
 	return v
 }
 
 func (d *decoder) varint() int64 {
 	v, n := binary.Varint(d.data)
-	if n <= 0 {
-		d.fail()
-		return 0
-	}
-	d.data = d.data[n:]
+	d.skip(n)
 	return v
 }
 

@@ -7,10 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 
-	"go.etcd.io/etcd/api/v3/etcdserverpb"
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.uber.org/atomic"
 
@@ -80,10 +80,10 @@ func New(client *clientv3.Client, schemas configstore.Schemas, opts ...Options) 
 	if err == nil && client == nil {
 		err = errors.New("a client is required")
 	}
-	if err != nil {
-		return nil, fmt.Errorf("etcd.New: %w", err)
+	var k *keys
+	if err == nil {
+		k, err = newKeys(o.Prefix, schemas)
 	}
-	k, err := newKeys(o.Prefix, schemas)
 	if err != nil {
 		return nil, fmt.Errorf("etcd.New: %w", err)
 	}
@@ -92,7 +92,7 @@ func New(client *clientv3.Client, schemas configstore.Schemas, opts ...Options) 
 		client: client,
 		kv:     clientv3.NewKVFromKVClient(clientv3.RetryKVClient(client), client),
 		keys:   k,
-		codec:  newCodec(k, schemas, o),
+		codec:  &codec{keys: k, schemas: schemas, domain: o.Domain, skipRules: o.SkipValidation},
 		published: memory.NewController(memory.Make(schemas, memory.Options{
 			Mirror: true, SkipValidation: true, HistoryLimit: o.HistoryLimit,
 		}), memory.ControllerOptions{Logger: o.Logger}),
@@ -103,12 +103,6 @@ func New(client *clientv3.Client, schemas configstore.Schemas, opts ...Options) 
 	c.reads = c.published
 	c.published.RegisterHasSyncedHandler(c.isListed)
 	return c, nil
-}
-
-// remote returns a client for the watch stream. The watcher of clientv3 is not suitable, because it
-// retries without reporting errors, which would hide staleness.
-func (c *Cache) remote() etcdserverpb.WatchClient {
-	return etcdserverpb.NewWatchClient(c.client.ActiveConnection())
 }
 
 // Snapshot returns the current state of all kinds.
@@ -167,10 +161,5 @@ func (c *Cache) Run(stop <-chan struct{}) {
 func (c *Cache) Errors() []*Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	errs := make([]*Error, 0, len(c.errs))
-	for _, e := range c.errs {
-		errs = append(errs, e)
-	}
-	slices.SortFunc(errs, func(a, b *Error) int { return cmp.Compare(a.Key, b.Key) })
-	return errs
+	return slices.SortedFunc(maps.Values(c.errs), func(a, b *Error) int { return cmp.Compare(a.Key, b.Key) })
 }

@@ -12,6 +12,7 @@ import (
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
@@ -23,22 +24,9 @@ const domainAnnotation = "pilotkit.io/domain"
 type codec struct {
 	keys    *keys
 	schemas configstore.Schemas
-	// checks are the schemas, without their rules if SkipValidation is set.
-	checks configstore.Schemas
-	domain string
-}
-
-func newCodec(k *keys, schemas configstore.Schemas, o Options) *codec {
-	c := &codec{keys: k, schemas: schemas, checks: schemas, domain: o.Domain}
-	if o.SkipValidation {
-		shapes := configstore.NewSchemasBuilder()
-		for _, s := range schemas.All() {
-			s.Validate = nil
-			shapes.MustAdd(s)
-		}
-		c.checks = shapes.Build()
-	}
-	return c
+	domain  string
+	// skipRules is Options.SkipValidation.
+	skipRules bool
 }
 
 // check validates a config before it is written.
@@ -48,7 +36,14 @@ func (c *codec) check(config configstore.Config, checked *configstore.Checked) (
 			{Field: "metadata.annotations", Message: domainAnnotation + " is reserved for this store"},
 		}}
 	}
-	return c.checks.Recheck(config, checked)
+	return c.validate(config, checked)
+}
+
+func (c *codec) validate(config configstore.Config, checked *configstore.Checked) (warnings []configstore.Violation, err error) {
+	if c.skipRules {
+		return nil, commit.CheckShape(c.schemas, &config)
+	}
+	return c.schemas.Recheck(config, checked)
 }
 
 // encode returns the value of an object.
@@ -92,7 +87,7 @@ func (c *codec) decode(kv *mvccpb.KeyValue) (config configstore.Config, object c
 		}
 	}
 	stamp(&config, kv)
-	_, err = c.checks.Recheck(config, nil)
+	_, err = c.validate(config, nil)
 	return config, object, err
 }
 

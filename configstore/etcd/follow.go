@@ -17,8 +17,6 @@ import (
 )
 
 const (
-	// firstBackoff is the delay before the second attempt to reach etcd.
-	firstBackoff = 100 * time.Millisecond
 	// listPage is the number of objects in one response.
 	listPage limit.Size = 1000
 	// catchUpInterval is the interval of the progress requests of a call that needs the latest
@@ -39,7 +37,7 @@ func (c *Cache) follow(ctx context.Context) {
 		c.setRunning(false)
 		<-c.feeding
 	}()
-	wait, relisted := firstBackoff, false
+	retry, relisted := backoff.Backoff{Longest: c.opts.MaxBackoff}, false
 	for {
 		before := c.lastHeard()
 		err := c.watchFrom(ctx)
@@ -52,10 +50,9 @@ func (c *Cache) follow(ctx context.Context) {
 		}
 		c.lost(err)
 		if c.lastHeard() != before {
-			wait = firstBackoff
+			retry.Reset()
 		}
-		backoff.Sleep(ctx, backoff.Spread(wait, 0.5)) // spreads clients
-		wait = min(2*wait, c.opts.MaxBackoff)
+		backoff.Sleep(ctx, retry.Next())
 		// The backoff of gRPC between attempts to connect grows to minutes.
 		c.client.ActiveConnection().ResetConnectBackoff()
 	}

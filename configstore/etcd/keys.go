@@ -76,23 +76,14 @@ func (k *keys) parse(key string) (object configstore.ConfigKey, err error) {
 // escape writes the percent sign, the slash and characters other than printable ASCII as %XX, so
 // that no part of a key contains the delimiter.
 func escape(s string) string {
-	const digits = "0123456789ABCDEF"
-	plain := func(c byte) bool { return c > ' ' && c < 0x7f && c != '%' && c != '/' }
-	var out []byte
+	var out strings.Builder
+	out.Grow(len(s))
 	for i := range len(s) {
-		switch c := s[i]; {
-		case plain(c) && out == nil:
-		case plain(c):
-			out = append(out, c)
-		default:
-			if out == nil {
-				out = append(out, s[:i]...)
-			}
-			out = append(out, '%', digits[c>>4], digits[c&15])
+		if c := s[i]; c > ' ' && c < 0x7f && c != '%' && c != '/' {
+			out.WriteByte(c)
+		} else {
+			fmt.Fprintf(&out, "%%%02X", c)
 		}
 	}
-	if out == nil {
-		return s
-	}
-	return string(out)
+	return out.String()
 }

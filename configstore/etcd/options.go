@@ -3,6 +3,7 @@
 package etcd
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -40,7 +41,7 @@ type Options struct {
 	// seconds.
 	ProgressInterval time.Duration
 	// MaxBackoff is the maximum backoff between two attempts to reach etcd, before jitter; the
-	// first retry follows within 200 ms. The jitter adds up to half of the backoff. Default: 3
+	// first retry follows within 300 ms. The jitter adds up to half of the backoff. Default: 3
 	// seconds.
 	MaxBackoff time.Duration
 	// SkipValidation accepts objects that violate the Validate rules of their schema, both in
@@ -60,9 +61,7 @@ type Options struct {
 
 // withDefaults returns a copy of the options with the defaults filled in.
 func (o Options) withDefaults() (Options, error) {
-	if o.Prefix == "" {
-		o.Prefix = defaultPrefix
-	}
+	o.Prefix = cmp.Or(o.Prefix, defaultPrefix)
 	switch {
 	case strings.HasSuffix(o.Prefix, "/"):
 		return o, fmt.Errorf("Options.Prefix must not end with a slash, is %q", o.Prefix)
@@ -71,18 +70,10 @@ func (o Options) withDefaults() (Options, error) {
 	case o.Timeout < 0 || o.ProgressInterval < 0 || o.MaxBackoff < 0:
 		return o, errors.New("the times of Options must not be negative")
 	}
-	if o.MaxTxnOps == 0 {
-		o.MaxTxnOps = defaultMaxTxnOps
-	}
-	if o.Timeout == 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.ProgressInterval == 0 {
-		o.ProgressInterval = defaultProgress
-	}
-	if o.MaxBackoff == 0 {
-		o.MaxBackoff = defaultMaxBackoff
-	}
+	o.MaxTxnOps = cmp.Or(o.MaxTxnOps, defaultMaxTxnOps)
+	o.Timeout = cmp.Or(o.Timeout, defaultTimeout)
+	o.ProgressInterval = cmp.Or(o.ProgressInterval, defaultProgress)
+	o.MaxBackoff = cmp.Or(o.MaxBackoff, defaultMaxBackoff)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

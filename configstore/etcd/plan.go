@@ -3,16 +3,14 @@
 package etcd
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"time"
 
 	"go.etcd.io/etcd/api/v3/mvccpb"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/rules"
 )
 
 // mutation is one change in progress.
@@ -27,12 +25,7 @@ type mutation struct {
 }
 
 // fail wraps an error with the verb and the object.
-func (m *mutation) fail(err error) error {
-	if errors.Is(err, configstore.ErrInvalid) {
-		return fmt.Errorf("%s: %w", m.op, err) // The error names the object itself.
-	}
-	return fmt.Errorf("%s %s: %w", m.op, m.config.Key().Object(), err)
-}
+func (m *mutation) fail(err error) error { return rules.Error(m.op, m.config.Key(), err) }
 
 // stored is the value of a key as far as a write knows it.
 type stored struct {
@@ -87,46 +80,41 @@ func (c *Cache) newPlan(mutations []mutation, lookup func(m *mutation) stored) (
 
 // apply applies a mutation to the target. It returns the errors of ConfigStore.
 func (t *target) apply(m *mutation) error {
-	op := m.op
-	if op == configstore.OpUpsert {
-		if op = configstore.OpCreate; t.exists || m.given {
-			op = configstore.OpUpdate
-		}
-	}
+	op := rules.Decide(m.op, t.exists, m.given)
 	if err := t.check(op, m); err != nil {
 		return err
 	}
 	next := m.config
-	switch op { //nolint:exhaustive // An upsert was decided.
-	case configstore.OpCreate:
-		next.Generation = 1
-		if next.CreationTimestamp.IsZero() {
-			next.CreationTimestamp = time.Now().UTC().Round(0)
-		}
-	case configstore.OpUpdate:
-		if t.now == nil { // The stored value cannot be decoded.
-			next.Generation = 1
-			if next.CreationTimestamp.IsZero() {
-				next.CreationTimestamp = time.Now().UTC().Round(0)
-			}
-			break
-		}
-		if !succeed(m.schema, t.now, &next) {
-			return nil
-		}
-	case configstore.OpUpdateStatus:
-		if t.now == nil {
-			return fmt.Errorf("what is stored cannot be decoded: %w", t.was.err)
-		}
+	switch {
+	case op == configstore.OpDelete:
+		t.now, t.exists, t.changed, t.again = nil, false, true, true
+		return nil
+	case op == configstore.OpUpdateStatus && t.now == nil:
+		return fmt.Errorf("what is stored cannot be decoded: %w", t.was.err)
+	case op == configstore.OpUpdateStatus:
 		if configstore.EqualMessage(t.now.Status, next.Status) {
 			return nil
 		}
 		status := next.Status
 		next = *t.now
 		next.Status = status
-	case configstore.OpDelete:
-		t.now, t.exists, t.changed, t.again = nil, false, true, true
-		return nil
+	case t.now == nil: // It is new, or what is stored cannot be decoded.
+		next.Generation = 1
+		if next.CreationTimestamp.IsZero() {
+			next.CreationTimestamp = time.Now().UTC().Round(0)
+		}
+	default:
+		differs := rules.Compare(m.schema, t.now, &next)
+		if !differs.Anything {
+			return nil
+		}
+		next.Generation = t.now.Generation
+		if differs.Spec {
+			next.Generation++
+		}
+		if next.CreationTimestamp.IsZero() {
+			next.CreationTimestamp = t.now.CreationTimestamp
+		}
 	}
 	t.now, t.exists, t.changed = &next, true, true
 	return nil
@@ -134,37 +122,10 @@ func (t *target) apply(m *mutation) error {
 
 // check returns an error if a mutation is not possible.
 func (t *target) check(op configstore.Op, m *mutation) error {
-	switch {
-	case op == configstore.OpCreate && t.exists:
-		return configstore.ErrAlreadyExists
-	case op == configstore.OpCreate:
-		return nil
-	case !t.exists:
-		return configstore.ErrNotFound
-	case m.given && t.changed:
+	if m.given && t.exists && t.changed && op != configstore.OpCreate {
 		return fmt.Errorf("%w: %q is given, and the batch has changed the object", configstore.ErrConflict, m.config.ResourceVersion)
-	case m.given && m.config.ResourceVersion != formatRevision(t.was.mod):
-		return fmt.Errorf("%w: %q is given, %q is stored", configstore.ErrConflict, m.config.ResourceVersion, formatRevision(t.was.mod))
 	}
-	return nil
-}
-
-// succeed completes next, the config of an Update, as the successor of old. It returns false if
-// nothing changes.
-func succeed(schema *configstore.Schema, old, next *configstore.Config) bool {
-	if next.CreationTimestamp.IsZero() {
-		next.CreationTimestamp = old.CreationTimestamp
-	}
-	next.Generation = old.Generation
-	sameSpec := schema.EqualSpecs(old.Spec, next.Spec)
-	if !sameSpec {
-		next.Generation++
-	}
-	return !sameSpec || old.UID != next.UID || old.Domain != next.Domain ||
-		!old.CreationTimestamp.Equal(next.CreationTimestamp) ||
-		!maps.Equal(old.Labels, next.Labels) || !maps.Equal(old.Annotations, next.Annotations) ||
-		!slices.Equal(old.OwnerReferences, next.OwnerReferences) ||
-		!configstore.EqualMessage(old.Status, next.Status)
+	return rules.Check(op, t.exists, m.given, m.config.ResourceVersion, formatRevision(t.was.mod))
 }
 
 // shownAs returns the stored value according to this cache, which may be older than the one in

@@ -54,14 +54,8 @@ func (b *batch) put(kv *mvccpb.KeyValue) {
 			config, usable = c.codec.placeholder(kv, config, next.object, err)
 		}
 	}
-	switch {
-	case !usable:
-	case next.shown:
-		b.add(configstore.OpUpdate, config)
-	default:
-		b.add(configstore.OpCreate, config)
-	}
 	if usable {
+		b.mutations = append(b.mutations, configstore.Mutation{Op: configstore.OpUpsert, Config: config})
 		next.shown, next.placeholder = true, err != nil
 	}
 	c.known[key] = next
@@ -80,13 +74,7 @@ func (b *batch) remove(key string) {
 }
 
 func (b *batch) drop(object configstore.ConfigKey) {
-	b.add(configstore.OpDelete, configstore.Config{
-		Meta: configstore.Meta{GroupVersionKind: object.Kind, Name: object.Name, Namespace: object.Namespace},
-	})
-}
-
-func (b *batch) add(op configstore.Op, config configstore.Config) {
-	b.mutations = append(b.mutations, configstore.Mutation{Op: op, Config: config})
+	b.mutations = append(b.mutations, commit.Deletion(object))
 }
 
 // publish publishes the batch, as the state of a revision.

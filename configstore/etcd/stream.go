@@ -26,13 +26,14 @@ type stream struct {
 	err error
 }
 
-// open begins a watch from a revision. The caller closes the stream.
+// open begins a watch from a revision. The caller closes the stream. The watcher of clientv3 is not
+// suitable, because it retries without reporting errors, which would hide staleness.
 func (c *Cache) open(ctx context.Context, from int64) (*stream, error) {
 	// A member without a leader would otherwise be silent.
 	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
 	// A server sends up to 1,000 missed transactions in one response. Fragments keep a long
 	// transfer from looking like silence. One object may still be larger than gRPC's default limit.
-	watch, err := c.remote().Watch(ctx, grpc.MaxCallRecvMsgSize(math.MaxInt32))
+	watch, err := etcdserverpb.NewWatchClient(c.client.ActiveConnection()).Watch(ctx, grpc.MaxCallRecvMsgSize(math.MaxInt32))
 	if err == nil {
 		err = watch.Send(&etcdserverpb.WatchRequest{RequestUnion: &etcdserverpb.WatchRequest_CreateRequest{
 			CreateRequest: &etcdserverpb.WatchCreateRequest{

@@ -11,6 +11,7 @@ import (
 	clientv3 "go.etcd.io/etcd/client/v3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/rules"
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
@@ -133,18 +134,9 @@ func (w *write) prepare(from *configstore.Mutation) (m mutation, err error) {
 		m.config.Domain = c.opts.Domain
 	}
 	m.key = c.keys.of(m.config.Key())
-	var warnings []configstore.Violation
-	switch m.op {
-	case configstore.OpCreate, configstore.OpUpdate, configstore.OpUpsert:
-		warnings, err = c.codec.check(m.config, from.Checked)
-	case configstore.OpUpdateStatus:
-		config, shape := m.config, schema
-		config.Spec, shape.Validate = schema.Spec, nil // only the status is validated
-		_, err = shape.Check(config)
-	case configstore.OpDelete:
-	default:
-		err = &configstore.ValidationError{Key: m.config.Key(), Violations: []configstore.Violation{{Message: "the operation is unknown"}}}
-	}
+	warnings, err := rules.Validate(m.op, &m.config, m.schema, func() ([]configstore.Violation, error) {
+		return c.codec.check(m.config, from.Checked)
+	})
 	w.warnings = append(w.warnings, warnings)
 	return m, err
 }
@@ -200,49 +192,46 @@ func (w *write) fail(err error) error {
 // commit writes the batch in one transaction. It returns the revision of the last object of the
 // batch, and the revision that the cache must have reached to show the batch.
 func (w *write) commit(ctx context.Context) (mod, shows int64, err error) {
-	lookup := w.cache.shownAs
-	fresh := w.lease != nil // Only etcd knows the leases of objects.
-	if fresh {
-		if lookup, err = w.read(ctx); err != nil {
+	p, err := w.cache.newPlan(w.mutations, w.cache.shownAs)
+	if err != nil || w.lease != nil {
+		// The cached state may be outdated, and only etcd knows the leases of objects.
+		if p, err = w.planFresh(ctx); err != nil {
 			return 0, 0, err
 		}
 	}
-	for attempts := 0; ; attempts++ {
-		p, err := w.cache.newPlan(w.mutations, lookup)
+	for attempts := 1; ; attempts++ {
+		answer, err := w.try(ctx, p)
 		switch {
-		case err != nil && fresh:
-			return 0, 0, err
+		case err != nil && attempts > 2:
+			return 0, 0, fmt.Errorf("%w, after %d attempts that lost to other writers", err, attempts-1)
 		case err != nil:
-			// The cached state may be outdated: only etcd can reject the write.
-			lookup, err = w.read(ctx)
-		default:
-			var committed bool
-			mod, shows, lookup, committed, err = w.try(ctx, p)
-			if committed {
-				return mod, shows, nil
-			}
+			return 0, 0, err
+		case answer.Succeeded:
+			mod, shows = w.revisions(p, answer)
+			return mod, shows, nil
 		}
-		if err != nil {
-			if attempts > 1 {
-				err = fmt.Errorf("%w, after %d attempts that lost to other writers", err, attempts)
-			}
+		if p, err = w.cache.newPlan(w.mutations, w.lookup(answer)); err != nil {
 			return 0, 0, err
 		}
-		fresh = true
 	}
 }
 
-// read reads all keys of the batch from etcd.
-func (w *write) read(ctx context.Context) (lookup func(*mutation) stored, err error) {
+// planFresh plans the batch from the values in etcd.
+func (w *write) planFresh(ctx context.Context) (*plan, error) {
+	answer, err := w.cache.kv.Txn(ctx).Then(w.gets()...).Commit()
+	if err != nil {
+		return nil, w.fail(w.cache.requestError(err))
+	}
+	return w.cache.newPlan(w.mutations, w.lookup(answer))
+}
+
+// gets returns the operations that read all keys of the batch.
+func (w *write) gets() []clientv3.Op {
 	gets := make([]clientv3.Op, len(w.keys))
 	for i, key := range w.keys {
 		gets[i] = clientv3.OpGet(key)
 	}
-	answer, err := w.cache.kv.Txn(ctx).Then(gets...).Commit()
-	if err != nil {
-		return nil, w.fail(w.cache.requestError(err))
-	}
-	return w.lookup(answer), nil
+	return gets
 }
 
 // lookup returns the stored values in a response to gets.
@@ -261,65 +250,65 @@ func (w *write) lookup(answer *clientv3.TxnResponse) func(*mutation) stored {
 	}
 }
 
-// try commits a plan if etcd still has the values on which it is based; otherwise it returns the
+// try commits a plan if etcd still has the values on which it is based; otherwise the response has the
 // current values.
-func (w *write) try(ctx context.Context, p *plan) (mod, shows int64, now func(*mutation) stored, committed bool, err error) {
+func (w *write) try(ctx context.Context, p *plan) (*clientv3.TxnResponse, error) {
 	var compares []clientv3.Cmp
-	var changes, gets []clientv3.Op
+	var changes []clientv3.Op
 	for _, t := range p.order {
 		compares = append(compares, clientv3.Compare(clientv3.ModRevision(t.key), "=", t.was.mod))
-		gets = append(gets, clientv3.OpGet(t.key))
-		op, changes1, err := w.change(t)
+		change, err := w.change(t)
 		if err != nil {
-			return 0, 0, nil, false, w.fail(err)
+			return nil, w.fail(err)
 		}
-		if changes1 {
-			changes = append(changes, op)
-		}
+		changes = append(changes, change...)
+	}
+	answer, err := w.cache.kv.Txn(ctx).If(compares...).Then(changes...).Else(w.gets()...).Commit()
+	if err != nil {
+		return nil, w.fail(w.cache.requestError(err))
+	}
+	return answer, nil
+}
+
+// revisions returns what commit returns of a plan that was committed.
+func (w *write) revisions(p *plan, answer *clientv3.TxnResponse) (mod, shows int64) {
+	for _, t := range p.order {
 		shows = max(shows, t.was.mod)
 	}
-	answer, err := w.cache.kv.Txn(ctx).If(compares...).Then(changes...).Else(gets...).Commit()
-	if err != nil {
-		return 0, 0, nil, false, w.fail(w.cache.requestError(err))
-	}
-	if !answer.Succeeded {
-		return 0, 0, w.lookup(answer), false, nil
-	}
-	if len(changes) > 0 {
+	if len(answer.Responses) > 0 { // One for each change.
 		shows = answer.Header.GetRevision()
 	}
-	mod = shows
 	if last := p.targets[w.mutations[len(w.mutations)-1].key]; !last.changed {
-		mod = last.was.mod
+		return last.was.mod, shows
 	}
-	return mod, shows, nil, true, nil
+	return shows, shows
 }
 
 // change returns the operation of a transaction on a key, if any.
-func (w *write) change(t *target) (op clientv3.Op, changes bool, err error) {
+func (w *write) change(t *target) ([]clientv3.Op, error) {
 	switch {
 	case !t.exists && t.was.mod == 0:
-		return op, false, nil // created and deleted within the batch
+		return nil, nil // created and deleted within the batch
 	case !t.exists:
-		return clientv3.OpDelete(t.key), true, nil
+		return []clientv3.Op{clientv3.OpDelete(t.key)}, nil
 	case !t.changed && (w.lease == nil || t.was.lease == int64(w.lease.id)):
-		return op, false, nil
+		return nil, nil
 	case t.now == nil:
-		return op, false, nil // A value that cannot be decoded is not overwritten.
+		return nil, nil // A value that cannot be decoded is not overwritten.
 	}
 	value, err := w.cache.codec.encode(*t.now)
 	if err != nil {
-		return op, false, err
+		return nil, err
 	}
 	t.changed = true
+	var opts []clientv3.OpOption
 	switch {
 	case w.lease != nil:
-		return clientv3.OpPut(t.key, value, clientv3.WithLease(w.lease.id)), true, nil
+		opts = append(opts, clientv3.WithLease(w.lease.id))
 	case t.was.mod != 0 && !t.again:
-		return clientv3.OpPut(t.key, value, clientv3.WithIgnoreLease()), true, nil
-	default:
-		return clientv3.OpPut(t.key, value), true, nil
+		opts = append(opts, clientv3.WithIgnoreLease())
 	}
+	return []clientv3.Op{clientv3.OpPut(t.key, value, opts...)}, nil
 }
 
 // warn passes the validator's warnings to the host.

@@ -5,7 +5,6 @@ package file
 import (
 	"crypto/sha256"
 	"io/fs"
-	"iter"
 	"os"
 	"slices"
 	"time"
@@ -48,25 +47,12 @@ func (c *content) unseen() bool { return c.info == nil && c.failure == nil }
 
 // hasObjects reports whether there is anything to lose.
 func (c *content) hasObjects() bool {
-	for def := range c.definitions() {
-		if def.config != nil {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.definitions(), func(def *definition) bool { return def.config != nil })
 }
 
 // definitions returns all definitions of the file.
-func (c *content) definitions() iter.Seq[*definition] {
-	return func(yield func(*definition) bool) {
-		for _, s := range append(slices.Clip(c.sections), c.rest) {
-			for _, def := range s.definitions {
-				if !yield(def) {
-					return
-				}
-			}
-		}
-	}
+func (c *content) definitions() []*definition {
+	return definitionsOf(append(slices.Clip(c.sections), c.rest))
 }
 
 // stamp notes when the file was read.

@@ -5,10 +5,12 @@ package file
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
 )
 
@@ -18,7 +20,7 @@ var (
 	ErrDuplicate = errors.New("object is defined elsewhere")
 	// ErrNotOwned means that the store holds an object of the same key that this
 	// source has not put there. It is left alone.
-	ErrNotOwned = errors.New("object in the store belongs to another writer")
+	ErrNotOwned = commit.ErrNotOwned
 )
 
 // Error is one thing that keeps a part of the directory from being in the
@@ -47,52 +49,35 @@ type Error struct {
 
 // Error returns "path:line:column: document 2, ServiceEntry default/db: reason".
 func (e *Error) Error() string {
-	var b strings.Builder
-	b.WriteString(e.File)
+	place := e.File
 	if e.Line > 0 {
-		b.WriteString(":" + strconv.Itoa(e.Line))
+		place += ":" + strconv.Itoa(e.Line)
 		if e.Column > 0 {
-			b.WriteString(":" + strconv.Itoa(e.Column))
+			place += ":" + strconv.Itoa(e.Column)
 		}
 	}
-	b.WriteString(": ")
-	if e.Document > 0 {
-		b.WriteString("document " + strconv.Itoa(e.Document))
-		if e.Item != "" {
-			b.WriteString(" " + e.Item)
-		}
-		if e.Object.Name != "" {
-			b.WriteString(", " + e.Object.Object())
-		}
-		b.WriteString(": ")
-	}
-	b.WriteString(e.reason())
-	return b.String()
+	document := manifest.Error{Document: e.Document, Item: e.Item, Key: e.Object, Problems: e.problems()}
+	return place + ": " + document.Error()
 }
 
-// reason returns what Error has not said yet: a single problem of a document
+// problems returns what Error has to say yet: a single problem of a document
 // stands at the position of the error.
-func (e *Error) reason() string {
-	var invalid *configstore.ValidationError
-	if errors.As(e.Err, &invalid) && invalid.Key == e.Object {
-		violations := make([]string, len(invalid.Violations))
-		for i, v := range invalid.Violations {
-			violations[i] = v.String()
+func (e *Error) problems() (problems []manifest.Problem) {
+	if invalid, ok := errors.AsType[*configstore.ValidationError](e.Err); ok && invalid.Key == e.Object {
+		for _, v := range invalid.Violations {
+			problems = append(problems, manifest.Problem{Path: v.Field, Message: v.Message})
 		}
-		return strings.Join(violations, "; ")
+		return problems
 	}
-	var m *manifest.Error
-	if !errors.As(e.Err, &m) {
-		return e.Err.Error()
+	m, ok := errors.AsType[*manifest.Error](e.Err)
+	if !ok {
+		return []manifest.Problem{{Message: e.Err.Error()}}
 	}
-	problems := make([]string, len(m.Problems))
-	for i, p := range m.Problems {
-		if len(m.Problems) == 1 && p.Line == e.Line && p.Column == e.Column {
-			p.Line = 0
-		}
-		problems[i] = p.String()
+	problems = slices.Clone(m.Problems)
+	if p := &problems[0]; len(problems) == 1 && p.Line == e.Line && p.Column == e.Column {
+		p.Line = 0
 	}
-	return strings.Join(problems, "; ")
+	return problems
 }
 
 // subject returns the text of the error without the place in the file.
@@ -147,9 +132,3 @@ func (e *duplicateError) Error() string {
 
 // Unwrap returns ErrDuplicate.
 func (e *duplicateError) Unwrap() error { return ErrDuplicate }
-
-// warningError is a warning of a schema.
-type warningError struct{ violation configstore.Violation }
-
-// Error returns "field: message".
-func (e *warningError) Error() string { return e.violation.String() }

@@ -3,6 +3,7 @@
 package file
 
 import (
+	"cmp"
 	"log/slog"
 	"time"
 
@@ -62,15 +63,9 @@ func (o Options) withDefaults() Options {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
-	if o.Rescan == 0 {
-		o.Rescan = defaultRescan
-	}
-	if o.Debounce == 0 {
-		o.Debounce = defaultDebounce
-	}
-	if o.MaxFileBytes == 0 {
-		o.MaxFileBytes = manifest.DefaultMaxBytes
-	}
+	o.Rescan = cmp.Or(o.Rescan, defaultRescan)
+	o.Debounce = cmp.Or(o.Debounce, defaultDebounce)
+	o.MaxFileBytes = cmp.Or(o.MaxFileBytes, manifest.DefaultMaxBytes)
 	if o.MaxErrors <= 0 {
 		o.MaxErrors = defaultMaxErrors
 	}

@@ -231,11 +231,11 @@ func (s *Source) unreadable(name string, err error, old *content) result {
 	r := result{content: c}
 	if old != nil {
 		c.reported = old.reported
-		for def := range old.definitions() {
+		r.gone = old.definitions()
+		for _, def := range r.gone {
 			kept := c.rest.defineAt(def.at(), def.key)
 			kept.keep(def.config)
 			kept.unconfirmed = true
-			r.gone = append(r.gone, def)
 		}
 	}
 	r.added = c.rest.definitions

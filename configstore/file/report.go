@@ -85,7 +85,7 @@ func (r *reporter) content(c *content, x index) {
 		for _, def := range s.definitions {
 			if len(def.warnings) > 0 && x.effective(def.key) == def {
 				for _, w := range def.warnings {
-					r.Warnings = append(r.Warnings, s.errorAt(w.position, def.key, &warningError{w.violation}))
+					r.Warnings = append(r.Warnings, s.errorAt(w.position, def.key, errors.New(w.violation.String())))
 				}
 			}
 		}

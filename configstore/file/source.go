@@ -14,6 +14,7 @@ import (
 	"go.uber.org/atomic"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
@@ -38,7 +39,7 @@ type Source struct {
 	turn     chan struct{}
 	contents map[string]*content
 	index    index
-	owned    map[configstore.ConfigKey]owned
+	owned    map[configstore.ConfigKey]commit.Owned
 	// retry holds the objects that the store has refused for reasons that may
 	// go away by themselves.
 	retry map[configstore.ConfigKey]*Error
@@ -56,17 +57,6 @@ type Source struct {
 	last   look
 }
 
-// owned is an object that this source has put into the store.
-type owned struct {
-	// config is the state in the file that was written last.
-	config *configstore.Config
-	// created is when the object was created, as the store says. It distinguishes
-	// the object from another one of the same key that another writer created
-	// after deleting it. It is zero if the store did not show the object right
-	// after it was written.
-	created time.Time
-}
-
 // New returns a source that keeps the objects of the files in dir in a store. It
 // reads nothing yet: Reload and Run do. Several sources, and other writers, may
 // write to one store. If the store is a configstore.SourceRegistrar, as that of memory is, its
@@ -78,7 +68,7 @@ func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 		turn:     make(chan struct{}, 1),
 		contents: map[string]*content{},
 		index:    newIndex(),
-		owned:    map[configstore.ConfigKey]owned{},
+		owned:    map[configstore.ConfigKey]commit.Owned{},
 		retry:    map[configstore.ConfigKey]*Error{},
 	}
 	if caches, ok := configstore.As[configstore.SourceRegistrar](store); ok {
@@ -214,7 +204,7 @@ func (s *Source) forget(sc scan, now time.Time, dirty map[configstore.ConfigKey]
 			again = true
 		default:
 			delete(s.contents, name)
-			s.index.change(slices.Collect(c.definitions()), nil, dirty)
+			s.index.change(c.definitions(), nil, dirty)
 		}
 	}
 	return again

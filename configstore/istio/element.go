@@ -2,7 +2,11 @@
 
 package istio
 
-import "iter"
+import (
+	"iter"
+	"maps"
+	"slices"
+)
 
 // elements yields the elements of the list of that name, each with its place. No
 // list may hold null: such an element is refused and left out.
@@ -20,18 +24,15 @@ func elements[T comparable](at *field, name string, list []T) iter.Seq2[*field, 
 	}
 }
 
-// entries yields the values of the map in the field name, each with its place, which includes the
-// key. Findings of the loop are sorted by field at its end, so that the same object has the same
-// findings in the same order every time. The places are allocated, so the checks of every endpoint
-// use a loop of their own.
+// entries yields the values of the map in the field name in the order of their keys, each with its
+// place, which includes the key. The same object has the same findings in the same order every time.
+// The places are allocated, so the checks of every endpoint use loops of their own.
 func entries[V any](at *field, name string, values map[string]V) iter.Seq2[*field, V] {
 	return func(yield func(*field, V) bool) {
-		outer := at.out.beginMap()
-		for key, value := range values {
-			if !yield(at.entry(name, key), value) {
-				break
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			if !yield(at.entry(name, key), values[key]) {
+				return
 			}
 		}
-		at.out.endMap(outer)
 	}
 }

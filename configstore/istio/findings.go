@@ -3,10 +3,7 @@
 package istio
 
 import (
-	"cmp"
-	"slices"
 	"strconv"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -17,8 +14,6 @@ import (
 // findings collects the warnings and violations of one object.
 type findings struct {
 	warnings, violations findingList
-	// inMap: a loop over a map is in progress.
-	inMap bool
 	// programs is the size of the programs of all regular expressions that were checked.
 	programs int
 }
@@ -28,52 +23,14 @@ type findings struct {
 type findingList struct {
 	kept []configstore.Violation
 	more int
-	// ordered is how many of kept were found before the loop over a map that is in
-	// progress. Which of the others are kept is known when they are sorted.
-	ordered int
 }
 
 func (l *findingList) add(at *field, format string, args []any) {
-	switch {
-	case !at.out.inMap && len(l.kept) >= configstore.MaxViolations:
+	if len(l.kept) >= configstore.MaxViolations {
 		l.more++
 		return
-	case at.out.inMap && len(l.kept) >= l.ordered+2*configstore.MaxViolations:
-		l.sort(l.ordered + configstore.MaxViolations)
 	}
 	l.kept = append(l.kept, configstore.Violation{Field: at.String(), Message: excerpt.Sprintf(format, args...)})
-}
-
-// sort sorts the findings of a loop over a map and keeps them up to end.
-func (l *findingList) sort(end int) {
-	slices.SortFunc(l.kept[l.ordered:], func(a, b configstore.Violation) int {
-		return cmp.Or(strings.Compare(a.Field, b.Field), strings.Compare(a.Message, b.Message))
-	})
-	if len(l.kept) > end {
-		l.more += len(l.kept) - end
-		l.kept = l.kept[:end]
-	}
-}
-
-// beginMap must be called before a loop over a map, which has no order, and endMap after it. endMap
-// sorts the findings of the loop by field, so that the same object has the same findings in the
-// same order every time, while objects without findings do not pay for the order. In nested loops
-// only the outer one sorts.
-func (f *findings) beginMap() (outer bool) {
-	if f.inMap {
-		return false
-	}
-	f.inMap = true
-	f.warnings.ordered, f.violations.ordered = len(f.warnings.kept), len(f.violations.kept)
-	return true
-}
-
-func (f *findings) endMap(outer bool) {
-	if outer {
-		f.inMap = false
-		f.warnings.sort(configstore.MaxViolations)
-		f.violations.sort(configstore.MaxViolations)
-	}
 }
 
 // list returns the findings. If some were dropped, the last one reports their number.

@@ -35,7 +35,7 @@ func gatewayRules(spec *field, c configstore.Config, gateway *networking.Gateway
 // any for a Gateway.
 func warnUnselective(spec *field, selector map[string]string) {
 	for at, value := range entries(spec, "selector", selector) {
-		if labelKeyProblem(at.key) != "" || value != "" && !isLabelName(value) {
+		if !isLabel(at.key, value) {
 			at.warn("selects no workload: no label has this key and value, %q", value)
 		}
 	}

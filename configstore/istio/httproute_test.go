@@ -169,8 +169,8 @@ http:
   route: [{destination: {host: b}}]`,
 			violations: []string{
 				"spec.http[0].match[0].authority.regex: must not be empty",
-				"spec.http[0].match[0].headers[::a]: key must be a header name",
 				"spec.http[0].match[0].headers[]: key must not be empty",
+				"spec.http[0].match[0].headers[::a]: key must be a header name",
 				"spec.http[0].match[0].headers[a b]: key must be a header name",
 				"spec.http[0].match[0].headers[x].regex: must be a regular expression: error parsing regexp: missing closing ]: `[`",
 				"spec.http[0].match[0].withoutHeaders[é]: key must be a header name",

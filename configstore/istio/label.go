@@ -2,6 +2,11 @@
 
 package istio
 
+import (
+	"maps"
+	"slices"
+)
+
 const (
 	maxLabelPrefixLength = 253
 	labelNameRule        = "letters, digits, and inside also '-', '_' and '.', at most 63 characters"
@@ -10,16 +15,30 @@ const (
 // checkLabels refuses labels that break the grammar of Kubernetes: keys are an
 // optional DNS prefix with a slash, then a name; values are empty or a name.
 func checkLabels(at *field, name string, labels map[string]string) {
-	outer := at.out.beginMap()
-	for key, value := range labels {
+	if areLabels(labels) {
+		return // Most are, and need no order.
+	}
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		if problem := labelKeyProblem(key); problem != "" {
 			at.entry(name, key).refuse("key %s", problem)
 		}
-		if value != "" && !isLabelName(value) {
+		if value := labels[key]; value != "" && !isLabelName(value) {
 			at.entry(name, key).refuse("must be empty or a label value (%s), is %q", labelNameRule, value)
 		}
 	}
-	at.out.endMap(outer)
+}
+
+func areLabels(labels map[string]string) bool {
+	for key, value := range labels {
+		if !isLabel(key, value) {
+			return false
+		}
+	}
+	return true
+}
+
+func isLabel(key, value string) bool {
+	return labelKeyProblem(key) == "" && (value == "" || isLabelName(value))
 }
 
 func labelKeyProblem(key string) string {

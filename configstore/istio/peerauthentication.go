@@ -3,6 +3,8 @@
 package istio
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
 	security "istio.io/api/security/v1beta1"
@@ -20,13 +22,11 @@ func peerAuthenticationRules(spec *field, _ configstore.Config, policy *security
 	if len(policy.PortLevelMtls) > 0 && len(policy.GetSelector().GetMatchLabels()) == 0 {
 		spec.child("portLevelMtls").refuse("must not be set without a selector")
 	}
-	outer := spec.out.beginMap()
-	for port, mtls := range policy.PortLevelMtls {
+	for _, port := range slices.Sorted(maps.Keys(policy.PortLevelMtls)) {
 		at := spec.entry("portLevelMtls", strconv.FormatUint(uint64(port), 10))
 		if port < 1 || port > maxPort {
 			at.refuse("key must be 1–65535, is %d", port)
 		}
-		checkEnum(at.child("mode"), mtls.GetMode())
+		checkEnum(at.child("mode"), policy.PortLevelMtls[port].GetMode())
 	}
-	spec.out.endMap(outer)
 }

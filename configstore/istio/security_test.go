@@ -240,8 +240,8 @@ func TestPeerAuthentication(t *testing.T) {
 			violations: []string{
 				"spec.mtls.mode: must be one of UNSET, DISABLE, PERMISSIVE, STRICT, is 9",
 				"spec.portLevelMtls[0]: key must be 1–65535, is 0",
-				"spec.portLevelMtls[65536]: key must be 1–65535, is 65536",
 				"spec.portLevelMtls[80].mode: must be one of UNSET, DISABLE, PERMISSIVE, STRICT, is 8",
+				"spec.portLevelMtls[65536]: key must be 1–65535, is 65536",
 			},
 		},
 	})

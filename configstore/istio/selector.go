@@ -47,7 +47,7 @@ func checkSelectorLabels(at *field, name string, labels map[string]string) {
 			place.refuse("must not contain a wildcard, is %q", value)
 		case len(value) > maxLabelLength:
 			place.refuse("must have at most %d characters, has %d", maxLabelLength, len(value))
-		case place.key != "" && !strings.Contains(place.key, "*") && (labelKeyProblem(place.key) != "" || value != "" && !isLabelName(value)):
+		case place.key != "" && !strings.Contains(place.key, "*") && !isLabel(place.key, value):
 			place.warn("selects no workload: no label has this key and value, %q", value)
 		}
 	}

@@ -72,10 +72,10 @@ func TestWorkloadEntry(t *testing.T) {
 			violations: []string{
 				"spec.labels[-a]: key must end in a name (letters, digits, and inside also '-', '_' and '.', at most 63 characters)",
 				"spec.labels[/a]: key must have a DNS name before the slash, at most 253 characters",
+				`spec.labels[a]: must be empty or a label value (letters, digits, and inside also '-', '_' and '.', at most 63 characters), is "-x"`,
 				"spec.labels[a..b/c]: key must have a DNS name before the slash, at most 253 characters",
 				"spec.labels[a/]: key must end in a name (letters, digits, and inside also '-', '_' and '.', at most 63 characters)",
 				"spec.labels[a/b/c]: key must have a DNS name before the slash, at most 253 characters",
-				`spec.labels[a]: must be empty or a label value (letters, digits, and inside also '-', '_' and '.', at most 63 characters), is "-x"`,
 			},
 		},
 	})

@@ -3,6 +3,7 @@
 package istio
 
 import (
+	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -49,17 +50,20 @@ func checkWorkload(at *field, entry *networking.WorkloadEntry, owner *entryPorts
 // checkWorkloadPorts checks the map from the names of service ports to the
 // workload's own ports. owner may be nil.
 func checkWorkloadPorts(at *field, ports map[string]uint32, owner *entryPorts) {
-	outer := at.out.beginMap()
-	for name, number := range ports {
+	names := make([]string, 0, 8) // of most endpoints, on the stack
+	for name := range ports {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
 		switch {
 		case !isDNSLabel(name):
 			at.entry("ports", name).refuse("key must be a DNS label (%s)", dnsLabelRule)
 		case owner != nil && !owner.has(name):
 			at.entry("ports", name).refuse("must name a port of the entry")
 		}
-		checkPortNumber(at.entry("ports", name), number)
+		checkPortNumber(at.entry("ports", name), ports[name])
 	}
-	at.out.endMap(outer)
 }
 
 // entryPorts are the ports of a ServiceEntry, by their names.

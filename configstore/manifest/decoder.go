@@ -4,7 +4,6 @@ package manifest
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -184,15 +183,13 @@ func isMergeKey(n *yaml.Node) bool {
 
 // key returns a mapping key as the JSON object that kubectl makes has it.
 func (d *decoder) key(n *yaml.Node) (string, bool) {
-	k := follow(n)
-	if k.Kind != yaml.ScalarNode {
-		d.errorf(n, "has a key that is not a string")
-		return "", false
-	}
-	s, err := resolveNode(k)
+	s, err := resolve(n)
 	switch {
 	case err != nil:
 		d.errorf(n, "has a key that %s", err)
+		return "", false
+	case s.kind == notScalar:
+		d.errorf(n, "has a key that is not a string")
 		return "", false
 	case s.kind == scalarNull:
 		d.errorf(n, "has a null key")
@@ -209,15 +206,8 @@ func (d *decoder) key(n *yaml.Node) (string, bool) {
 // floatKey writes a key such as 1.10 as kubectl does: 1.1.
 func floatKey(text string) string {
 	f, err := strconv.ParseFloat(text, 64)
-	switch {
-	case err != nil:
-		return text
-	case math.IsNaN(f):
-		return ".nan"
-	case math.IsInf(f, 1):
-		return ".inf"
-	case math.IsInf(f, -1):
-		return "-.inf"
+	if err != nil {
+		return text // .nan, .inf, -.inf
 	}
 	return strconv.FormatFloat(f, 'g', -1, 32)
 }

@@ -7,11 +7,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -38,11 +36,11 @@ func nodeOf(v any) *yaml.Node {
 	case json.Number:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: v.String()}
 	case string:
-		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: v, Style: styleOf(v)}
+		return stringNode(v, isBlock(v))
 	case map[string]any:
 		n := &yaml.Node{Kind: yaml.MappingNode}
 		for _, key := range slices.Sorted(maps.Keys(v)) {
-			n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: key, Style: styleOfKey(key)}, nodeOf(v[key]))
+			n.Content = append(n.Content, stringNode(key, false), nodeOf(v[key]))
 		}
 		return n
 	case []any:
@@ -56,101 +54,53 @@ func nodeOf(v any) *yaml.Node {
 	}
 }
 
-// styleOf returns how a string is written. Only what every reader of YAML 1.1 and
+// stringNode returns the node of a string. Only what every reader of YAML 1.1 and
 // 1.2 takes for a string has no quotes, and only what survives it is a block: left
 // to choose, package yaml makes a block of text that begins with a tab, for example,
 // and cannot read it again.
-func styleOf(s string) yaml.Style {
+func stringNode(s string, block bool) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}
 	switch {
 	case isPlain(s):
-		return 0
-	case isBlock(s):
-		return yaml.LiteralStyle
-	default:
-		return yaml.DoubleQuotedStyle
+		n.Style = 0
+	case block:
+		n.Style = yaml.LiteralStyle
 	}
+	return n
 }
 
-// styleOfKey is styleOf for a key, which is written on one line.
-func styleOfKey(s string) yaml.Style {
-	if isPlain(s) {
-		return 0
-	}
-	return yaml.DoubleQuotedStyle
-}
-
-// isPrintable reports whether YAML lets a character stand for itself and no
-// reader takes it for a line break.
-func isPrintable(r rune) bool {
-	switch {
-	case r < ' ', r >= 0x7f && r < 0xa0, r == 0x2028, r == 0x2029, r == 0xfeff, r == 0xfffe, r == 0xffff:
-		return false
-	default:
-		return true
-	}
-}
-
-// isPlain reports whether a string needs no quotes.
+// isPlain reports whether package yaml may write a string without quotes.
 func isPlain(s string) bool {
-	if s == "" || resolvePlain(s).kind != scalarString {
+	const (
+		digits = "0123456789"
+		first  = digits + "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_/"
+		others = first + ".@|=+-*%()~^$<>!;?: "
+	)
+	switch {
+	case s == "", !strings.Contains(first, s[:1]), strings.Trim(s, others) != "":
 		return false
-	}
-	if c := s[0]; c >= '0' && c <= '9' {
-		// Old readers take 12:30 and 2024-01-31 for numbers and times.
-		return isAddress(s) || isDuration(s)
-	} else if !isAlpha(c) && c != '_' && c != '/' {
+	case strings.HasSuffix(s, ":"), strings.HasSuffix(s, " "), strings.Contains(s, ": "), strings.Contains(s, "  "):
 		return false
+	case strings.Contains(digits, s[:1]) && strings.ContainsAny(s, ":-_"):
+		return false // Old readers take 12:30 and 2024-01-31 for numbers and times.
 	}
-	for i := range len(s) {
-		c := s[i]
-		switch {
-		case isAlpha(c), c >= '0' && c <= '9':
-		case c == ':' || c == ' ':
-			if i+1 == len(s) || s[i+1] == ' ' {
-				return false
-			}
-		case strings.IndexByte("._/@|=+-*%()~^$<>!;?", c) < 0:
-			return false
-		}
-	}
-	return true
-}
-
-func isAlpha(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
-
-// isAddress reports whether a string is an IPv4 address or prefix.
-func isAddress(s string) bool {
-	if prefix, err := netip.ParsePrefix(s); err == nil {
-		return prefix.Addr().Is4()
-	}
-	addr, err := netip.ParseAddr(s)
-	return err == nil && addr.Is4()
-}
-
-func isDuration(s string) bool {
-	_, err := time.ParseDuration(s)
-	return err == nil && !strings.ContainsRune(s, 'µ') && !strings.ContainsRune(s, 'μ')
+	// Package yaml quotes null and numbers itself, but not the booleans of YAML 1.1.
+	return resolvePlain("", s).kind == scalarString
 }
 
 // isBlock reports whether a string is text of several lines that reads best as
 // a literal block and survives as one.
 func isBlock(s string) bool {
-	if !strings.Contains(s, "\n") || strings.HasSuffix(s, "\n\n") {
+	if !strings.Contains(s, "\n") || strings.HasSuffix(s, "\n\n") || strings.ContainsAny(s[:1], "\n \t") {
 		return false
 	}
-	if c := s[0]; c == '\n' || c == ' ' || c == '\t' {
-		return false
-	}
-	for line := range strings.Lines(s) {
-		line = strings.TrimSuffix(line, "\n")
-		if strings.HasSuffix(line, " ") || strings.HasSuffix(line, "\t") {
-			return false
-		}
-		for _, r := range line {
-			if !isPrintable(r) && r != '\t' {
-				return false
-			}
-		}
-	}
-	return true
+	lines := s + "\n"
+	return !strings.Contains(lines, " \n") && !strings.Contains(lines, "\t\n") && !strings.ContainsFunc(s, isSpecial)
+}
+
+// isSpecial reports whether YAML does not let a character stand for itself in a
+// block, or whether a reader may take it for a line break.
+func isSpecial(r rune) bool {
+	control := r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0
+	return control || strings.ContainsRune("\u2028\u2029\ufeff\ufffe\uffff", r)
 }

@@ -4,85 +4,60 @@ package manifest
 
 import (
 	"encoding/json"
-	"math"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
 
-// appendJSON appends the JSON form of a tree. It returns false if the tree has
-// none; the problem is noted.
-func (d *decoder) appendJSON(out []byte, n *yaml.Node) ([]byte, bool) {
+// jsonOf returns the value of a node in the types of encoding/json. It notes values that JSON does
+// not have.
+func (d *decoder) jsonOf(n *yaml.Node) any {
 	switch target := follow(n); target.Kind {
 	case yaml.MappingNode:
-		return d.appendJSONObject(out, target)
-	case yaml.SequenceNode:
-		out = append(out, '[')
-		for i, item := range target.Content {
-			if i > 0 {
-				out = append(out, ',')
-			}
-			d.pushIndex(i)
-			var ok bool
-			out, ok = d.appendJSON(out, item)
+		entries := d.entries(target)
+		object := make(map[string]any, len(entries))
+		for _, e := range entries {
+			d.pushKey(e.key)
+			object[e.key] = d.jsonOf(e.value)
 			d.pop()
-			if !ok {
-				return out, false
-			}
 		}
-		return append(out, ']'), true
+		return object
+	case yaml.SequenceNode:
+		list := make([]any, len(target.Content))
+		for i, item := range target.Content {
+			d.pushIndex(i)
+			list[i] = d.jsonOf(item)
+			d.pop()
+		}
+		return list
 	default:
-		return d.appendJSONScalar(out, n, target)
+		return d.jsonScalar(n)
 	}
 }
 
-func (d *decoder) appendJSONObject(out []byte, n *yaml.Node) ([]byte, bool) {
-	out = append(out, '{')
-	for i, e := range d.entries(n) {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(appendJSONString(out, e.key), ':')
-		d.pushKey(e.key)
-		var ok bool
-		out, ok = d.appendJSON(out, e.value)
-		d.pop()
-		if !ok {
-			return out, false
-		}
-	}
-	return append(out, '}'), true
-}
-
-func (d *decoder) appendJSONScalar(out []byte, n, target *yaml.Node) ([]byte, bool) {
-	s, err := resolveNode(target)
-	if err != nil {
-		d.errorf(n, "%s", err)
-		return out, false
-	}
+func (d *decoder) jsonScalar(n *yaml.Node) any {
+	s, _ := d.value(n)
 	switch s.kind {
 	case scalarNull:
-		return append(out, "null"...), true
+		return nil
 	case scalarBool:
-		return strconv.AppendBool(out, s.bool), true
+		return s.bool
 	case scalarInt:
-		return append(out, s.text...), true
+		return json.Number(s.text)
 	case scalarFloat:
 		f, err := strconv.ParseFloat(s.text, 64)
-		if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
-			d.errorf(n, "is no number that JSON can hold: %s", strings.ToLower(s.text))
-			return out, false
+		if err != nil {
+			d.errorf(n, "is no number that JSON can hold: %s", s.text)
 		}
-		return strconv.AppendFloat(out, f, 'g', -1, 64), true
+		return f
 	default:
-		return appendJSONString(out, s.text), true
+		return s.text
 	}
 }
 
-// appendJSONString appends a JSON string.
-func appendJSONString(out []byte, s string) []byte {
+// jsonString returns a JSON string.
+func jsonString(s string) []byte {
 	// Strings always have a JSON form.
 	text, _ := json.Marshal(s)
-	return append(out, text...)
+	return text
 }

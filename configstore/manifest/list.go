@@ -35,7 +35,7 @@ func (p *parser) list(n *yaml.Node, item string, kind configstore.GroupVersionKi
 		case fieldAPIVersion, fieldKind, fieldMetadata:
 		case fieldItems:
 			d.pushField(fieldItems)
-			if !isNull(follow(e.value)) {
+			if !isNull(e.value) {
 				items = d.list(e.value)
 			}
 			d.pop()

@@ -28,33 +28,30 @@ import (
 // The parts of a spec that cannot be read (configstore.Unread) are lost, but not that there are any:
 // each is a field of the spec that no kind has, so that Parse refuses the config or, leniently, makes
 // one that is unread in the same places. A closed policy stays closed.
-func Marshal(c configstore.Config) ([]byte, error) {
+func Marshal(c configstore.Config) ([]byte, error) { return marshal(c, encodeYAML) }
+
+// MarshalJSON returns the JSON form of a config, indented by four blanks and
+// otherwise as Marshal does.
+func MarshalJSON(c configstore.Config) ([]byte, error) { return marshal(c, encodeJSON) }
+
+func marshal(c configstore.Config, encode func(tree map[string]any) ([]byte, error)) (out []byte, err error) {
 	tree, err := treeOf(c)
-	if err != nil {
-		return nil, fmt.Errorf("marshal %s: %w", c.Key().Object(), err)
+	if err == nil {
+		out, err = encode(tree)
 	}
-	out, err := encodeYAML(tree)
 	if err != nil {
 		return nil, fmt.Errorf("marshal %s: %w", c.Key().Object(), err)
 	}
 	return out, nil
 }
 
-// MarshalJSON returns the JSON form of a config, indented by four blanks and
-// otherwise as Marshal does.
-func MarshalJSON(c configstore.Config) ([]byte, error) {
-	tree, err := treeOf(c)
-	if err != nil {
-		return nil, fmt.Errorf("marshal %s: %w", c.Key().Object(), err)
-	}
+func encodeJSON(tree map[string]any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "    ")
-	if err := enc.Encode(tree); err != nil {
-		return nil, fmt.Errorf("marshal %s: %w", c.Key().Object(), err)
-	}
-	return out.Bytes(), nil
+	err := enc.Encode(tree)
+	return out.Bytes(), err
 }
 
 // treeOf returns the object in the types of encoding/json, numbers as

@@ -3,8 +3,6 @@
 package manifest
 
 import (
-	"strings"
-
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -59,7 +57,7 @@ func (d *decoder) unread(m protoreflect.Message, name string) {
 func (d *decoder) object(n *yaml.Node) *yaml.Node {
 	target := follow(n)
 	if target.Kind != yaml.MappingNode {
-		d.errorf(n, "must be an object, is %s", describe(target))
+		d.errorf(n, "must be an object, is %s", describe(n))
 		return nil
 	}
 	return target
@@ -69,7 +67,7 @@ func (d *decoder) object(n *yaml.Node) *yaml.Node {
 func (d *decoder) list(n *yaml.Node) *yaml.Node {
 	target := follow(n)
 	if target.Kind != yaml.SequenceNode {
-		d.errorf(n, "must be a list, is %s", describe(target))
+		d.errorf(n, "must be a list, is %s", describe(n))
 		return nil
 	}
 	return target
@@ -77,24 +75,25 @@ func (d *decoder) list(n *yaml.Node) *yaml.Node {
 
 // describe returns the type of a node for error messages.
 func describe(n *yaml.Node) string {
-	switch n.Kind {
-	case yaml.MappingNode:
-		return "an object"
-	case yaml.SequenceNode:
-		return "a list"
-	case yaml.ScalarNode:
-		if s, err := resolveNode(n); err == nil {
-			return s.describe()
-		}
+	s, err := resolve(n)
+	if err != nil {
 		return "a scalar"
-	default:
-		return "something else"
 	}
+	return s.describe()
+}
+
+// value returns the value of a node, or false and a problem. It may be no scalar.
+func (d *decoder) value(n *yaml.Node) (scalar, bool) {
+	s, err := resolve(n)
+	if err != nil {
+		d.errorf(n, "%s", err)
+	}
+	return s, err == nil
 }
 
 // field reads one field of a message. Null means that it is not set.
 func (d *decoder) field(e entry, fd protoreflect.FieldDescriptor, m protoreflect.Message) {
-	if isNull(follow(e.value)) && !takesNull(fd) {
+	if isNull(e.value) && !takesNull(fd) {
 		return
 	}
 	if m.Has(fd) {
@@ -178,7 +177,7 @@ func (d *decoder) entriesOf(n *yaml.Node, fd protoreflect.FieldDescriptor, m pro
 			d.errorf(e.keyNode, "has a key that %s", err)
 		} else if values.Has(key.MapKey()) {
 			d.errorf(e.keyNode, "is given twice")
-		} else if isNull(follow(e.value)) && isPortMode(fd.MapValue()) {
+		} else if isNull(e.value) && isPortMode(fd.MapValue()) {
 			values.Set(key.MapKey(), empty)
 		} else if v, ok := d.singular(e.value, fd.MapValue(), empty); ok {
 			values.Set(key.MapKey(), v)
@@ -195,18 +194,13 @@ func isPortMode(fd protoreflect.FieldDescriptor) bool {
 
 // scalar reads a scalar field.
 func (d *decoder) scalar(n *yaml.Node, fd protoreflect.FieldDescriptor) (protoreflect.Value, bool) {
-	target := follow(n)
-	if target.Kind != yaml.ScalarNode {
-		d.errorf(n, "must be %s, is %s", expected(fd), describe(target))
+	s, ok := d.value(n)
+	if !ok {
 		return protoreflect.Value{}, false
 	}
-	s, err := resolveNode(target)
-	if err == nil {
-		var v protoreflect.Value
-		if v, err = parseScalar(s, fd, false); err == nil {
-			return v, true
-		}
+	v, err := parseScalar(s, fd, false)
+	if err != nil {
+		d.errorf(n, "%s", err)
 	}
-	d.errorf(n, "%s", strings.TrimSpace(err.Error()))
-	return protoreflect.Value{}, false
+	return v, err == nil
 }

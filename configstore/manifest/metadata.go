@@ -71,18 +71,16 @@ func (d *decoder) metadataField(f entry, meta *configstore.Meta) {
 }
 
 func (d *decoder) integer(n *yaml.Node) int64 {
-	target := follow(n)
-	if isNull(target) {
+	s, ok := d.value(n)
+	if !ok || s.kind == scalarNull {
 		return 0
 	}
-	if target.Kind == yaml.ScalarNode {
-		s, err := resolveNode(target)
-		if i, ok := parseInt(s.text, 64); err == nil && ok && (s.kind == scalarInt || s.kind == scalarFloat) {
-			return i
-		}
+	i, ok := parseInt(s.text, 64)
+	if !ok || s.kind != scalarInt && s.kind != scalarFloat {
+		d.errorf(n, "must be an integer of 64 bits, is %s", s.describe())
+		return 0
 	}
-	d.errorf(n, "must be an integer of 64 bits, is %s", describe(target))
-	return 0
+	return i
 }
 
 func (d *decoder) timestamp(n *yaml.Node) time.Time {
@@ -101,7 +99,7 @@ func (d *decoder) timestamp(n *yaml.Node) time.Time {
 // stringMap reads labels or annotations. As it is to Kubernetes, null is the
 // empty string.
 func (d *decoder) stringMap(n *yaml.Node) map[string]string {
-	if isNull(follow(n)) {
+	if isNull(n) {
 		return nil
 	}
 	mapping := d.object(n)
@@ -121,7 +119,7 @@ func (d *decoder) stringMap(n *yaml.Node) map[string]string {
 }
 
 func (d *decoder) owners(n *yaml.Node) []configstore.OwnerReference {
-	if isNull(follow(n)) {
+	if isNull(n) {
 		return nil
 	}
 	sequence := d.list(n)
@@ -167,15 +165,9 @@ func (d *decoder) owner(mapping *yaml.Node) configstore.OwnerReference {
 }
 
 func (d *decoder) boolean(n *yaml.Node) bool {
-	target := follow(n)
-	if isNull(target) {
-		return false
+	s, ok := d.value(n)
+	if ok && s.kind != scalarBool && s.kind != scalarNull {
+		d.errorf(n, "must be true or false, is %s", s.describe())
 	}
-	if target.Kind == yaml.ScalarNode {
-		if s, err := resolveNode(target); err == nil && s.kind == scalarBool {
-			return s.bool
-		}
-	}
-	d.errorf(n, "must be true or false, is %s", describe(target))
-	return false
+	return s.bool
 }

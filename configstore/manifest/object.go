@@ -146,21 +146,15 @@ func (d *decoder) requiredString(e entry, given bool, field string, parent *yaml
 
 // text reads a string. Null is the empty string.
 func (d *decoder) text(n *yaml.Node) (string, bool) {
-	target := follow(n)
-	if target.Kind != yaml.ScalarNode {
-		d.errorf(n, "must be a string, is %s", describe(target))
-		return "", false
-	}
-	s, err := resolveNode(target)
+	s, ok := d.value(n)
 	switch {
-	case err != nil:
-		d.errorf(n, "%s", err)
+	case !ok:
+	case s.kind == scalarString:
+		return s.text, true
 	case s.kind == scalarNull:
 		return "", true
-	case s.kind != scalarString:
-		d.errorf(n, "must be a string, is %s; quote it", s.describe())
 	default:
-		return s.text, true
+		d.errorf(n, "%s", notString(s))
 	}
 	return "", false
 }
@@ -189,10 +183,9 @@ func (d *decoder) content(config *configstore.Config, schema configstore.Schema,
 		case fieldAPIVersion, fieldKind, fieldMetadata:
 			continue
 		}
-		value := follow(e.value)
 		d.pushField(e.key)
 		switch {
-		case e.key == fieldSpec && isNull(value), e.key == fieldStatus && isNull(value):
+		case (e.key == fieldSpec || e.key == fieldStatus) && isNull(e.value):
 		case e.key == fieldSpec:
 			d.message(e.value, config.Spec.ProtoReflect())
 		case e.key == fieldStatus && schema.Status != nil:
@@ -206,7 +199,7 @@ func (d *decoder) content(config *configstore.Config, schema configstore.Schema,
 		}
 		d.pop()
 	}
-	if spec, given := find(entries, fieldSpec); given && !isNull(follow(spec.value)) && follow(spec.value).Kind != yaml.MappingNode {
+	if spec, given := find(entries, fieldSpec); given && !isNull(spec.value) && follow(spec.value).Kind != yaml.MappingNode {
 		config.Spec = nil // It has been said why.
 	} else if err := proto.CheckInitialized(config.Spec); err != nil && len(d.problems) == 0 {
 		d.errorf(&yaml.Node{}, "%s", cleanProtoError(err))

@@ -2,8 +2,6 @@
 
 package manifest
 
-import "cmp"
-
 // The defaults of Options.
 const (
 	DefaultMaxBytes     = 64 << 20
@@ -30,7 +28,3 @@ type Options struct {
 	// empty ones included. Default: DefaultMaxDocuments; negative: no limit.
 	MaxDocuments int
 }
-
-func (o Options) maxBytes() int { return cmp.Or(o.MaxBytes, DefaultMaxBytes) }
-
-func (o Options) maxDocuments() int { return cmp.Or(o.MaxDocuments, DefaultMaxDocuments) }

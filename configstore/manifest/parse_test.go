@@ -116,7 +116,7 @@ func TestProblems(t *testing.T) {
 		},
 		{
 			"struct", "apiVersion: extensions.istio.io/v1alpha1\nkind: WasmPlugin\nmetadata: {name: a}\nspec: {pluginConfig: {a: .nan}}\n",
-			[]string{"line 4, column 26: spec.pluginConfig.a: is no number that JSON can hold: nan"},
+			[]string{"line 4, column 26: spec.pluginConfig.a: is no number that JSON can hold: .nan"},
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -4,7 +4,9 @@ package manifest
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
+	"math/big"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -20,18 +22,20 @@ const (
 	scalarBool
 	scalarInt
 	scalarFloat
+	// notScalar is an object or a list.
+	notScalar
 )
 
 // scalar is the value of a YAML scalar as kubectl hands it to JSON.
 type scalar struct {
 	kind scalarKind
-	// text is the string, the decimal digits of an integer, or the text of a
-	// float as strconv reads it.
+	// text is the string, the decimal digits of an integer, or the text of a float: as strconv reads
+	// it, or .nan, .inf or -.inf. Of what is not a scalar, it is the description.
 	text string
 	bool bool
 }
 
-// describe names the scalar in an error message.
+// describe names the value in an error message.
 func (s scalar) describe() string {
 	switch s.kind {
 	case scalarNull:
@@ -40,6 +44,8 @@ func (s scalar) describe() string {
 		return "the boolean " + strconv.FormatBool(s.bool)
 	case scalarInt, scalarFloat:
 		return "the number " + shorten(s.text)
+	case notScalar:
+		return s.text
 	default:
 		return strconv.Quote(shorten(s.text))
 	}
@@ -58,16 +64,26 @@ func shorten(s string) string {
 	return s[:cut] + "…"
 }
 
-// resolveNode returns the value of a scalar node.
-func resolveNode(n *yaml.Node) (scalar, error) {
-	const quoted = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
-	if n.Style&yaml.TaggedStyle != 0 {
+// resolve returns the value of a node. The error says why a scalar does not have the type of its tag.
+func resolve(n *yaml.Node) (scalar, error) {
+	switch n = follow(n); {
+	case n.Kind == yaml.MappingNode:
+		return scalar{kind: notScalar, text: "an object"}, nil
+	case n.Kind == yaml.SequenceNode:
+		return scalar{kind: notScalar, text: "a list"}, nil
+	case n.Style&yaml.TaggedStyle != 0:
 		return resolveTagged(n.Tag, n.Value)
-	}
-	if n.Style&quoted != 0 {
+	case n.Style != 0: // quoted
 		return scalar{text: n.Value}, nil
+	default:
+		return resolvePlain(n.Tag, n.Value), nil
 	}
-	return resolvePlain(n.Value), nil
+}
+
+// isNull reports whether the value of a node is null.
+func isNull(n *yaml.Node) bool {
+	s, err := resolve(n)
+	return err == nil && s.kind == scalarNull
 }
 
 // resolveTagged returns the value of a scalar with an explicit tag. Like
@@ -92,97 +108,46 @@ func resolveTagged(tag, value string) (scalar, error) {
 	default:
 		return scalar{text: value}, nil
 	}
-	got := resolvePlain(value)
+	untagged := yaml.Node{Kind: yaml.ScalarNode, Value: value}
+	got := resolvePlain(untagged.ShortTag(), value)
 	if got.kind != want && (want != scalarFloat || got.kind != scalarInt) {
 		return scalar{}, errors.New("is tagged " + tag + " but is " + got.describe())
 	}
 	return got, nil
 }
 
-// resolvePlain returns the value of a plain scalar by the rules of YAML 1.1 as
-// the sigs.k8s.io/yaml reader behind kubectl applies them: words of booleans
-// and nulls, integers of any base, floats; everything else, timestamps and base
-// 60 numbers included, is a string.
-func resolvePlain(v string) scalar {
-	switch v {
-	case "", "~", "null", "Null", "NULL":
+// resolvePlain returns the value of a plain scalar, given the tag that the YAML parser gives it. As
+// for the sigs.k8s.io/yaml reader behind kubectl, the words of YAML 1.1 are booleans, too, and
+// timestamps are strings.
+func resolvePlain(tag, value string) scalar {
+	switch tag {
+	case "!!null":
 		return scalar{kind: scalarNull}
+	case "!!int":
+		return resolveInt(value)
+	case "!!float":
+		// In lower case, which leaves one spelling each of infinity and of what is not a number.
+		text := strings.ToLower(strings.TrimPrefix(value, "+"))
+		return scalar{kind: scalarFloat, text: strings.ReplaceAll(text, "_", "")}
+	}
+	switch value {
 	case "y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON":
 		return scalar{kind: scalarBool, bool: true}
 	case "n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF":
 		return scalar{kind: scalarBool}
-	case ".nan", ".NaN", ".NAN":
-		return scalar{kind: scalarFloat, text: "NaN"}
-	case ".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF":
-		return scalar{kind: scalarFloat, text: "Inf"}
-	case "-.inf", "-.Inf", "-.INF":
-		return scalar{kind: scalarFloat, text: "-Inf"}
 	}
-	switch c := v[0]; {
-	case c == '.':
-		if _, err := strconv.ParseFloat(v, 64); err == nil {
-			return scalar{kind: scalarFloat, text: v}
-		}
-	case c == '+' || c == '-' || c >= '0' && c <= '9':
-		return resolveNumber(v)
-	}
-	return scalar{text: v}
+	return scalar{text: value}
 }
 
-func resolveNumber(v string) scalar {
-	plain := strings.ReplaceAll(v, "_", "")
-	if i, err := strconv.ParseInt(plain, 0, 64); err == nil {
-		if i == 0 && plain[0] == '-' {
-			return scalar{kind: scalarInt, text: "-0"}
-		}
-		return scalar{kind: scalarInt, text: strconv.FormatInt(i, 10)}
+// resolveInt returns the value of an integer of any base.
+func resolveInt(value string) scalar {
+	text := strings.ReplaceAll(value, "_", "")
+	if json.Valid([]byte(text)) {
+		return scalar{kind: scalarInt, text: text} // as it is: -0 is a number of its own
 	}
-	if u, err := strconv.ParseUint(plain, 0, 64); err == nil {
-		return scalar{kind: scalarInt, text: strconv.FormatUint(u, 10)}
+	i, ok := new(big.Int).SetString(text, 0)
+	if !ok {
+		return scalar{text: value} // such as 0b-1, an integer to the YAML parser only
 	}
-	if isDecimalFloat(plain) {
-		// Decimal integers of more than 64 bits arrive here too; kubectl
-		// rounds them to a float.
-		if _, err := strconv.ParseFloat(plain, 64); err == nil {
-			return scalar{kind: scalarFloat, text: plain}
-		}
-	}
-	return scalar{text: v}
-}
-
-// isDecimalFloat reports whether s is [-+]? ( .digits | digits [.digits*] )
-// [ (e|E) [-+]? digits ].
-func isDecimalFloat(s string) bool {
-	s = trimSign(s)
-	whole := leadingDigits(s)
-	s = s[whole:]
-	fraction := 0
-	if s != "" && s[0] == '.' {
-		fraction = leadingDigits(s[1:])
-		s = s[1+fraction:]
-	}
-	if whole == 0 && fraction == 0 {
-		return false
-	}
-	if s != "" && (s[0] == 'e' || s[0] == 'E') {
-		s = trimSign(s[1:])
-		digits := leadingDigits(s)
-		return digits > 0 && digits == len(s)
-	}
-	return s == ""
-}
-
-func trimSign(s string) string {
-	if s != "" && (s[0] == '+' || s[0] == '-') {
-		return s[1:]
-	}
-	return s
-}
-
-func leadingDigits(s string) int {
-	n := 0
-	for n < len(s) && s[n] >= '0' && s[n] <= '9' {
-		n++
-	}
-	return n
+	return scalar{kind: scalarInt, text: i.String()}
 }

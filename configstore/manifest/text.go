@@ -4,6 +4,7 @@ package manifest
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -41,10 +42,10 @@ const (
 // input must not be read concurrently.
 func Texts(schemas configstore.Schemas, data []byte, opts Options) ([]Text, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if limit := opts.maxBytes(); limit >= 0 && len(data) > limit {
+	if limit := cmp.Or(opts.MaxBytes, DefaultMaxBytes); limit >= 0 && len(data) > limit {
 		return nil, tooMuch("the input has %d bytes, which is more than the limit of %d", len(data), limit)
 	}
-	s := splitter{limit: opts.maxDocuments()}
+	s := splitter{limit: cmp.Or(opts.MaxDocuments, DefaultMaxDocuments)}
 	s.split(data)
 	if s.full() {
 		return nil, tooMuch("the input has more than %d documents", s.limit)

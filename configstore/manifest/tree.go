@@ -108,7 +108,8 @@ func parseYAML(text []byte) (roots []*yaml.Node, message string) {
 func withoutLine(message string) string {
 	message = strings.TrimPrefix(message, "yaml: ")
 	if rest, ok := strings.CutPrefix(message, "line "); ok {
-		if number, text, ok := strings.Cut(rest, ": "); ok && leadingDigits(number) == len(number) {
+		number, text, found := strings.Cut(rest, ": ")
+		if _, err := strconv.Atoi(number); found && err == nil {
 			return text
 		}
 	}
@@ -141,14 +142,6 @@ func (p *parser) errorLine(text []byte, message string) int {
 		_, got := parseYAML(text[:ends[i]])
 		return got == message
 	})
-}
-
-func isNull(n *yaml.Node) bool {
-	if n.Kind != yaml.ScalarNode {
-		return false
-	}
-	s, err := resolveNode(n)
-	return err == nil && s.kind == scalarNull
 }
 
 // jsonTrees reads a text as a sequence of JSON values, and makes the same nodes as a YAML parser.

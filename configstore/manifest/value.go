@@ -62,9 +62,8 @@ func parseScalar(s scalar, fd protoreflect.FieldDescriptor, isKey bool) (protore
 	ok := false
 	switch fd.Kind() {
 	case protoreflect.StringKind:
-		v, ok = protoreflect.ValueOfString(s.text), s.kind == scalarString
-		if !ok && s.kind != scalarNull {
-			return v, fmt.Errorf("must be a string, is %s; quote it", s.describe())
+		if v, ok = protoreflect.ValueOfString(s.text), s.kind == scalarString; !ok {
+			return v, notString(s)
 		}
 	case protoreflect.BoolKind:
 		v, ok = parseBool(s, isKey)
@@ -79,6 +78,16 @@ func parseScalar(s scalar, fd protoreflect.FieldDescriptor, isKey bool) (protore
 		return v, errors.New("must be " + expected(fd) + ", is " + s.describe())
 	}
 	return v, nil
+}
+
+// notString returns the error of a value in the place of a string.
+func notString(s scalar) error {
+	switch s.kind {
+	case scalarBool, scalarInt, scalarFloat:
+		return fmt.Errorf("must be a string, is %s; quote it", s.describe())
+	default:
+		return fmt.Errorf("must be a string, is %s", s.describe())
+	}
 }
 
 func parseBool(s scalar, isKey bool) (protoreflect.Value, bool) {
@@ -99,7 +108,7 @@ func parseEnum(s scalar, ed protoreflect.EnumDescriptor) (protoreflect.Value, bo
 		return protoreflect.ValueOfEnum(protoreflect.EnumNumber(i)), ok
 	case scalarNull:
 		return protoreflect.ValueOfEnum(0), ed.FullName() == "google.protobuf.NullValue"
-	case scalarBool:
+	case scalarBool, notScalar:
 	}
 	return protoreflect.Value{}, false
 }
@@ -123,13 +132,13 @@ func parseNumber(s scalar, kind protoreflect.Kind) (v protoreflect.Value, ok boo
 		if !json.Valid(text) {
 			// A float of YAML such as .5, or one that JSON has no spelling for, which kubectl refuses.
 			f, err := strconv.ParseFloat(s.text, 64)
-			if err != nil || math.IsNaN(f) || math.IsInf(f, 0) {
+			if err != nil {
 				return v, false
 			}
 			text = strconv.AppendFloat(nil, f, 'g', -1, 64)
 		}
 	case scalarString:
-		text = appendJSONString(nil, s.text)
+		text = jsonString(s.text)
 	default:
 		return v, false
 	}
@@ -158,19 +167,10 @@ func wrapperOf(kind protoreflect.Kind) protoreflect.Message {
 
 // parseInt takes every notation of an integer: 8080, 8080.0, 8.08e3.
 func parseInt(text string, bits int) (int64, bool) {
-	if i, err := strconv.ParseInt(text, 10, bits); err == nil {
-		return i, true
+	if i, err := strconv.ParseInt(text, 10, bits); err == nil || !strings.ContainsAny(text, ".e") {
+		return i, err == nil
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	limit := math.Ldexp(1, bits-1)
-	if err != nil || f != math.Trunc(f) || f < -limit || f >= limit || isDigits(text) {
-		return 0, false
-	}
-	return int64(f), true
-}
-
-// isDigits reports whether a text that is out of range as an integer has no other interpretation.
-func isDigits(text string) bool {
-	text = trimSign(text)
-	return leadingDigits(text) == len(text) && strings.Trim(text, "0") != ""
+	return int64(f), err == nil && f == math.Trunc(f) && f >= -limit && f < limit
 }

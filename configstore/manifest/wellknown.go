@@ -3,6 +3,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"strings"
 	"time"
 
@@ -12,22 +13,13 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// The names of the messages that JSON has a spelling of its own for.
-const (
-	wellKnownPackage = "google.protobuf"
-	durationName     = "Duration"
-	structName       = "Struct"
-	valueName        = "Value"
-	listName         = "ListValue"
-)
-
 // wellKnown reports whether a message has a JSON spelling of its own.
 func wellKnown(md protoreflect.MessageDescriptor) bool {
-	if md.FullName().Parent() != wellKnownPackage {
+	if md.FullName().Parent() != "google.protobuf" {
 		return false
 	}
 	switch md.Name() {
-	case durationName, structName, valueName, listName, "Any", "Timestamp", "FieldMask", "Empty":
+	case "Duration", "Struct", "Value", "ListValue", "Any", "Timestamp", "FieldMask", "Empty":
 		return true
 	}
 	return isWrapper(md)
@@ -50,7 +42,7 @@ func (d *decoder) wellKnown(n *yaml.Node, m protoreflect.Message) {
 		if v, ok := d.scalar(n, fd); ok {
 			m.Set(fd, v)
 		}
-	case md.Name() == durationName:
+	case md.Name() == "Duration":
 		d.duration(n, m)
 	default:
 		d.viaJSON(n, m)
@@ -61,22 +53,20 @@ func (d *decoder) wellKnown(n *yaml.Node, m protoreflect.Message) {
 // does, and beyond its range of 292 years the seconds of protobuf's JSON
 // mapping.
 func (d *decoder) duration(n *yaml.Node, m protoreflect.Message) {
-	target := follow(n)
-	s := scalar{kind: scalarNull}
-	var err error
-	if target.Kind == yaml.ScalarNode {
-		s, err = resolveNode(target)
+	s, ok := d.value(n)
+	if !ok {
+		return
 	}
-	if err == nil && target.Kind == yaml.ScalarNode && s.kind == scalarString {
-		if parsed, perr := time.ParseDuration(s.text); perr == nil {
+	if s.kind == scalarString {
+		if parsed, err := time.ParseDuration(s.text); err == nil {
 			setDuration(m, durationpb.New(parsed))
 			return
 		}
-		if protojson.Unmarshal(appendJSONString(nil, s.text), m.Interface()) == nil {
+		if protojson.Unmarshal(jsonString(s.text), m.Interface()) == nil {
 			return
 		}
 	}
-	d.errorf(n, `must be a duration such as "1.5s" or "10m", is %s`, describe(target))
+	d.errorf(n, `must be a duration such as "1.5s" or "10m", is %s`, s.describe())
 }
 
 // setDuration goes by reflection because m may be a dynamic message.
@@ -92,12 +82,15 @@ func setDuration(m protoreflect.Message, v *durationpb.Duration) {
 
 // viaJSON hands a message to protojson.
 func (d *decoder) viaJSON(n *yaml.Node, m protoreflect.Message) {
-	before := len(d.problems)
-	data, ok := d.appendJSON(nil, n)
-	if !ok || len(d.problems) > before {
+	before := d.wrong
+	value := d.jsonOf(n)
+	if d.wrong > before {
 		return
 	}
-	err := protojson.UnmarshalOptions{DiscardUnknown: d.lenient}.Unmarshal(data, m.Interface())
+	data, err := json.Marshal(value)
+	if err == nil {
+		err = protojson.UnmarshalOptions{DiscardUnknown: d.lenient}.Unmarshal(data, m.Interface())
+	}
 	if err != nil {
 		d.errorf(n, "must be a %s: %s", m.Descriptor().FullName(), cleanProtoError(err))
 	}

@@ -3,7 +3,6 @@
 package mcp
 
 import (
-	"errors"
 	"maps"
 	"strings"
 	"time"
@@ -18,29 +17,14 @@ import (
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
-// coreGroup stands for the empty group in type URLs.
-const coreGroup = "core"
-
 // typePrefix begins the type URLs of messages.
 const typePrefix = "type.googleapis.com/"
 
 // resourceTypeURL is the type URL of the Any that a resource is.
 const resourceTypeURL = typePrefix + "istio.mcp.v1alpha1.Resource"
 
-// typeURL returns the type URL of a kind.
+// typeURL returns the type URL of a kind, with "core" for the empty group.
 func typeURL(kind configstore.GroupVersionKind) string { return kind.String() }
-
-// kindOf returns the kind that a type URL names; false if it has not the form of one.
-func kindOf(typeURL string) (kind configstore.GroupVersionKind, ok bool) {
-	parts := strings.Split(typeURL, "/")
-	if len(parts) != 3 || parts[0] == "" || parts[1] == "" || parts[2] == "" {
-		return kind, false
-	}
-	if parts[0] == coreGroup {
-		parts[0] = ""
-	}
-	return configstore.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}, true
-}
 
 // resourceName returns the name under which an object travels.
 func resourceName(name, namespace string) string { return namespace + "/" + name }
@@ -54,18 +38,14 @@ func splitName(resource string) (name, namespace string, ok bool) {
 // fieldError describes an invalid field of a resource.
 type fieldError struct {
 	// field is the path of the field in mcp.Resource.
-	field string
-	err   error
+	field, reason string
 }
 
 // Error returns "field: reason".
-func (e *fieldError) Error() string { return e.field + ": " + e.err.Error() }
-
-// Unwrap returns the reason.
-func (e *fieldError) Unwrap() error { return e.err }
+func (e *fieldError) Error() string { return e.field + ": " + e.reason }
 
 func fieldErrorf(field, format string, args ...any) error {
-	return &fieldError{field: field, err: errors.New(excerpt.Sprintf(format, args...))}
+	return &fieldError{field: field, reason: excerpt.Sprintf(format, args...)}
 }
 
 // toResource returns an object as a resource with the ResourceVersion as its version. Equal objects

@@ -86,14 +86,6 @@ func TestTypeURL(t *testing.T) {
 		if got := typeURL(kind); got != url {
 			t.Errorf("typeURL(%v) = %q, want %q", kind, got, url)
 		}
-		if got, ok := kindOf(url); !ok || got != kind {
-			t.Errorf("kindOf(%q) = %v, %v", url, got, ok)
-		}
-	}
-	for _, url := range []string{"", "/", "//", "a/b", "a/b/", "a//b", "/b/c", "a/b/c/d", resourceTypeURL} {
-		if kind, ok := kindOf(url); ok {
-			t.Errorf("kindOf(%q) = %v", url, kind)
-		}
 	}
 }
 

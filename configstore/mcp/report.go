@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
@@ -21,7 +22,7 @@ var (
 	ErrDuplicate = errors.New("the response has the object twice, with different content")
 	// ErrNotOwned means that the store holds an object of the same key that this
 	// source has not put there. It is left alone.
-	ErrNotOwned = errors.New("object in the store belongs to another writer")
+	ErrNotOwned = commit.ErrNotOwned
 )
 
 // Report lists the current differences between the server's content and the store.

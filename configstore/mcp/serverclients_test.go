@@ -90,6 +90,18 @@ func (a *answers) take() []gotResponse {
 	return out
 }
 
+// kindOf returns the kind that a type URL names; false if it has not the form of one.
+func kindOf(typeURL string) (kind configstore.GroupVersionKind, ok bool) {
+	parts := strings.Split(typeURL, "/")
+	if len(parts) != 3 {
+		return kind, false
+	}
+	if parts[0] == "core" {
+		parts[0] = ""
+	}
+	return configstore.GroupVersionKind{Group: parts[0], Version: parts[1], Kind: parts[2]}, true
+}
+
 // contents returns the client's objects of the kinds in istio.Schemas, of the types with a
 // response.
 func (a *answers) contents() contents {

@@ -102,8 +102,8 @@ func newProvider(cache configstore.ConfigStoreCache, o ProviderOptions, selects 
 	return p
 }
 
-func kindsOf(cache configstore.ConfigStoreCache) (kinds []configstore.GroupVersionKind) {
-	for _, schema := range cache.Schemas().All() {
+func kindsOf(schemas configstore.Schemas) (kinds []configstore.GroupVersionKind) {
+	for _, schema := range schemas.All() {
 		kinds = append(kinds, schema.GroupVersionKind)
 	}
 	return kinds
@@ -117,7 +117,7 @@ func (p *provider) Attach(updater xdsupdate.XDSUpdater) {
 	if p.configs != nil {
 		panic("mcp: a provider is for one server")
 	}
-	p.configs = xdsupdate.FollowConfigs(updater, p.cache, kindsOf(p.cache), nil)
+	p.configs = xdsupdate.FollowConfigs(updater, p.cache, kindsOf(p.cache.Schemas()), nil)
 }
 
 // clientPolicy distinguishes clients by their revision. It is the policy of their views.

@@ -3,6 +3,7 @@
 package mcp
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"testing/synctest"
@@ -44,6 +45,36 @@ func TestClosedPolicies(t *testing.T) {
 			if c := store.Get(istio.AuthorizationPolicy, name, "ns"); c == nil || len(configstore.Unread(c.Spec)) == 0 {
 				t.Errorf("%s is %v", name, c)
 			}
+		}
+	})
+}
+
+// TestClosedPolicyTwice: a policy that a response has twice, with different content, is closed, too, and
+// follows the server afterwards.
+func TestClosedPolicyTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newStore()
+		d, source, end := drive(t, store, only(istio.AuthorizationPolicy))
+		defer end()
+		d.open(1)
+		policy := func(rules ...*security.Rule) *anypb.Any {
+			body := pack(t, &security.AuthorizationPolicy{Rules: rules})
+			return pack(t, &mcp.Resource{Metadata: &mcp.Metadata{Name: "ns/twice"}, Body: body})
+		}
+		send := func(version string, resources ...*anypb.Any) *configstore.Config {
+			d.send(typeURL(istio.AuthorizationPolicy), version, resources...)
+			<-d.requests
+			synctest.Wait()
+			return store.Get(istio.AuthorizationPolicy, "twice", "ns")
+		}
+		if c := send("1", policy(), policy(&security.Rule{})); c == nil || len(configstore.Unread(c.Spec)) == 0 {
+			t.Errorf("of two policies of one name the store has %v", c)
+		}
+		if errs := source.Report().Errors; len(errs) != 1 || !errors.Is(errs[0], ErrDuplicate) {
+			t.Errorf("report %v", errs)
+		}
+		if c := send("2", policy(&security.Rule{})); c == nil || len(configstore.Unread(c.Spec)) > 0 || len(source.Report().Errors) > 0 {
+			t.Errorf("afterwards the store has %v, the report %v", c, source.Report().Errors)
 		}
 	})
 }

@@ -17,11 +17,10 @@ import (
 
 // note notes that the errors of an object may have changed.
 func (k *sourceKind) note(o *sourceObject) {
-	name := sourceName{o.key.Namespace, o.key.Name}
 	if o.refused == nil {
-		delete(k.refused, name)
+		delete(k.refused, o.name())
 	} else {
-		k.refused[name] = o
+		k.refused[o.name()] = o
 	}
 	if o.published != [2]*Error{o.err, o.refused} {
 		k.changed = append(k.changed, o)

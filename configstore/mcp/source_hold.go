@@ -30,7 +30,7 @@ func (k *sourceKind) holds(r *response, hold time.Duration) bool {
 func (k *sourceKind) has(resource string) bool {
 	name, namespace, _ := splitName(resource)
 	o := k.objects[sourceName{namespace, name}]
-	return o != nil && o.stored != nil
+	return o != nil && o.owned.Config != nil
 }
 
 // hold holds a response back.

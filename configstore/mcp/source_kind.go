@@ -81,8 +81,8 @@ type sourceObject struct {
 	// seen is the last round that contained the object. judged is the last round that added it to
 	// the judged objects of the kind.
 	seen, judged uint64
-	// duplicate: it was there twice in that round.
-	duplicate bool
+	// fresh: the first resource in that round was a new one. duplicate: there were two.
+	fresh, duplicate bool
 	// gone means that the server has removed the object.
 	gone bool
 
@@ -94,16 +94,15 @@ type sourceObject struct {
 	// err is why resource is not good.
 	err *Error
 
-	// stored is the state that this source has written last. It is nil if there is none, or if it
-	// was deleted. created is the object's creation time in the store. It distinguishes the object
-	// from a later one of the same key by another writer.
-	stored  *configstore.Config
-	created time.Time
+	// owned is what this source has in the store as the object.
+	owned commit.Owned
 	// refused is why the store does not take good.
 	refused *Error
 	// published are err and refused as Report has them.
 	published [2]*Error
 }
+
+func (o *sourceObject) name() sourceName { return sourceName{o.key.Namespace, o.key.Name} }
 
 func newSourceKind(schema configstore.Schema, typeURL string) *sourceKind {
 	return &sourceKind{
@@ -208,9 +207,9 @@ func (k *sourceKind) decodeAll(dirty []*sourceObject, decode func(*sourceObject)
 	k.overlooked = 0
 	kept := slices.DeleteFunc(dirty, func(o *sourceObject) bool {
 		decode(o)
-		if o.err != nil && o.good == nil && o.stored == nil && o.published == [2]*Error{} {
+		if o.err != nil && o.good == nil && o.owned.Config == nil && o.published == [2]*Error{} {
 			if bad++; bad > maxNew {
-				delete(k.objects, sourceName{o.key.Namespace, o.key.Name})
+				delete(k.objects, o.name())
 				k.overlooked++
 				return true
 			}
@@ -219,7 +218,7 @@ func (k *sourceKind) decodeAll(dirty []*sourceObject, decode func(*sourceObject)
 		return false
 	})
 	if k.overlooked > 0 {
-		k.judged = slices.DeleteFunc(k.judged, func(o *sourceObject) bool { return k.objects[sourceName{o.key.Namespace, o.key.Name}] != o })
+		k.judged = slices.DeleteFunc(k.judged, func(o *sourceObject) bool { return k.objects[o.name()] != o })
 		k.unnamed = append(k.unnamed, k.unnamedError(last, fmt.Errorf("%d more resources are not objects, like those before them", k.overlooked)))
 	}
 	return kept
@@ -233,21 +232,20 @@ func (k *sourceKind) unnamedError(resource int, err error) *Error {
 // identify returns the name of the object in a resource. The error is the reason why the name is
 // unknown.
 func identify(in *received) (name sourceName, err error) {
-	switch {
-	case in.resource.GetTypeUrl() != resourceTypeURL && in.name == "":
-		return name, fieldErrorf("resource", "must be a %s, is a %q", resourceTypeURL, in.resource.GetTypeUrl())
-	case in.name != "":
-		var ok bool
-		if name.name, name.namespace, ok = splitName(in.name); !ok {
-			return name, fieldErrorf("name", `must be "namespace/name", is %q`, in.name)
-		}
-		return name, nil
-	}
 	var ok bool
-	if name.name, name.namespace, ok = peekName(in.resource); !ok {
-		return name, fieldErrorf("metadata.name", `must be "namespace/name", cannot be read`)
+	switch {
+	case in.name != "":
+		if name.name, name.namespace, ok = splitName(in.name); !ok {
+			err = fieldErrorf("name", `must be "namespace/name", is %q`, in.name)
+		}
+	case in.resource.GetTypeUrl() != resourceTypeURL:
+		err = fieldErrorf("resource", "must be a %s, is a %q", resourceTypeURL, in.resource.GetTypeUrl())
+	default:
+		if name.name, name.namespace, ok = peekName(in.resource); !ok {
+			err = fieldErrorf("metadata.name", `must be "namespace/name", cannot be read`)
+		}
 	}
-	return name, nil
+	return name, err
 }
 
 // object returns an object, which may be a new one.
@@ -262,8 +260,8 @@ func (k *sourceKind) object(name sourceName) *sourceObject {
 	return o
 }
 
-// arrive notes a resource of the object, and reports whether it is a new one, which is
-// to be decoded.
+// arrive notes a resource of the object, and reports whether the object is to be decoded, at most
+// once in a round.
 func (o *sourceObject) arrive(in *received, round uint64) bool {
 	same := o.resource != nil && in.resource != nil && o.resource.GetTypeUrl() == in.resource.GetTypeUrl() &&
 		bytes.Equal(o.resource.GetValue(), in.resource.GetValue())
@@ -272,9 +270,9 @@ func (o *sourceObject) arrive(in *received, round uint64) bool {
 			return false
 		}
 		o.duplicate = true
-		return true // the first one may have been known
+		return !o.fresh
 	}
-	o.seen, o.gone, o.duplicate, o.version = round, false, false, in.version
+	o.seen, o.gone, o.fresh, o.duplicate, o.version = round, false, !same, false, in.version
 	switch {
 	case !same:
 		o.resource = in.resource
@@ -288,7 +286,7 @@ func (o *sourceObject) arrive(in *received, round uint64) bool {
 func (s *Source) decode(o *sourceObject) {
 	o.err = nil
 	if read, err := s.decodeObject(o); err != nil {
-		kept := o.stored != nil && !configstore.IsPlaceholder(o.stored)
+		kept := o.owned.Config != nil && !configstore.IsPlaceholder(o.owned.Config)
 		o.err = &Error{TypeURL: o.kind.typeURL, Object: o.key, Kept: kept, Err: err}
 		s.hold(o, read, err)
 	}
@@ -335,6 +333,9 @@ func (s *Source) decodeObject(o *sourceObject) (c configstore.Config, err error)
 // remove marks the removed objects, and returns those to delete.
 func (k *sourceKind) remove(r *response) (dirty []*sourceObject) {
 	drop := func(o *sourceObject) {
+		if o.seen == k.round || o.gone {
+			return
+		}
 		o.resource, o.good, o.checked, o.err, o.gone, o.duplicate = nil, nil, nil, nil, true, false
 		k.note(o)
 		dirty = append(dirty, o)
@@ -342,7 +343,7 @@ func (k *sourceKind) remove(r *response) (dirty []*sourceObject) {
 	if r.delta {
 		for _, removed := range r.removed {
 			name, namespace, _ := splitName(removed)
-			if o := k.objects[sourceName{namespace, name}]; o != nil && o.seen != k.round {
+			if o := k.objects[sourceName{namespace, name}]; o != nil {
 				drop(o)
 			}
 		}
@@ -352,16 +353,14 @@ func (k *sourceKind) remove(r *response) (dirty []*sourceObject) {
 		return nil // any that is missing may be one of them
 	}
 	for _, o := range k.objects {
-		if o.seen != k.round {
-			drop(o)
-		}
+		drop(o)
 	}
 	return dirty
 }
 
 // forget drops an object that is neither there nor in the store.
 func (k *sourceKind) forget(o *sourceObject) {
-	if o.gone && o.stored == nil && o.refused == nil {
-		delete(k.objects, sourceName{o.key.Namespace, o.key.Name})
+	if o.gone && o.owned.Config == nil && o.refused == nil {
+		delete(k.objects, o.name())
 	}
 }

@@ -67,9 +67,7 @@ func (o SourceOptions) withDefaults(schemas configstore.Schemas) SourceOptions {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Kinds == nil {
-		for _, schema := range schemas.All() {
-			o.Kinds = append(o.Kinds, schema.GroupVersionKind)
-		}
+		o.Kinds = kindsOf(schemas)
 	}
 	if o.Node == nil {
 		o.Node = defaultNode(o.Revision)

@@ -142,7 +142,8 @@ func (s *Source) elapse(now time.Time) {
 		}
 	}
 	if s.refused && !now.Before(s.retryAt) {
-		s.writeRefused()
+		s.write(nil)
+		s.publish()
 	}
 }
 
@@ -190,13 +191,4 @@ func (s *Source) apply(k *sourceKind, r *response) []*Error {
 	dirty := k.take(r, s.decode)
 	s.write(dirty)
 	return k.errorsOfLast()
-}
-
-// writeRefused retries the writes that the store has rejected.
-func (s *Source) writeRefused() {
-	if !s.refused {
-		return
-	}
-	s.write(nil)
-	s.publish()
 }

@@ -222,6 +222,21 @@ func TestOneBatch(t *testing.T) {
 	})
 }
 
+// TestOneBatchOfDelta: so is a delta, even if it removes an object twice.
+func TestOneBatchOfDelta(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &counted{Store: newStore()}
+		d, _, end := drive(t, store, deltaOnly())
+		defer end()
+		d.openDelta()
+		d.tell(delta(t, "1", nil, versioned("a", "1"), versioned("b", "1")))
+		d.tell(delta(t, "2", []string{"default/a", "default/a"}, versioned("b", "2", "other.example.com")))
+		if want := []int{2, 2}; !slices.Equal(store.batches, want) {
+			t.Errorf("batches of %v, want %v", store.batches, want)
+		}
+	})
+}
+
 // counted counts writes.
 type counted struct {
 	*memory.Store

@@ -3,12 +3,9 @@
 package mcp
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
-	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/internal/commit"
 )
 
@@ -16,13 +13,14 @@ import (
 // rejected before.
 func (s *Source) write(dirty []*sourceObject) {
 	dirty = s.withRefused(dirty)
-	objects := s.diff(dirty)
-	writes := make([]commit.Write, len(objects))
+	objects := slices.DeleteFunc(slices.Clone(dirty), (*sourceObject).upToDate)
+	writes := make([]*commit.Write, len(objects))
 	for i, o := range objects {
-		writes[i] = commit.Write{Mutation: func() (configstore.Mutation, error) { return s.mutation(o) }, Again: o.refused != nil}
+		writes[i] = &commit.Write{Key: o.key, Want: o.good, Checked: o.checked, Owned: o.owned, Again: o.refused != nil}
 	}
-	for i, err := range commit.All(s.store, writes) {
-		objects[i].conclude(s.store, err)
+	commit.All(s.store, writes)
+	for i, o := range objects {
+		o.conclude(writes[i])
 	}
 	for _, o := range dirty {
 		o.checked = nil
@@ -52,74 +50,31 @@ func (s *Source) withRefused(dirty []*sourceObject) []*sourceObject {
 	return dirty
 }
 
-// diff returns the objects whose state in the store differs from the good state. Additions and
-// updates come before deletions, so that readers see a replacement before the removal.
-func (s *Source) diff(dirty []*sourceObject) []*sourceObject {
-	var writes, deletes []*sourceObject
-	for _, o := range dirty {
-		switch {
-		case o.good == nil && o.stored != nil:
-			deletes = append(deletes, o)
-		case o.good == nil:
-			o.refused = nil // there is nothing left to write
-		case o.stored != nil && commit.Equal(&o.kind.schema, o.stored, o.good):
-			o.good, o.refused = o.stored, nil
-		default:
-			writes = append(writes, o)
-		}
+// upToDate reports whether the store has the good state of an object, so that there is nothing to
+// write.
+func (o *sourceObject) upToDate() bool {
+	stored := o.owned.Config
+	if o.good != nil && stored != nil && commit.Equal(&o.kind.schema, stored, o.good) {
+		o.good = stored
 	}
-	byKey := func(a, b *sourceObject) int { return a.key.Compare(b.key) }
-	slices.SortFunc(writes, byKey)
-	slices.SortFunc(deletes, byKey)
-	return append(writes, deletes...)
+	if o.good != stored {
+		return false
+	}
+	o.refused = nil
+	return true
 }
 
 // conclude notes the outcome of a write.
-func (o *sourceObject) conclude(store configstore.ConfigStore, err error) {
-	had := o.stored != nil
-	o.refused = nil
+func (o *sourceObject) conclude(w *commit.Write) {
+	had, has := o.owned.Config != nil, w.Owned.Config != nil
 	switch {
-	case errors.Is(err, ErrNotOwned):
-		o.stored = nil // it is not this source's, if it ever was
-		o.refused = &Error{TypeURL: o.kind.typeURL, Object: o.key, Err: err}
-	case err != nil:
-		o.refused = &Error{TypeURL: o.kind.typeURL, Object: o.key, Kept: had, Err: err}
-	case o.good == nil:
-		o.stored = nil
-	default:
-		o.stored, o.created = o.good, time.Time{}
-		// As the store says: it may keep times in seconds.
-		if stored := store.Get(o.key.Kind, o.key.Name, o.key.Namespace); stored != nil {
-			o.created = stored.CreationTimestamp
-		}
+	case has && !had:
+		o.kind.written++
+	case had && !has:
+		o.kind.written--
 	}
-	if has := o.stored != nil; has != had {
-		if has {
-			o.kind.written++
-		} else {
-			o.kind.written--
-		}
+	o.owned, o.refused = w.Owned, nil
+	if w.Err != nil {
+		o.refused = &Error{TypeURL: o.kind.typeURL, Object: o.key, Kept: has, Err: w.Err}
 	}
-}
-
-// mutation returns the mutation that applies the object to the currently stored one. The zero
-// mutation means that there is nothing to do.
-func (s *Source) mutation(o *sourceObject) (configstore.Mutation, error) {
-	held := s.store.Get(o.key.Kind, o.key.Name, o.key.Namespace)
-	foreign := held != nil && (o.stored == nil || !o.created.IsZero() && !o.created.Equal(held.CreationTimestamp))
-	switch {
-	case o.good == nil && (held == nil || foreign):
-		// Another writer has deleted it, and perhaps created another one.
-		return configstore.Mutation{}, nil
-	case o.good == nil:
-		return configstore.Mutation{Op: configstore.OpDelete, Config: *held}, nil
-	case held == nil:
-		return configstore.Mutation{Op: configstore.OpCreate, Config: *o.good, Checked: o.checked}, nil
-	case foreign:
-		return configstore.Mutation{}, fmt.Errorf("write: %w", ErrNotOwned)
-	}
-	config := *o.good
-	config.ResourceVersion = held.ResourceVersion
-	config.Status = held.Status // which does not travel: it is that of who writes it
-	return configstore.Mutation{Op: configstore.OpUpdate, Config: config, Checked: o.checked}, nil
 }

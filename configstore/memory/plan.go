@@ -3,11 +3,11 @@
 package memory
 
 import (
-	"fmt"
 	"strconv"
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/rules"
 	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
@@ -71,8 +71,8 @@ func (p *plan) add(r *request) (string, error) {
 	at := r.key()
 	i, planned := p.byKey[versionKey{r.kind, at}]
 	cur := p.current(r, i, planned)
-	r.decide(cur)
-	if err := r.check(cur); err != nil {
+	r.op = rules.Decide(r.op, cur.exists(), r.given)
+	if err := rules.Check(r.op, cur.exists(), r.given, r.config.ResourceVersion, cur.ResourceVersion); err != nil {
 		return "", r.fail(err)
 	}
 	e := &entry{Key: at, Value: object{gone: r.op == configstore.OpDelete, Config: r.config}}
@@ -114,32 +114,6 @@ func (p *plan) current(r *request, i int, planned bool) *object {
 	return o
 }
 
-// decide makes an upsert one of the two things that it can be.
-func (r *request) decide(cur *object) {
-	switch {
-	case r.op != configstore.OpUpsert:
-	case cur.exists() || r.given:
-		r.op = configstore.OpUpdate
-	default:
-		r.op = configstore.OpCreate
-	}
-}
-
-// check says why a request cannot be met, given the current version.
-func (r *request) check(cur *object) error {
-	switch {
-	case r.op == configstore.OpCreate && cur.exists():
-		return configstore.ErrAlreadyExists
-	case r.op == configstore.OpCreate:
-		return nil
-	case !cur.exists():
-		return configstore.ErrNotFound
-	case r.given && r.config.ResourceVersion != cur.ResourceVersion:
-		return fmt.Errorf("%w: %q is given, %q is stored", configstore.ErrConflict, r.config.ResourceVersion, cur.ResourceVersion)
-	}
-	return nil
-}
-
 // complete makes the next version of c, which is as the caller gave it. It
 // returns false if the request changes nothing.
 func (r *request) complete(c *configstore.Config, cur *object) bool {
@@ -157,12 +131,12 @@ func (r *request) complete(c *configstore.Config, cur *object) bool {
 		if cur != r.seen {
 			r.differs = r.kind.compare(&cur.Config, c)
 		}
-		if !r.differs.anything {
+		if !r.differs.Anything {
 			return false
 		}
 		if !r.kind.mirror {
 			c.Generation = cur.Generation
-			if r.differs.spec {
+			if r.differs.Spec {
 				c.Generation++
 			}
 		}

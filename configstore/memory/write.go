@@ -3,12 +3,8 @@
 package memory
 
 import (
-	"errors"
-	"fmt"
-	"maps"
-	"slices"
-
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/internal/rules"
 	"github.com/pilotkit/pilotkit/internal/guard"
 )
 
@@ -64,18 +60,13 @@ type request struct {
 	// with it, and differs how.
 	seen    *object
 	seenAt  uint64
-	differs difference
+	differs rules.Difference
 }
 
 func (r *request) key() key { return key{Namespace: r.config.Namespace, Name: r.config.Name} }
 
 // fail wraps an error with the verb and the object.
-func (r *request) fail(err error) error {
-	if errors.Is(err, configstore.ErrInvalid) {
-		return fmt.Errorf("%s: %w", r.op, err) // it names the object itself
-	}
-	return fmt.Errorf("%s %s: %w", r.op, r.config.Key().Object(), err)
-}
+func (r *request) fail(err error) error { return rules.Error(r.op, r.config.Key(), err) }
 
 // prepare does the work that needs no lock: it finds the kind, validates, and compares with the
 // currently stored object.
@@ -109,24 +100,13 @@ func (s *Store) prepare(r *request) error {
 
 // validate checks the object that the request stores.
 func (s *Store) validate(r *request) (err error) {
-	switch r.op {
-	case configstore.OpCreate, configstore.OpUpdate, configstore.OpUpsert:
+	r.warnings, err = rules.Validate(r.op, &r.config, &r.kind.schema, func() ([]configstore.Violation, error) {
 		if s.opts.SkipValidation {
-			_, err = r.kind.shape.Check(r.config)
-		} else {
-			r.warnings, err = s.schemas.Recheck(r.config, r.checked)
+			_, err := r.kind.shape.Check(r.config)
+			return nil, err
 		}
-	case configstore.OpUpdateStatus:
-		c := r.config
-		c.Spec = r.kind.schema.Spec // only the status counts
-		_, err = r.kind.shape.Check(c)
-	case configstore.OpDelete:
-	default:
-		err = &configstore.ValidationError{
-			Key:        r.config.Key(),
-			Violations: []configstore.Violation{{Message: "the operation is unknown"}},
-		}
-	}
+		return s.schemas.Recheck(r.config, r.checked)
+	})
 	return err
 }
 
@@ -138,18 +118,12 @@ func (s *Store) warn(r *request) {
 	}
 }
 
-// difference reports which parts of an object an Update would change.
-type difference struct{ anything, spec bool }
-
-// compare returns the difference that an Update of old with c would make. Fields that the store
-// sets, and a zero CreationTimestamp, are ignored.
-func (k *kind) compare(old, c *configstore.Config) difference {
-	spec := !k.schema.EqualSpecs(old.Spec, c.Spec)
-	return difference{spec: spec, anything: spec ||
-		k.mirror && (old.ResourceVersion != c.ResourceVersion || old.Generation != c.Generation) ||
-		old.UID != c.UID || old.Domain != c.Domain ||
-		!c.CreationTimestamp.IsZero() && !c.CreationTimestamp.Equal(old.CreationTimestamp) ||
-		!maps.Equal(old.Labels, c.Labels) || !maps.Equal(old.Annotations, c.Annotations) ||
-		!slices.Equal(old.OwnerReferences, c.OwnerReferences) ||
-		!configstore.EqualMessage(old.Status, c.Status)}
+// compare returns the difference that an Update of old with c would make. In a mirror the caller sets
+// the version and the generation.
+func (k *kind) compare(old, c *configstore.Config) rules.Difference {
+	d := rules.Compare(&k.schema, old, c)
+	if k.mirror && (old.ResourceVersion != c.ResourceVersion || old.Generation != c.Generation) {
+		d.Anything = true
+	}
+	return d
 }

@@ -6,6 +6,7 @@ package commit
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -16,15 +17,6 @@ import (
 // the same object in between.
 const attempts = 10
 
-// Write is one change that a store needs.
-type Write struct {
-	// Mutation returns the mutation to apply to the currently stored object. It is called with each
-	// attempt. The zero mutation means that there is nothing to do.
-	Mutation func() (configstore.Mutation, error)
-	// Again means that the store has refused the object before.
-	Again bool
-}
-
 // Dated returns a config with a creation time. That of one without is the same in every process,
 // before all others: objects of sources that know no times are in the order of their names.
 func Dated(c configstore.Config) configstore.Config {
@@ -34,52 +26,53 @@ func Dated(c configstore.Config) configstore.Config {
 	return c
 }
 
-// All makes the writes, in order, and returns the outcome of each. Writes that were not rejected
-// before are one batch, if the store takes batches. A write that is rejected, or that makes the
-// store panic, does not block the others.
-func All(store configstore.ConfigStore, writes []Write) []error {
-	errs := make([]error, len(writes))
+// All makes the writes and notes their outcomes. Additions and updates come before deletions, so that
+// readers see a replacement before the removal. Writes that were not rejected before are one batch, if
+// the store takes batches. A write that is rejected, or that makes the store panic, does not block the
+// others.
+func All(store configstore.ConfigStore, writes []*Write) {
+	writes = slices.SortedFunc(slices.Values(writes), (*Write).compare)
 	batched := false
 	if batcher, ok := configstore.As[configstore.BatchWriter](store); ok {
 		// If it panics, it is found out which of the writes does.
-		_ = guard.Call(func() { batched = batch(batcher, writes, errs) })
+		_ = guard.Call(func() { batched = batch(store, batcher, writes) })
 	}
-	for i, w := range writes {
+	for _, w := range writes {
 		if !batched || w.Again {
-			if p := guard.Call(func() { errs[i] = one(store, w) }); p != nil {
-				errs[i] = p
+			if p := guard.Call(func() { w.Err = one(store, w) }); p != nil {
+				w.Err = p
 			}
 		}
+		w.settle(store)
 	}
-	return errs
 }
 
 // batch makes all writes at once except those rejected before, and reports whether it succeeded.
-// Impossible writes are left out; their errors are in errs.
-func batch(store configstore.BatchWriter, writes []Write, errs []error) bool {
+// Impossible writes are left out.
+func batch(store configstore.ConfigStore, batcher configstore.BatchWriter, writes []*Write) bool {
 	for try := 1; ; try++ {
 		mutations := make([]configstore.Mutation, 0, len(writes))
-		for i, w := range writes {
+		for _, w := range writes {
 			if w.Again {
 				continue
 			}
-			m, err := w.Mutation()
-			if errs[i] = err; err == nil && m.Op != 0 {
+			m, err := w.mutation(store)
+			if w.Err = err; err == nil && m.Op != 0 {
 				mutations = append(mutations, m)
 			}
 		}
 		if len(mutations) == 0 {
 			return true
 		}
-		if _, err := store.Apply(mutations...); err == nil || !raced(err) || try == attempts {
+		if _, err := batcher.Apply(mutations...); err == nil || !raced(err) || try == attempts {
 			return err == nil
 		}
 	}
 }
 
-func one(store configstore.ConfigStore, w Write) error {
+func one(store configstore.ConfigStore, w *Write) error {
 	for try := 1; ; try++ {
-		m, err := w.Mutation()
+		m, err := w.mutation(store)
 		if err != nil {
 			return err
 		}

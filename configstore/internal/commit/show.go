@@ -17,6 +17,13 @@ type Refused struct {
 	Err    error
 }
 
+// Deletion returns the mutation that deletes an object, of whatever version.
+func Deletion(object configstore.ConfigKey) configstore.Mutation {
+	return configstore.Mutation{Op: configstore.OpDelete, Config: configstore.Config{
+		Meta: configstore.Meta{GroupVersionKind: object.Kind, Name: object.Name, Namespace: object.Namespace},
+	}}
+}
+
 // Show commits a batch of a source to the store that it alone fills. An object that the store
 // rejects does not block the others: they form a batch without it, the store keeps its last state
 // of that object, and Show returns the error. Later batches do not depend on objects that were left
@@ -45,7 +52,7 @@ func Show(store Shown, mutations []configstore.Mutation) []Refused {
 			}
 			continue
 		}
-		if err := checkShape(store.Schemas(), &m.Config); err != nil {
+		if err := CheckShape(store.Schemas(), &m.Config); err != nil {
 			refused = append(refused, Refused{key, err})
 			continue
 		}
@@ -61,8 +68,8 @@ func Show(store Shown, mutations []configstore.Mutation) []Refused {
 	return refused
 }
 
-// checkShape returns why a store that does not know the rules of kinds does not take an object.
-func checkShape(schemas configstore.Schemas, c *configstore.Config) error {
+// CheckShape returns why a store that does not know the rules of kinds does not take an object.
+func CheckShape(schemas configstore.Schemas, c *configstore.Config) error {
 	schema, ok := schemas.Find(c.GroupVersionKind)
 	if !ok {
 		return configstore.ErrUnknownKind

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Package rules holds the rules of configstore.ConfigStore for writes. Stores share them that keep
+// their objects in different ways.
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/pilotkit/pilotkit/configstore"
+)
+
+// Decide returns the operation that is to be done: an upsert is a creation or an update. exists is
+// set if the object is stored, given if the mutation has a ResourceVersion.
+func Decide(op configstore.Op, exists, given bool) configstore.Op {
+	switch {
+	case op != configstore.OpUpsert:
+		return op
+	case exists || given:
+		return configstore.OpUpdate
+	default:
+		return configstore.OpCreate
+	}
+}
+
+// Check returns why an operation, which is no upsert, is not possible. If given is set, the stored
+// ResourceVersion has to be version.
+func Check(op configstore.Op, exists, given bool, version, stored string) error {
+	switch {
+	case op == configstore.OpCreate && exists:
+		return configstore.ErrAlreadyExists
+	case op == configstore.OpCreate:
+		return nil
+	case !exists:
+		return configstore.ErrNotFound
+	case given && version != stored:
+		return fmt.Errorf("%w: %q is given, %q is stored", configstore.ErrConflict, version, stored)
+	}
+	return nil
+}
+
+// Error wraps the error of a write with the verb and the object.
+func Error(op configstore.Op, object configstore.ConfigKey, err error) error {
+	if errors.Is(err, configstore.ErrInvalid) {
+		return fmt.Errorf("%s: %w", op, err) // The error names the object itself.
+	}
+	return fmt.Errorf("%s %s: %w", op, object.Object(), err)
+}
+
+// Validate checks what an operation stores of a config. whole checks the config as a whole.
+func Validate(
+	op configstore.Op, c *configstore.Config, schema *configstore.Schema, whole func() ([]configstore.Violation, error),
+) (warnings []configstore.Violation, err error) {
+	switch op {
+	case configstore.OpCreate, configstore.OpUpdate, configstore.OpUpsert:
+		return whole()
+	case configstore.OpUpdateStatus:
+		config, shape := *c, *schema
+		config.Spec, shape.Validate = schema.Spec, nil // Only the status counts.
+		_, err := shape.Check(config)
+		return nil, err
+	case configstore.OpDelete:
+		return nil, nil
+	default:
+		return nil, &configstore.ValidationError{
+			Key: c.Key(), Violations: []configstore.Violation{{Message: "the operation is unknown"}},
+		}
+	}
+}
+
+// Difference says which parts of an object an update changes.
+type Difference struct{ Anything, Spec bool }
+
+// Compare returns the difference that an update of old with next makes. Fields that the store sets,
+// and a zero CreationTimestamp, are ignored.
+func Compare(schema *configstore.Schema, old, next *configstore.Config) Difference {
+	spec := !schema.EqualSpecs(old.Spec, next.Spec)
+	return Difference{Spec: spec, Anything: spec ||
+		old.UID != next.UID || old.Domain != next.Domain ||
+		!next.CreationTimestamp.IsZero() && !next.CreationTimestamp.Equal(old.CreationTimestamp) ||
+		!maps.Equal(old.Labels, next.Labels) || !maps.Equal(old.Annotations, next.Annotations) ||
+		!slices.Equal(old.OwnerReferences, next.OwnerReferences) ||
+		!configstore.EqualMessage(old.Status, next.Status)}
+}
