@@ -108,7 +108,7 @@ func (w *world) attributes(p *corev1.Pod, address string) map[string]any {
 
 // workload returns the name of the workload of a pod.
 func workload(p *corev1.Pod) string {
-	if name := p.Labels["service.istio.io/workload-name"]; name != "" {
+	if name, ok := p.Labels["service.istio.io/workload-name"]; ok {
 		return name
 	}
 	var controllers []metav1.OwnerReference
