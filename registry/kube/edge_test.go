@@ -27,6 +27,15 @@ func TestEdges(t *testing.T) {
 			p.apply(sliceObject("s", "a", "10.0.0.1 p1"))
 			p.is("endpoints", p.endpoints("a", "workloadName"), "10.0.0.1 -")
 		}},
+		{row: "pod", is: "an empty label for the locality hides its older name, but not the node", test: func(p *play) {
+			p.apply(serviceObject("a"), sliceObject("s", "a", "10.0.0.1 p1"))
+			p.apply(nodeObject("n1", "", "metadata: {labels: {topology.kubernetes.io/region: r1}}"))
+			for node, want := range map[string]string{"n1": "r1//", "none": "-"} {
+				labels := "metadata: {labels: {topology.istio.io/locality: '', istio-locality: old}}"
+				p.apply(podObject("p1", "10.0.0.1", labels, "spec: {nodeName: "+node+"}"))
+				p.is("on node "+node, p.endpoints("a", "locality"), "10.0.0.1 "+want)
+			}
+		}},
 	})
 }
 

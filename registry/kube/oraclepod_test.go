@@ -12,11 +12,14 @@ import (
 
 func (w *world) locality(p *corev1.Pod) string {
 	for _, key := range []string{"topology.istio.io/locality", "istio-locality"} {
-		if v := p.Labels[key]; v != "" {
+		if v, ok := p.Labels[key]; ok {
 			if !strings.Contains(v, "/") {
 				v = strings.ReplaceAll(v, ".", "/")
 			}
-			return v
+			if v != "" {
+				return v
+			}
+			break
 		}
 	}
 	n := w.nodes[p.Spec.NodeName]

@@ -97,6 +97,13 @@ func workloadDescriptions() []described {
 			}, func(a *registry.EndpointAttributes) { a.Locality = "r1.x/z" }),
 		},
 		{
+			name: "an empty locality label hides the older one", spec: &networking.WorkloadEntry{
+				Address: "1.1.1.1", Labels: map[string]string{"istio-locality": "r.z", "topology.istio.io/locality": ""},
+			},
+			address: "1.1.1.1", ports: usual,
+			attributes: attributes(registry.Labels{"istio-locality": "r.z", "topology.istio.io/locality": ""}, nil),
+		},
+		{
 			name: "labels of the topology are replaced", spec: &networking.WorkloadEntry{
 				Address: "1.1.1.1", Locality: "r", Labels: map[string]string{"topology.kubernetes.io/region": "x", "topology.istio.io/cluster": "y"},
 			},

@@ -304,7 +304,11 @@ func (w *world) endpoint(spec *networking.WorkloadEntry, labels map[string]strin
 		network = networkByRules(spec.GetAddress(), labels)
 	}
 	locality := spec.GetLocality()
-	if label := cmp.Or(labels["topology.istio.io/locality"], labels["istio-locality"]); locality == "" {
+	label, ok := labels["topology.istio.io/locality"]
+	if !ok {
+		label = labels["istio-locality"]
+	}
+	if locality == "" {
 		if locality = label; !strings.Contains(label, "/") {
 			locality = strings.ReplaceAll(label, ".", "/")
 		}

@@ -113,8 +113,8 @@ func (t *template) locality() string {
 	if l := t.spec.GetLocality(); l != "" {
 		return l
 	}
-	value, _ := t.label(topo.Locality)
-	if value == "" {
+	value, ok := t.label(topo.Locality)
+	if !ok {
 		value, _ = t.label(topo.LegacyLocality)
 	}
 	return topo.FromLabel(value)
