@@ -39,6 +39,19 @@ func TestEdges(t *testing.T) {
 	})
 }
 
+func TestProxyEdges(t *testing.T) {
+	byAddress := scenarioOpts{}
+	byAddress.Features.ProxyFindPodByIP = true
+	testDecisions(t, []decision{
+		{row: "proxy", is: "slices of another namespace than the proxy's do not count", with: byAddress, test: func(p *play) {
+			p.apply(serviceObject("manual", "spec: {selector: null}"), podObject("p1", "10.0.0.1"), sliceObject("s", "manual", "10.0.0.1"))
+			p.is("in the namespace of the pod", p.targets(proxySpec{IP: "10.0.0.1", Namespace: "ns"}), "manual http 8080")
+			p.is("in an unknown namespace", p.targets(proxySpec{IP: "10.0.0.1"}), "manual http 8080")
+			p.is("in another namespace", p.targets(proxySpec{IP: "10.0.0.1", Namespace: "other"}))
+		}},
+	})
+}
+
 func TestGatewayEdges(t *testing.T) {
 	gateway := func(label string, ports ...string) string {
 		all := ""

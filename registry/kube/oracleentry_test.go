@@ -3,6 +3,7 @@
 package kube_test
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -57,7 +58,8 @@ func (c *comparison) selectedPods(namespace string, selector map[string]string) 
 			p := w.pods[key]
 			endpoint, _ := r["endpoint"].(map[string]any)
 			if p.Namespace == namespace && matches(selector, endpoint["labels"]) {
-				out[podFields(endpoint)] = true
+				named := record(endpoint).with("workloadName", cmp.Or(record(endpoint).str("workloadName"), p.Name))
+				out[podFields(named)] = true
 			}
 		}
 	}
