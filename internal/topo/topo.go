@@ -6,8 +6,8 @@ package topo
 
 import "strings"
 
-// Labels of workloads. Locality has the three parts of a locality in one label; LegacyLocality is
-// its older name.
+// Labels of workloads. Locality has the three parts of a locality in one label. LegacyLocality is
+// its older name, which counts only without the label Locality, even an empty one.
 const (
 	Region         = "topology.kubernetes.io/region"
 	Zone           = "topology.kubernetes.io/zone"

@@ -13,8 +13,11 @@ import (
 func (e *engine) attributesOf(n *podNode) *registry.EndpointAttributes {
 	p := &n.pod().Value
 	t := p.template
-	locality := topo.FromLabel(firstOf(t.labels, topo.Locality, topo.LegacyLocality))
-	if locality == "" {
+	locality, ok := t.labels[topo.Locality]
+	if !ok {
+		locality = t.labels[topo.LegacyLocality]
+	}
+	if locality = topo.FromLabel(locality); locality == "" {
 		locality = n.node.locality()
 	}
 	primary := ""

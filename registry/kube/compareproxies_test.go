@@ -241,7 +241,7 @@ func (c *comparison) clusterTargets(w *world, proxy *registry.Proxy) set {
 	}
 	out := c.selectedTargets(w, pod.Namespace, pod.Labels, func(p corev1.ServicePort) (uint32, bool) { return containerPort(pod, p) })
 	if out == nil {
-		out = c.targetsAt(w, proxy, pod.Namespace)
+		out = c.targetsAt(w, proxy, cmp.Or(proxy.Namespace, pod.Namespace))
 	}
 	return out
 }

@@ -27,8 +27,11 @@ func (c *comparison) comparePushes(recorded record) {
 	}
 	uncertain := set{}
 	for _, r := range recorded.list("calls") {
+		k := r.str("namespace") + "/" + r.str("hostname")
+		if r.str("call") == callSvcUpdate && r.str("event") == "delete" {
+			uncertain[k] = true // the deletion empties the index, so that an update with no endpoints has no content
+		}
 		if name := r.str("call"); name == "EDSUpdate" || name == "EDSCacheUpdate" {
-			k := r.str("namespace") + "/" + r.str("hostname")
 			want[k] = max(want[k], pushType(r.str("pushType")))
 			if r["sometimes"] == true {
 				uncertain[k] = true

@@ -41,7 +41,7 @@ func (e *engine) gatewaysOf(h *host) []registry.NetworkGateway {
 	for _, address := range attributes.ClusterExternalAddresses[e.options.ClusterID] {
 		for _, g := range e.gatewayPorts(h) {
 			g.Cluster, g.Addr = e.options.ClusterID, address
-			g.Port, g.HBONEPort = nodePort(ports, g.Port), nodePort(ports, g.HBONEPort)
+			g.Port = nodePort(ports, g.Port) // the port for tunnels is not mapped, as in Istio 1.30
 			out = append(out, g)
 		}
 	}
@@ -64,17 +64,24 @@ func (e *engine) gatewayPorts(h *host) []registry.NetworkGateway {
 		return e.mesh.gateways[h.hostname]
 	}
 	g := registry.NetworkGateway{Network: network, Port: gatewayPort, HBONEPort: gatewayHBONEPort}
-	if n, err := strconv.ParseUint(s.Attributes.Labels[labelGatewayPort], 10, 16); err == nil {
+	if n, err := strconv.ParseUint(s.Attributes.Labels[labelGatewayPort], 10, 32); err == nil {
 		g.Port = uint32(n)
 	}
-	if s.Port(g.Port) == nil {
+	if !accepts(s, g.Port) {
 		g.Port = 0
 	}
-	if s.Port(g.HBONEPort) == nil {
+	if !accepts(s, g.HBONEPort) {
 		g.HBONEPort = 0
 	}
 	if g.Port == 0 && g.HBONEPort == 0 {
 		return nil
 	}
 	return []registry.NetworkGateway{g}
+}
+
+// accepts reports whether a service has a port with a number that is not for UDP.
+func accepts(s *registry.Service, number uint32) bool {
+	return slices.ContainsFunc(s.Ports, func(p *registry.Port) bool {
+		return p.Number == number && p.Protocol != registry.ProtocolUDP
+	})
 }

@@ -47,7 +47,9 @@ func (e *engine) modelOf(s *service) *registry.Service {
 	external := s.external
 	if s.nodePorts() {
 		out.Attributes.Kubernetes.ExternalPorts = map[registry.ClusterID]map[uint32]uint32{cluster: s.portMap()}
-		external = append(e.nodeAddresses(s), external...)
+		if len(external) == 0 {
+			external = e.nodeAddresses(s)
+		}
 	}
 	if len(external) > 0 {
 		out.Attributes.ClusterExternalAddresses = map[registry.ClusterID][]string{cluster: external}
@@ -56,9 +58,7 @@ func (e *engine) modelOf(s *service) *registry.Service {
 }
 
 // alias reports whether the service is another name of a host.
-func (s *service) alias() bool {
-	return s.kind == corev1.ServiceTypeExternalName && s.externalName != ""
-}
+func (s *service) alias() bool { return s.externalName != "" }
 
 func (s *service) resolution() registry.Resolution {
 	switch {
@@ -115,7 +115,7 @@ func (s *service) distribution(n *namespace) registry.TrafficDistribution {
 	if d, ok := distributionOf(s.trafficDistribution); ok {
 		return d
 	}
-	if v, ok := s.annotations[annotationTraffic]; ok {
+	if v := s.annotations[annotationTraffic]; v != "" {
 		d, _ := distributionOf(v)
 		return d
 	}

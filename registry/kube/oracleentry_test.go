@@ -3,12 +3,12 @@
 package kube_test
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
@@ -43,7 +43,9 @@ func (c *comparison) podEntries() map[indexKey]set {
 			if out[k] == nil {
 				out[k] = set{}
 			}
-			maps.Copy(out[k], c.selectedPods(d.Namespace, spec.GetWorkloadSelector().GetLabels()))
+			if s := spec.GetWorkloadSelector(); s != nil {
+				maps.Copy(out[k], c.selectedPods(d.Namespace, s.GetLabels()))
+			}
 		}
 	}
 	return out
@@ -54,14 +56,26 @@ func (c *comparison) selectedPods(namespace string, selector map[string]string) 
 	for _, w := range c.worlds {
 		for key, r := range w.workloads() {
 			p := w.pods[key]
-			if len(selector) == 0 || p.Namespace != namespace || !labels.SelectorFromSet(selector).Matches(labels.Set(p.Labels)) {
-				continue
-			}
 			endpoint, _ := r["endpoint"].(map[string]any)
-			out[podFields(endpoint)] = true
+			if p.Namespace == namespace && matches(selector, endpoint["labels"]) {
+				named := record(endpoint).with("workloadName", cmp.Or(record(endpoint).str("workloadName"), p.Name))
+				out[podFields(named)] = true
+			}
 		}
 	}
 	return out
+}
+
+// matches reports whether labels of a record have all labels of a selector: none, if it is empty
+// (row 12).
+func matches(selector map[string]string, own any) bool {
+	all, _ := own.(map[string]any)
+	for k, v := range selector {
+		if got, ok := all[k]; !ok || got != v {
+			return false
+		}
+	}
+	return true
 }
 
 // entriesAreRight compares the endpoints of pods in the shards of ServiceEntries.

@@ -66,7 +66,7 @@ func (w *world) gateways() []record {
 			for _, a := range w.external(s) {
 				g := registry.NetworkGateway{
 					Network: g.Network, Cluster: registry.ClusterID(w.cluster), Addr: a,
-					Port: nodePortOf(s, g.Port), HBONEPort: nodePortOf(s, g.HBONEPort),
+					Port: nodePortOf(s, g.Port), HBONEPort: g.HBONEPort,
 				}
 				r := viewGateway(g)
 				found[r.text()] = r
@@ -93,10 +93,13 @@ func (w *world) gatewayPorts(s *corev1.Service) []registry.NetworkGateway {
 	if network := s.Labels["topology.istio.io/network"]; network != "" {
 		g := registry.NetworkGateway{Network: network}
 		port := uint64(15443)
-		if n, err := strconv.ParseUint(s.Labels["networking.istio.io/gatewayPort"], 10, 16); err == nil {
+		if n, err := strconv.ParseUint(s.Labels["networking.istio.io/gatewayPort"], 10, 32); err == nil {
 			port = n
 		}
 		for _, p := range s.Spec.Ports {
+			if protocol(p) == "UDP" {
+				continue
+			}
 			if uint64(p.Port) == port {
 				g.Port = uint32(port)
 			}

@@ -12,11 +12,14 @@ import (
 
 func (w *world) locality(p *corev1.Pod) string {
 	for _, key := range []string{"topology.istio.io/locality", "istio-locality"} {
-		if v := p.Labels[key]; v != "" {
+		if v, ok := p.Labels[key]; ok {
 			if !strings.Contains(v, "/") {
 				v = strings.ReplaceAll(v, ".", "/")
 			}
-			return v
+			if v != "" {
+				return v
+			}
+			break
 		}
 	}
 	n := w.nodes[p.Spec.NodeName]
@@ -108,7 +111,7 @@ func (w *world) attributes(p *corev1.Pod, address string) map[string]any {
 
 // workload returns the name of the workload of a pod.
 func workload(p *corev1.Pod) string {
-	if name := p.Labels["service.istio.io/workload-name"]; name != "" {
+	if name, ok := p.Labels["service.istio.io/workload-name"]; ok {
 		return name
 	}
 	var controllers []metav1.OwnerReference

@@ -57,7 +57,7 @@ func (w *world) distribution(s *corev1.Service) string {
 	if s.Spec.TrafficDistribution != nil && nearness(*s.Spec.TrafficDistribution) != "" {
 		return nearness(*s.Spec.TrafficDistribution)
 	}
-	if v, ok := s.Annotations[annotation]; ok {
+	if v := s.Annotations[annotation]; v != "" {
 		return nearness(v)
 	}
 	if n := w.namespaces[s.Namespace]; n != nil {
@@ -84,7 +84,7 @@ func isNodePort(s *corev1.Service) bool {
 
 func (w *world) external(s *corev1.Service) []string {
 	var out []string
-	if isNodePort(s) {
+	if isNodePort(s) && len(s.Spec.ExternalIPs) == 0 {
 		found := set{}
 		for _, n := range w.nodes {
 			if a := externalAddress(n); a != "" && selectsNode(s, n) {
@@ -170,11 +170,14 @@ func (w *world) service(s *corev1.Service) record {
 	out := map[string]any{
 		"hostname": w.hostname(s.Namespace, s.Name), "namespace": s.Namespace, "name": s.Name, "registry": "Kubernetes",
 		"defaultAddress": vips(s)[0], "clusterVIPs": map[string]any{w.cluster: vips(s)}, "resolution": resolution(s),
-		"meshExternal": isAlias(s), "externalName": s.Spec.ExternalName, "type": s.Spec.Type, "ports": ports,
+		"meshExternal": isAlias(s), "type": s.Spec.Type, "ports": ports,
 		"exportTo": exportTo(s), "labels": s.Labels, "labelSelectors": s.Spec.Selector, "serviceAccounts": w.accounts(s),
 		"creationTime":        s.CreationTimestamp.UTC().Format("2006-01-02T15:04:05Z07:00"),
 		"trafficDistribution": w.distribution(s), "publishNotReadyAddresses": s.Spec.PublishNotReadyAddresses,
 		"nodeLocal": s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
+	}
+	if isAlias(s) {
+		out["externalName"] = s.Spec.ExternalName
 	}
 	if e := w.external(s); len(e) > 0 {
 		out["clusterExternalAddresses"] = map[string]any{w.cluster: e}

@@ -129,7 +129,7 @@ var cronJob = regexp.MustCompile(`^(.+)-\d{8,10}$`)
 // controller, or of the controller's own controller if the name implies one. Without a controller
 // it is the pod's own name.
 func workloadName(p *corev1.Pod) string {
-	if name := p.Labels[labelWorkloadName]; name != "" {
+	if name, ok := p.Labels[labelWorkloadName]; ok {
 		return name
 	}
 	i := slices.IndexFunc(p.OwnerReferences, func(o metav1.OwnerReference) bool { return ptr.Deref(o.Controller, false) })

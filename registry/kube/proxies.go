@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -18,7 +19,7 @@ import (
 //     namespace if that is known;
 //   - the pod that the proxy's ID names, or with Options.FindProxiesByAddress the pod with one of the
 //     proxy's addresses. It is an instance of the services that select the pod, or else of the
-//     services with an endpoint at one of the proxy's addresses;
+//     services in the proxy's namespace with an endpoint at one of the proxy's addresses;
 //   - the workload that the proxy claims to be, with its labels and declared ports.
 //
 // If several ports of a service have one target port and one protocol, only the first gives an
@@ -35,7 +36,7 @@ func (c *Controller) GetProxyServiceInstances(proxy *registry.Proxy) []*registry
 		if hosts := s.selecting(p.Key.namespace, p.Value.template.labels); len(hosts) > 0 {
 			return selectedInstances(hosts, podEndpoint(p, proxy), p.Value.template.portOf)
 		}
-		return s.instancesAt(proxy, p.Key.namespace)
+		return s.instancesAt(proxy, cmp.Or(proxy.Namespace, p.Key.namespace))
 	}
 	if len(proxy.Labels) == 0 {
 		return nil

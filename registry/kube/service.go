@@ -35,7 +35,7 @@ type service struct {
 	// addresses are the addresses inside the cluster, none for a headless service.
 	addresses    []string
 	headless     bool
-	externalName string
+	externalName string // only of type ExternalName
 	// external are the external addresses, except for addresses of nodes.
 	external            []string
 	nodeLocal           bool
@@ -62,9 +62,12 @@ func convertService(s *corev1.Service) *service {
 		created:   s.CreationTimestamp.Time, version: s.ResourceVersion, labels: s.Labels,
 		annotations: keep(s.Annotations, annotationExportTo, annotationIdentities, annotationAccounts, annotationTraffic, annotationNodes),
 		kind:        s.Spec.Type, selector: s.Spec.Selector,
-		headless:     s.Spec.ClusterIP == headless,
-		externalName: s.Spec.ExternalName, external: externalAddresses(s), publishNotReady: s.Spec.PublishNotReadyAddresses,
+		headless: s.Spec.ClusterIP == headless,
+		external: externalAddresses(s), publishNotReady: s.Spec.PublishNotReadyAddresses,
 		nodeLocal: s.Spec.InternalTrafficPolicy != nil && *s.Spec.InternalTrafficPolicy == corev1.ServiceInternalTrafficPolicyLocal,
+	}
+	if s.Spec.Type == corev1.ServiceTypeExternalName {
+		out.externalName = s.Spec.ExternalName
 	}
 	if s.Spec.TrafficDistribution != nil {
 		out.trafficDistribution = *s.Spec.TrafficDistribution

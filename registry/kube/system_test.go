@@ -97,7 +97,7 @@ func (sys *system) start() {
 	if sys.scenario.Options.ServiceEntries {
 		c := sys.clusters[0]
 		sys.entries = serviceentry.New(c.store, sys.updater, serviceentry.Options{
-			ClusterID: c.id, Mesh: sys.serviceEntryMesh(c),
+			ClusterID: c.id, Mesh: sys.serviceEntryMesh(),
 		})
 	}
 	sys.connect(sys.clusters[0])
@@ -119,8 +119,9 @@ func networkOf(c *cluster) func(string, registry.Labels) string {
 	}
 }
 
-func (sys *system) serviceEntryMesh(c *cluster) serviceentry.Mesh {
-	return serviceentry.Mesh{TrustDomain: sys.mesh(c).TrustDomain}
+// serviceEntryMesh returns the mesh of the config cluster, which all registries of entries have.
+func (sys *system) serviceEntryMesh() serviceentry.Mesh {
+	return serviceentry.Mesh{TrustDomain: sys.mesh(sys.clusters[0]).TrustDomain}
 }
 
 func (sys *system) mesh(c *cluster) kube.Mesh {
@@ -188,7 +189,7 @@ func (sys *system) connectEntries(c *cluster) {
 	default:
 		sys.registry.AddRegistry(func(updater xdsupdate.XDSUpdater) registry.Instance {
 			c.remote = serviceentry.New(c.store, updater, serviceentry.Options{
-				ClusterID: c.id, WorkloadEntriesOnly: true, Mesh: sys.serviceEntryMesh(c), NetworkOf: networkOf(c),
+				ClusterID: c.id, WorkloadEntriesOnly: true, Mesh: sys.serviceEntryMesh(), NetworkOf: networkOf(c),
 			})
 			return c.remote
 		})

@@ -91,11 +91,11 @@ func (sys *system) updateMesh() {
 // updateEntries makes the registries of entries ask for networks again.
 func (sys *system) updateEntries() {
 	if sys.entries != nil {
-		sys.entries.UpdateMesh(sys.serviceEntryMesh(sys.clusters[0]))
+		sys.entries.UpdateMesh(sys.serviceEntryMesh())
 	}
 	for _, c := range sys.clusters {
 		if c.remote != nil {
-			c.remote.UpdateMesh(sys.serviceEntryMesh(c))
+			c.remote.UpdateMesh(sys.serviceEntryMesh())
 		}
 	}
 }

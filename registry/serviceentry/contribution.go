@@ -3,6 +3,7 @@
 package serviceentry
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/registry"
@@ -97,11 +98,13 @@ func (c *conversion) selfContribution(e *entry, d *definition, hostname registry
 	return m
 }
 
-// selectedContribution returns the contribution for a workload that an entry selects.
+// selectedContribution returns the contribution for a workload that an entry selects. As in Istio
+// 1.30, its endpoints get the name of the object if the workload has an empty name.
 func selectedContribution(e *entry, d *definition, w *workload) *contribution {
 	m := newContribution(e, len(d.ports))
 	m.workload = w
 	base := w.endpoint()
+	base.WorkloadName = cmp.Or(base.WorkloadName, w.key().Name)
 	m.fill(d, &base, w.unix, w.ports())
 	return m
 }

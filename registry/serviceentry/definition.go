@@ -203,14 +203,10 @@ func exportTo(values []string) []registry.Visibility {
 	return slices.Compact(out)
 }
 
-// trafficDistribution reads the annotation of an entry, else that of its
-// namespace. An unknown value counts as given.
+// trafficDistribution reads the annotation of an entry, or else the annotation of its namespace. An
+// unknown value of the entry means no preference.
 func trafficDistribution(entry, namespace map[string]string) registry.TrafficDistribution {
-	value, ok := entry[annotationTrafficDistribution]
-	if !ok {
-		value = namespace[annotationTrafficDistribution]
-	}
-	switch strings.ToLower(value) {
+	switch strings.ToLower(cmp.Or(entry[annotationTrafficDistribution], namespace[annotationTrafficDistribution])) {
 	case "preferclose", "prefersamezone":
 		return registry.TrafficDistributionPreferSameZone
 	case "prefersamenode":

@@ -175,6 +175,11 @@ func TestServices(t *testing.T) {
 			entry:   annotated(distribution, "nonsense"), want: distributed(registry.TrafficDistributionAny),
 		},
 		{
+			name:    "an empty value does not hide that of the namespace",
+			options: serviceentry.Options{Namespaces: []serviceentry.Namespace{{Name: "ns", Annotations: map[string]string{distribution: "PreferSameNode"}}}},
+			entry:   annotated(distribution, ""), want: distributed(registry.TrafficDistributionPreferSameNode),
+		},
+		{
 			name: "connect strategy", entry: annotated("istio.io/connect-strategy", "race_first_tcp_connect"),
 			want: []*registry.Service{service(func(s *registry.Service) { s.Attributes.DNSConnectStrategy = "RaceFirstTCPConnect" })},
 		},

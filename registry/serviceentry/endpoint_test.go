@@ -97,6 +97,13 @@ func workloadDescriptions() []described {
 			}, func(a *registry.EndpointAttributes) { a.Locality = "r1.x/z" }),
 		},
 		{
+			name: "an empty locality label hides the older one", spec: &networking.WorkloadEntry{
+				Address: "1.1.1.1", Labels: map[string]string{"istio-locality": "r.z", "topology.istio.io/locality": ""},
+			},
+			address: "1.1.1.1", ports: usual,
+			attributes: attributes(registry.Labels{"istio-locality": "r.z", "topology.istio.io/locality": ""}, nil),
+		},
+		{
 			name: "labels of the topology are replaced", spec: &networking.WorkloadEntry{
 				Address: "1.1.1.1", Locality: "r", Labels: map[string]string{"topology.kubernetes.io/region": "x", "topology.istio.io/cluster": "y"},
 			},
@@ -204,6 +211,27 @@ func TestSelectedEndpoints(t *testing.T) {
 			}
 			diff(t, "Verify", explain.Verify(s.registry), []explain.Difference(nil))
 		})
+	}
+}
+
+// An empty name of a workload is a name for handlers. Endpoints of entries have the name of the
+// object instead, as in Istio 1.30.
+func TestEmptyWorkloadName(t *testing.T) {
+	t.Parallel()
+	for _, field := range []func(*configstore.Config){
+		func(c *configstore.Config) { c.Labels = map[string]string{"service.istio.io/workload-name": ""} },
+		func(c *configstore.Config) { c.Annotations = map[string]string{"istio.io/autoRegistrationGroup": ""} },
+	} {
+		s := newSystem(t, serviceentry.Options{})
+		var handled []string
+		s.registry.AppendWorkloadHandler(func(w *registry.WorkloadInstance, _ registry.Event) {
+			handled = append(handled, w.Endpoint.WorkloadName)
+		})
+		w := workloadEntry("w", "1.1.1.1", nil)
+		field(&w)
+		s.apply(entry("a", selecting, "a.com"), w)
+		diff(t, "for handlers", handled, []string{""})
+		diff(t, "of the endpoint", s.recorder.endpoints["ns/a.com"][0].WorkloadName, "w")
 	}
 }
 

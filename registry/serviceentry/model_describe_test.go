@@ -26,10 +26,7 @@ func (w *world) describeService(c configstore.Config, host, address string) stri
 	for _, p := range spec.GetPorts() {
 		ports += fmt.Sprintf(" %s/%d/%s", p.GetName(), p.GetNumber(), cmp.Or(strings.ToUpper(p.GetProtocol()), "UnsupportedProtocol"))
 	}
-	distribution, own := c.Annotations["networking.istio.io/traffic-distribution"]
-	if !own {
-		distribution = w.namespaces[c.Namespace]
-	}
+	distribution := cmp.Or(c.Annotations["networking.istio.io/traffic-distribution"], w.namespaces[c.Namespace])
 	if distribution == "preferClose" {
 		distribution = "PreferSameZone"
 	}

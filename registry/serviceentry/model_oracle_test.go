@@ -234,6 +234,7 @@ func (w *world) candidates(namespace string) []source {
 	var out []source
 	for _, c := range w.workloads {
 		if s, ok := w.ownSource(c); ok && c.Namespace == namespace {
+			s.base.WorkloadName = cmp.Or(s.base.WorkloadName, c.Name)
 			out = append(out, s)
 		}
 	}
@@ -264,10 +265,20 @@ func (w *world) ownSource(c configstore.Config) (source, bool) {
 	maps.Copy(labels, c.Labels)
 	_, err := netip.ParseAddr(spec.GetAddress())
 	return source{
-		base: w.endpoint(spec, labels, c.Namespace, cmp.Or(c.Annotations["istio.io/autoRegistrationGroup"], c.Labels["service.istio.io/workload-name"], c.Name)), ports: spec.GetPorts(),
+		base: w.endpoint(spec, labels, c.Namespace, workloadName(c)), ports: spec.GetPorts(),
 		unix: strings.HasPrefix(spec.GetAddress(), "unix://"), dnsOnly: err != nil && spec.GetAddress() != "",
 		rank: rankWorkloadEntry, name: c.Namespace + "/" + c.Name + "/" + string(w.cluster),
 	}, true
+}
+
+func workloadName(c configstore.Config) string {
+	if group, ok := c.Annotations["istio.io/autoRegistrationGroup"]; ok {
+		return group
+	}
+	if name, ok := c.Labels["service.istio.io/workload-name"]; ok {
+		return name
+	}
+	return c.Name
 }
 
 func foreignSource(wi *registry.WorkloadInstance) source {
@@ -293,7 +304,11 @@ func (w *world) endpoint(spec *networking.WorkloadEntry, labels map[string]strin
 		network = networkByRules(spec.GetAddress(), labels)
 	}
 	locality := spec.GetLocality()
-	if label := cmp.Or(labels["topology.istio.io/locality"], labels["istio-locality"]); locality == "" {
+	label, ok := labels["topology.istio.io/locality"]
+	if !ok {
+		label = labels["istio-locality"]
+	}
+	if locality == "" {
 		if locality = label; !strings.Contains(label, "/") {
 			locality = strings.ReplaceAll(label, ".", "/")
 		}

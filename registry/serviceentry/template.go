@@ -113,8 +113,8 @@ func (t *template) locality() string {
 	if l := t.spec.GetLocality(); l != "" {
 		return l
 	}
-	value, _ := t.label(topo.Locality)
-	if value == "" {
+	value, ok := t.label(topo.Locality)
+	if !ok {
 		value, _ = t.label(topo.LegacyLocality)
 	}
 	return topo.FromLabel(value)
@@ -130,13 +130,13 @@ func (t *template) tlsMode() string {
 	return tlsModeDisabled
 }
 
-// workloadName is that of the registration group, else that of a label. As in
-// Istio 1.30 the label counts in the metadata only, not in the spec.
+// workloadName is the registration group, or else the value of a label, even an empty one, or else
+// the name of the object. As in Istio 1.30 the label counts in the metadata only, not in the spec.
 func (t *template) workloadName() string {
-	if group := t.annotations[annotationRegistrationGroup]; group != "" {
+	if group, ok := t.annotations[annotationRegistrationGroup]; ok {
 		return group
 	}
-	if name := t.metadata[labelWorkloadName]; name != "" {
+	if name, ok := t.metadata[labelWorkloadName]; ok {
 		return name
 	}
 	return t.name

@@ -60,7 +60,7 @@ func (c *conversion) ownWorkload(config *configstore.Config) *workload {
 }
 
 // foreignWorkload returns the workload for an instance of another registry. As in Istio 1.30, its
-// endpoints get the name and the namespace of the instance if they have none.
+// endpoints get the namespace of the instance if they have none.
 func (c *conversion) foreignWorkload(instance *registry.WorkloadInstance) *workload {
 	d := draft{EndpointAttributes: *instance.Endpoint.Attributes()}
 	d.metadata, d.Labels = d.Labels, nil
@@ -150,14 +150,11 @@ func (w *workload) ports() map[string]uint32 {
 }
 
 func (w *workload) workloadName() string {
-	if !w.foreign() {
-		t, _ := workloadTemplate(w.config.Load())
-		return t.workloadName()
+	if w.foreign() {
+		return w.instance.Endpoint.WorkloadName
 	}
-	if name := w.instance.Endpoint.WorkloadName; name != "" {
-		return name
-	}
-	return w.instance.Name
+	t, _ := workloadTemplate(w.config.Load())
+	return t.workloadName()
 }
 
 // endpoint returns the workload's endpoint without a port.
