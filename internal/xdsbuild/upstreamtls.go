@@ -126,11 +126,19 @@ func (u *Upstream) usableTLS() *networking.ClientTLSSettings {
 	switch {
 	case t.GetMode() == networking.ClientTLSSettings_DISABLE:
 		return nil
-	case t.GetCredentialName() != "" && t.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL && !u.Gateway && !u.SelectedByLabels:
+	case !u.Gateway && !u.SelectedByLabels && private(t.GetCredentialName()) && t.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL:
 		return nil
 	default:
 		return t
 	}
+}
+
+// private reports whether a credential belongs to the proxies of a namespace. The credentials of
+// BackendTLSPolicies, and ConfigMaps, are authorities for every proxy, or invalid, so that no
+// connection succeeds: plain text in their place would be a connection without the policy.
+func private(credential string) bool {
+	scheme, _, _ := strings.Cut(credential, "://")
+	return credential != "" && !slices.Contains([]string{"configmap", "invalid", "kubernetes-gateway"}, scheme)
 }
 
 // socket returns the TLS socket for settings, nil if connections are plain text.
