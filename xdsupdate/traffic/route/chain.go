@@ -285,3 +285,7 @@ func newDestination(cluster string, weight uint32) Destination {
 	}
 	return out
 }
+
+// isService reports whether the cluster is one of a service. A destination that may not be used has
+// no host, but a port.
+func (d *Destination) isService() bool { return d.Host != "" || d.Port != 0 }
