@@ -287,5 +287,5 @@ func newDestination(cluster string, weight uint32) Destination {
 }
 
 // isService reports whether the cluster is one of a service. A destination that may not be used has
-// no host, but a port.
-func (d *Destination) isService() bool { return d.Host != "" || d.Port != 0 }
+// one without a host.
+func (d *Destination) isService() bool { return strings.HasPrefix(d.Cluster, "outbound|") }
