@@ -198,5 +198,6 @@ egress:
 			},
 		},
 		{name: "everything but", spec: `egress: [{hosts: ["*/*", ~prod/*]}]`},
+		{name: "everything but a host", spec: `egress: [{hosts: ["*/*", ~/a.com]}]`},
 	})
 }

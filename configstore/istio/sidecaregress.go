@@ -3,6 +3,7 @@
 package istio
 
 import (
+	"slices"
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
@@ -99,10 +100,5 @@ func splitImport(host, own string) (namespace, name string) {
 
 // excludes reports whether a host is excluded, which gives "*/*" in the same list a meaning.
 func excludes(hosts []string) bool {
-	for _, host := range hosts {
-		if len(host) > 1 && strings.HasPrefix(host, exportToNone) && host[1] != '/' {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(hosts, func(host string) bool { return strings.HasPrefix(host, exportToNone) })
 }

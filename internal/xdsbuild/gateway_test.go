@@ -287,6 +287,8 @@ func TestSecretNames(t *testing.T) {
 		envoy.SystemRoots:                             {Authorities: "system", Roots: true},
 		envoy.WorkloadCertificate:                     {},
 		envoy.MeshRoots:                               {Roots: true},
+		envoy.CredentialName("builtin://"):            {},
+		envoy.CredentialRootsName("builtin://"):       {Roots: true},
 	} {
 		got, ok := envoy.ParseSecretName(name)
 		if diff := cmp.Diff(want, got); diff != "" || !ok {

@@ -26,7 +26,7 @@ type Upstream struct {
 	// Policy is the result of TrafficPolicy; nil means no policy.
 	Policy *networking.TrafficPolicy
 	// SelectedByLabels is set if the policy belongs to a rule with a workload selector. Only such a
-	// rule may use credentials (tls.credentialName) for proxies that are not gateways.
+	// rule may use private credentials (tls.credentialName) for proxies that are not gateways.
 	SelectedByLabels bool
 	// Certificate is the credentialName of the client certificate that the proxy presents if a
 	// server requests one, under a policy of mode SIMPLE. Empty means no certificate.

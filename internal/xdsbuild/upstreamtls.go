@@ -120,17 +120,28 @@ func (u *Upstream) wrap(socket *core.TransportSocket) *core.TransportSocket {
 }
 
 // usableTLS returns the TLS settings, nil if connections are plain text: without settings, with
-// mode DISABLE, and with credentials that the proxy may not use.
+// mode DISABLE, and with private credentials that the proxy may not use.
 func (u *Upstream) usableTLS() *networking.ClientTLSSettings {
 	t := u.Policy.GetTls()
 	switch {
 	case t.GetMode() == networking.ClientTLSSettings_DISABLE:
 		return nil
 	case t.GetCredentialName() != "" && t.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL && !u.Gateway && !u.SelectedByLabels:
+		if FromGatewayAPI(t.GetCredentialName()) {
+			return t // Plain text would evade a BackendTLSPolicy.
+		}
 		return nil
 	default:
 		return t
 	}
+}
+
+// FromGatewayAPI reports whether a credential is one of those that package configstore/kube/gatewayapi
+// derives from objects and serves. Authorities are for every proxy, and "invalid://" is not served, so
+// that connections fail.
+func FromGatewayAPI(credential string) bool {
+	scheme, _, ok := strings.Cut(credential, "://")
+	return ok && slices.Contains([]string{"configmap", "invalid", "kubernetes-gateway"}, scheme)
 }
 
 // socket returns the TLS socket for settings, nil if connections are plain text.

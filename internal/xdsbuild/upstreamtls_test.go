@@ -52,6 +52,11 @@ func TestUpstreamTLS(t *testing.T) {
 				"validationContextSdsSecretConfig":{"name":"kubernetes://c-cacert"}},"tlsCertificateSdsSecretConfigs":[{"name":"kubernetes://c"}],`+params+`},"sni":"s"}`),
 		},
 		{
+			name: "authorities for everybody", rule: `{"trafficPolicy":{"tls":{"mode":"SIMPLE","credentialName":"configmap://shop/ca","sni":"s"}}}`,
+			want: least + `,"transportSocket":` + tlsOf(`{`+context+`,"commonTlsContext":{"combinedValidationContext":{"defaultValidationContext":{},
+				"validationContextSdsSecretConfig":{"name":"configmap://shop/ca-cacert"}},`+params+`},"sni":"s"}`),
+		},
+		{
 			name: "credentials of a gateway", rule: `{"trafficPolicy":{"tls":{"mode":"SIMPLE","credentialName":"c","sni":"s"}}}`,
 			change: func(u *xdsbuild.Upstream) { u.Gateway = true },
 			want: least + `,"transportSocket":` + tlsOf(`{`+context+`,"commonTlsContext":{"combinedValidationContext":{"defaultValidationContext":{},

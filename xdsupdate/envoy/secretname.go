@@ -19,6 +19,7 @@ const SystemRoots = fileRootPrefix + "system"
 
 const (
 	credentialScheme = "kubernetes://"
+	ownCredential    = "builtin://"
 	fileCertPrefix   = "file-cert:"
 	fileRootPrefix   = "file-root:"
 	rootsSuffix      = "-cacert"
@@ -26,17 +27,27 @@ const (
 )
 
 // CredentialName returns the name of the secret with the certificate and key of a credentialName:
-// "kubernetes://NAME". A name with a scheme is returned unchanged.
+// "kubernetes://NAME". The name "builtin://" stands for WorkloadCertificate, and another name with a
+// scheme is returned unchanged.
 func CredentialName(name string) string {
-	if strings.Contains(name, "://") {
+	switch {
+	case name == ownCredential:
+		return WorkloadCertificate
+	case strings.Contains(name, "://"):
 		return name
+	default:
+		return credentialScheme + name
 	}
-	return credentialScheme + name
 }
 
 // CredentialRootsName returns the name of the secret with the roots of a credentialName:
-// "kubernetes://NAME-cacert".
-func CredentialRootsName(name string) string { return CredentialName(name) + rootsSuffix }
+// "kubernetes://NAME-cacert", and MeshRoots for "builtin://".
+func CredentialRootsName(name string) string {
+	if name == ownCredential {
+		return MeshRoots
+	}
+	return CredentialName(name) + rootsSuffix
+}
 
 // FileCertificateName returns the name of the secret of two files: "file-cert:CERTIFICATE~KEY".
 func FileCertificateName(certificate, key string) string {

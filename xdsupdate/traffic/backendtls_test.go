@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	clusterv3 "github.com/envoyproxy/go-control-plane/envoy/config/cluster/v3"
+	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	tlsv3 "github.com/envoyproxy/go-control-plane/envoy/extensions/transport_sockets/tls/v3"
 	"github.com/google/go-cmp/cmp"
 
@@ -101,4 +102,23 @@ func certificateOf(t *testing.T, st xdstest.State, cluster string) string {
 		out += config.GetName()
 	}
 	return out
+}
+
+// TestBackendTLSPoliciesOfSidecars: a sidecar verifies servers by the authorities of a policy, as gateways do, and a policy
+// without an authority that can be used fails its connections too, instead of sending plain text.
+func TestBackendTLSPoliciesOfSidecars(t *testing.T) {
+	for _, credential := range []string{"configmap://shop/ca", "kubernetes-gateway://shop/ca", "invalid://"} {
+		configs := objectsOf(t, `DestinationRule shop/policy {"host": "Cart", "trafficPolicy": {"tls": {"mode": "SIMPLE", "sni": "cart.test", "credentialName": "`+credential+`"}}}`)
+		configs[0].Annotations = map[string]string{"internal.istio.io/parents": "BackendTLSPolicy/shop.p"}
+		s := stage(t, traffic.Options{}, configs, cartPopulation())
+		for _, client := range []*core.Node{edge(), in("sidecar", "shop")} {
+			var tls tlsv3.UpstreamTlsContext
+			if err := s.cluster(client, cartOutbound).GetTransportSocket().GetTypedConfig().UnmarshalTo(&tls); err != nil {
+				t.Fatal(client.GetId(), credential, err)
+			}
+			if got := tls.GetCommonTlsContext().GetCombinedValidationContext().GetValidationContextSdsSecretConfig().GetName(); got != credential+"-cacert" {
+				t.Errorf("%s, %s: authorities %q", client.GetId(), credential, got)
+			}
+		}
+	}
 }

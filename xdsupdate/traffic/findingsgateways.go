@@ -13,6 +13,7 @@ import (
 	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/hostname"
@@ -99,11 +100,11 @@ func (f *findings) unusedTLS(field string, tls *networking.ServerTLSSettings) {
 	}
 }
 
-// credentials adds findings for credential names with a scheme, such as "sds://provider". Such
+// credentials adds findings for credential names with an unknown scheme, such as "sds://provider". Such
 // secrets belong to an SDS provider next to the proxy.
 func (f *findings) credentials(field string, names ...string) {
 	for _, name := range names {
-		if name == "" {
+		if name == "" || xdsbuild.FromGatewayAPI(name) {
 			continue
 		}
 		if _, known := envoy.ParseSecretName(envoy.CredentialName(name)); !known {

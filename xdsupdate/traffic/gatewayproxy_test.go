@@ -182,6 +182,12 @@ spec:
   - port: {number: 443, name: c, protocol: HTTPS}
     hosts: [c.example.com]
     tls: {mode: SIMPLE, credentialName: "kubernetes://known"}
+  - port: {number: 443, name: d, protocol: HTTPS}
+    hosts: [d.example.com]
+    tls: {mode: SIMPLE, credentialName: "kubernetes-gateway://shop/known"}
+  - port: {number: 443, name: e, protocol: HTTPS}
+    hosts: [e.example.com]
+    tls: {mode: MUTUAL, credentialName: "builtin://"}
 ---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
@@ -201,7 +207,9 @@ spec:
 			t.Errorf("not reported: %s", want)
 		}
 	}
-	if s.found("servers[1].tls") || s.found("servers[2].tls") {
-		t.Errorf("secrets of this server are reported: %q", s.policies.Ineffective())
+	for _, field := range []string{"servers[1].tls", "servers[2].tls", "servers[3].tls", "servers[4].tls"} {
+		if s.found(field) {
+			t.Errorf("%s, a secret of this server, is reported: %q", field, s.policies.Ineffective())
+		}
 	}
 }

@@ -54,7 +54,7 @@ func TestHTTPKeyFetcher(t *testing.T) {
 	}
 	_, port, _ := strings.Cut(strings.TrimPrefix(plain.URL, "http://"), ":")
 	loopback := traffic.HTTPKeyFetcher{Blocked: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}}
-	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "169.254.169.254", "[fe80::1%25lo]"} {
+	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "169.254.169.254", "[fe80::1%25lo]", "100.100.100.200", "[fd00:ec2::254]", "[fd20:ce::254]"} {
 		if _, err := loopback.Fetch(t.Context(), "http://"+host+":"+port); err == nil || !strings.Contains(err.Error(), "are blocked") {
 			t.Errorf("%s: %v, want an error that its address is blocked", host, err)
 		}

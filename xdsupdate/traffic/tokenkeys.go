@@ -155,8 +155,9 @@ type HTTPKeyFetcher struct {
 	// Client makes the requests. Nil stands for DefaultClient.
 	Client *http.Client
 	// Blocked lists addresses that the default client never connects to, directly or after a
-	// redirect, like Istio's PILOT_BLOCKED_CIDRS_IN_JWKS_URIS. Link-local addresses, where clouds
-	// serve the credentials of machines, are always blocked.
+	// redirect, like Istio's PILOT_BLOCKED_CIDRS_IN_JWKS_URIS. The addresses where clouds serve the
+	// credentials of machines are always blocked: all link-local ones, and those of Alibaba Cloud, and
+	// by IPv6 of AWS and Google Cloud.
 	Blocked []netip.Prefix
 	// MaxBytes limits the size of a response. 0 stands for the default of Limits.KeyBytes.
 	MaxBytes int64
@@ -222,6 +223,15 @@ func (f HTTPKeyFetcher) DefaultClient() *http.Client {
 	}
 }
 
+// metadataServices returns the addresses of the metadata services of clouds that are not link-local.
+func metadataServices() []netip.Prefix {
+	return []netip.Prefix{
+		netip.MustParsePrefix("100.100.100.200/32"), // Alibaba Cloud
+		netip.MustParsePrefix("fd00:ec2::/32"),      // AWS
+		netip.MustParsePrefix("fd20:ce::/32"),       // Google Cloud
+	}
+}
+
 // control checks each address before a connection, after names are resolved.
 func (f HTTPKeyFetcher) control(_, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
@@ -229,7 +239,8 @@ func (f HTTPKeyFetcher) control(_, address string, _ syscall.RawConn) error {
 		return err
 	}
 	ip := to.Addr().Unmap().WithZone("")
-	if ip.IsLinkLocalUnicast() || slices.ContainsFunc(f.Blocked, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+	blocked := append(metadataServices(), f.Blocked...)
+	if ip.IsLinkLocalUnicast() || slices.ContainsFunc(blocked, func(p netip.Prefix) bool { return p.Contains(ip) }) {
 		return fmt.Errorf("connections to %s are blocked", ip)
 	}
 	return nil

@@ -11,8 +11,11 @@ import (
 	"encoding/pem"
 	"fmt"
 	"math/big"
+	"strings"
 	"testing"
 	"time"
+
+	networking "istio.io/api/networking/v1alpha3"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
 )
@@ -84,4 +87,34 @@ func certificateData(t *testing.T) string {
 		return base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}))
 	}
 	return fmt.Sprintf("{tls.crt: %s, tls.key: %s}", encode("CERTIFICATE", der), encode("PRIVATE KEY", pkcs8))
+}
+
+// TestTerminateMode: the option of a listener overrides the mode that the validation of clients by the
+// Gateway implies, so that a certificate of a client may be optional (Istio 1.30).
+func TestTerminateMode(t *testing.T) {
+	t.Parallel()
+	sys, data := newSystem(), certificateData(t)
+	secret := "{apiVersion: v1, kind: Secret, metadata: {name: ca, namespace: infra}, data: " +
+		strings.Replace(data, "tls.crt", "ca.crt: "+strings.Fields(data)[1]+" tls.crt", 1) + "}\n---\n"
+	for mode, want := range map[string]networking.ServerTLSSettings_TLSmode{
+		"OPTIONAL_MUTUAL": networking.ServerTLSSettings_OPTIONAL_MUTUAL, "MUTUAL": networking.ServerTLSSettings_MUTUAL, "none": networking.ServerTLSSettings_MUTUAL,
+	} {
+		if err := sys.applyAll(world + secret + `kind: Gateway
+metadata: {name: edge, namespace: infra}
+spec:
+  gatewayClassName: istio
+  tls: {frontend: {default: {validation: {caCertificateRefs: [{group: "", kind: Secret, name: ca}]}}}}
+  listeners: [{name: sec, port: 443, protocol: HTTPS, tls: {options: {gateway.istio.io/tls-terminate-mode: ` + mode + `}, certificateRefs: [{name: ca}]}}]
+`); err != nil {
+			t.Fatal(err)
+		}
+		configs := sys.converter.Snapshot().Configs(istio.Gateway)
+		if len(configs) != 1 {
+			t.Fatalf("%s: %d configs", mode, len(configs))
+		}
+		tls := configs[0].Spec.(*networking.Gateway).GetServers()[0].GetTls()
+		if tls.GetMode() != want || tls.GetCaCertCredentialName() != "kubernetes-gateway://infra/ca-cacert" {
+			t.Errorf("%s: %v", mode, tls)
+		}
+	}
 }

@@ -40,14 +40,16 @@ func (v view) tlsOf(l *listener, gateway *gatewayv1.Gateway) *networking.ServerT
 	case "ISTIO_SIMPLE":
 		out.CredentialName = builtinCredential
 		return out
-	case "MUTUAL":
-		out.Mode = networking.ServerTLSSettings_MUTUAL
-	case "OPTIONAL_MUTUAL":
-		out.Mode = networking.ServerTLSSettings_OPTIONAL_MUTUAL
 	}
 	v.setCertificates(l, out)
 	if l.spec.Protocol == gatewayv1.HTTPSProtocolType {
 		v.setFrontendValidation(l, gateway, out)
+	}
+	switch l.spec.TLS.Options[optionTerminateMode] { // It overrides the mode of the validation (Istio 1.30).
+	case "MUTUAL":
+		out.Mode = networking.ServerTLSSettings_MUTUAL
+	case "OPTIONAL_MUTUAL":
+		out.Mode = networking.ServerTLSSettings_OPTIONAL_MUTUAL
 	}
 	if l.badTLS.is() {
 		return nil

@@ -33,6 +33,14 @@ spec:
   - matches: [{path: {type: PathPrefix, value: /old}}]
     filters: [{type: RequestRedirect, requestRedirect: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /new}}}]
 ---
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: foreign, namespace: shop}
+spec:
+  parentRefs: [{name: edge}]
+  hostnames: [foreign.example.com]
+  rules: [{backendRefs: [{name: cart, namespace: other, port: 80}]}]
+---
 apiVersion: security.istio.io/v1
 kind: AuthorizationPolicy
 metadata: {name: admin, namespace: shop}
@@ -56,6 +64,10 @@ cases:
   from: {gateway: shop, labels: {gateway.networking.k8s.io/gateway-name: edge}}
   request: {port: 80, host: cart.example.com, path: /admin}
   expect: {denied: "AuthorizationPolicy shop/admin, rules[0]", status: 403}
+- name: a backend that no grant allows
+  from: {gateway: shop, labels: {gateway.networking.k8s.io/gateway-name: edge}}
+  request: {port: 80, host: foreign.example.com}
+  expect: {status: 500}
 - name: no route
   from: {gateway: shop, labels: {gateway.networking.k8s.io/gateway-name: edge}}
   request: {port: 80, host: other.example.com}

@@ -95,7 +95,7 @@ func imports(l *networking.IstioEgressListener, own, namespace string, matches f
 		from, host, _ := strings.Cut(strings.ToLower(text), "/")
 		excluded := strings.HasPrefix(from, "~")
 		if from = strings.TrimPrefix(from, "~"); from == "" {
-			continue // "~/*" is nothing.
+			from = "*"
 		}
 		if from == "." {
 			from = own

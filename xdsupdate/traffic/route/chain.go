@@ -285,3 +285,7 @@ func newDestination(cluster string, weight uint32) Destination {
 	}
 	return out
 }
+
+// isService reports whether the cluster is one of a service. A destination that may not be used has
+// one without a host.
+func (d *Destination) isService() bool { return strings.HasPrefix(d.Cluster, "outbound|") }

@@ -82,8 +82,6 @@ func newPermission(p *rbacv3.Permission) (condition, error) {
 		return func(c *call) bool { return matches(c.ServerName) }, err
 	case *rbacv3.Permission_SourcedMetadata:
 		return newMetadata(m.SourcedMetadata.GetMetadataMatcher())
-	case *rbacv3.Permission_Metadata: // always absent in gRPC servers, which alone have it
-		return always(false), nil
 	default:
 		return nil, fmt.Errorf("a permission of the kind %T", m)
 	}
@@ -115,8 +113,6 @@ func newPrincipal(p *rbacv3.Principal) (condition, error) {
 		return newHeader(m.Header)
 	case *rbacv3.Principal_SourcedMetadata:
 		return newMetadata(m.SourcedMetadata.GetMetadataMatcher())
-	case *rbacv3.Principal_Metadata: // as for permissions
-		return always(false), nil
 	default:
 		return nil, fmt.Errorf("a principal of the kind %T", m)
 	}

@@ -253,7 +253,7 @@ func isReserved(header tree) bool {
 
 // serverPolicy converts a recorded policy to the expected one: without attributes that servers do
 // not have (S8), with names in lower case (S19), empty ones (S98), templates as expressions (S7),
-// and all trust domains (S6).
+// all trust domains (S6), and nothing in place of metadata and server names (S9, S15).
 func (c *comparison) serverPolicy(policy tree) tree {
 	each(policy, func(o tree) {
 		for _, set := range []string{"ids", "rules"} {
@@ -282,7 +282,27 @@ func (c *comparison) serverPolicy(policy tree) tree {
 	each(policy, c.s54)
 	each(policy, c.s52)
 	each(policy, c.s06)
+	for _, m := range objects(policy, "permissions") {
+		each(m, func(o tree) { unknownToServers(o, "notRule") })
+	}
+	for _, m := range objects(policy, "principals") {
+		each(m, func(o tree) { unknownToServers(o, "notId") })
+	}
 	return policy
+}
+
+// unknownToServers says without metadata and server names that they never match: not all servers
+// heed them. A server name is empty (S9, S15).
+func unknownToServers(o tree, not string) {
+	sni := object(o, "requestedServerName")
+	switch {
+	case sni != nil && compact(sni) == `{"exact":""}`:
+		delete(o, "requestedServerName")
+		o["any"] = true
+	case sni != nil || o["metadata"] != nil:
+		drop(o, "requestedServerName", "metadata")
+		o[not] = tree{"any": true}
+	}
 }
 
 // maskRange makes the address of a range its first one, as grpc-js wants it.

@@ -3,6 +3,7 @@
 package mesh
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -18,18 +19,19 @@ type EgressHosts struct{ include, exclude hostsByNamespace }
 type hostsByNamespace map[string]*hostname.Set
 
 // NewEgressHosts parses the hosts of a listener for proxies of a namespace. The namespace "." is
-// that of the proxies, even in a Sidecar of the root namespace. "~/*" imports no hosts.
+// that of the proxies, even in a Sidecar of the root namespace. "~NAMESPACE" excludes hosts, and "~"
+// alone excludes them in all namespaces, so that "~/*" imports nothing.
 func NewEgressHosts(hosts []string, namespace string) EgressHosts {
 	include, exclude := make(map[string][]registry.Hostname), make(map[string][]registry.Hostname)
 	for _, h := range hosts {
 		ns, name, ok := strings.Cut(h, "/")
-		if !ok || ns == "~" {
+		if !ok {
 			continue
 		}
 		into := include
 		ns, excluded := strings.CutPrefix(ns, "~")
 		if excluded {
-			into = exclude
+			into, ns = exclude, cmp.Or(ns, "*")
 		}
 		if ns == "." {
 			ns = namespace

@@ -53,12 +53,12 @@ func anyOf(hosts []string, namespace string, name registry.Hostname, related fun
 	included, excluded := false, false
 	for _, h := range hosts {
 		ns, host, _ := strings.Cut(h, "/")
-		if ns == "~" {
-			continue
-		}
 		ns, without := strings.CutPrefix(ns, "~")
-		if ns == "." {
+		switch ns {
+		case ".":
 			ns = "n3"
+		case "":
+			ns = "*"
 		}
 		if (ns == "*" || ns == namespace) && related(name, hostname.Canonical(host)) {
 			included, excluded = included || !without, excluded || without

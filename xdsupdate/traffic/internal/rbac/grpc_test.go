@@ -70,6 +70,44 @@ func TestForServer(t *testing.T) {
 	}
 }
 
+// TestUnknownToServers: what a server does not know of a call matches as if it were absent, by parts
+// that all servers read. Before 1.82.1, grpc-go leaves metadata and server names out of the parts
+// around them, which thus match more, and ends at one in a negation (GHSA-hrxh-6v49-42gf).
+func TestUnknownToServers(t *testing.T) {
+	t.Parallel()
+	const nobody, never, anybody, always = `{"notId":{"any":true}}`, `{"notRule":{"any":true}}`, `{"any":true}`, `{"any":true}`
+	const token = `{"andIds":{"ids":[` + nobody + `,` + nobody + `]}}`
+	for name, tc := range map[string]struct{ rule, permission, principal string }{
+		"a claim":             {`{"when":[{"key":"request.auth.claims[a][b]","values":["c"]}]}`, always, nobody},
+		"other claims":        {`{"when":[{"key":"request.auth.audiences","notValues":["c","*"]}]}`, always, `{"notId":` + nobody + `}`},
+		"a token":             {`{"from":[{"source":{"requestPrincipals":["*"]}}]}`, always, token},
+		"no token":            {`{"from":[{"source":{"notRequestPrincipals":["*"]}}]}`, always, `{"notId":` + token + `}`},
+		"metadata":            {`{"when":[{"key":"experimental.a[b]","values":["c"]}]}`, never, anybody},
+		"other metadata":      {`{"when":[{"key":"experimental.a[b]","notValues":["c"]}]}`, `{"notRule":` + never + `}`, anybody},
+		"a server name":       {`{"when":[{"key":"connection.sni","values":["*.com"]}]}`, never, anybody},
+		"no server name":      {`{"when":[{"key":"connection.sni","notValues":["*"]}]}`, `{"notRule":` + never + `}`, anybody},
+		"an empty name":       {`{"when":[{"key":"connection.sni","values":[""]}]}`, always, anybody},
+		"a port and metadata": {`{"to":[{"operation":{"ports":["80"]}}],"when":[{"key":"experimental.a[b]","values":["c"]}]}`, `{"andRules":{"rules":[{"destinationPort":80},` + never + `]}}`, anybody},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			want := &rbacv3.Policy{}
+			if err := protojson.Unmarshal([]byte(`{"permissions":[`+tc.permission+`],"principals":[`+tc.principal+`]}`), want); err != nil {
+				t.Fatal(err)
+			}
+			deny, _ := Translator{}.ForServer([]Policy{policyOf(t, `{"action":"DENY","rules":[`+tc.rule+`]}`)})
+			_, allow := Translator{}.ForServer([]Policy{policyOf(t, `{"action":"ALLOW","rules":[`+tc.rule+`]}`)})
+			for _, rules := range []*rbacv3.RBAC{deny, allow} {
+				for _, got := range rules.GetPolicies() {
+					if !proto.Equal(got, want) {
+						t.Errorf("%v: %v, want %v", rules.GetAction(), got, want)
+					}
+				}
+			}
+		})
+	}
+}
+
 // TestForServerActions: CUSTOM denies, AUDIT and dry runs do nothing, and an ALLOW policy without
 // rules allows nothing (S1 to S5).
 func TestForServerActions(t *testing.T) {

@@ -70,6 +70,13 @@ func (form Form) destination(value string) (*rbacv3.Permission, error) {
 	return &rbacv3.Permission{Rule: &rbacv3.Permission_DestinationIp{DestinationIp: r}}, err
 }
 
-func serverName(value string) (*rbacv3.Permission, error) {
+// serverName matches the server name of the connection, which is empty for servers (S15).
+func (form Form) serverName(value string) (*rbacv3.Permission, error) {
+	if form.grpc() {
+		if value == "" {
+			return permissions().everything(), nil
+		}
+		return permissions().nothing(), nil
+	}
 	return &rbacv3.Permission{Rule: &rbacv3.Permission_RequestedServerName{RequestedServerName: text(value)}}, nil
 }

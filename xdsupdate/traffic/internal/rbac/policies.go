@@ -162,8 +162,8 @@ func (t Translator) rule(p Policy, i int, rule *security.Rule, out *translatedPo
 // nothing returns a policy that never matches.
 func nothing() *rbacv3.Policy {
 	return &rbacv3.Policy{
-		Permissions: []*rbacv3.Permission{permissions().not(permissions().everything())},
-		Principals:  []*rbacv3.Principal{principals().not(principals().everything())},
+		Permissions: []*rbacv3.Permission{permissions().nothing()},
+		Principals:  []*rbacv3.Principal{principals().nothing()},
 	}
 }
 

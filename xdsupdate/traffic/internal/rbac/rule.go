@@ -224,6 +224,9 @@ func (s side[M]) allOf(list []M) M {
 	}
 }
 
+// nothing never matches.
+func (s side[M]) nothing() M { return s.not(s.everything()) }
+
 // anyOf returns the disjunction of a list, which must not be empty.
 func (s side[M]) anyOf(list []M) M {
 	if len(list) == 1 {

@@ -155,12 +155,12 @@ func (form Form) requestPrincipal(value string) (*rbacv3.Principal, error) {
 	return side.anyOf(ways), nil
 }
 
-// claim matches a claim of a valid token.
+// claim matches a claim of a valid token. Servers have no tokens (S9).
 func (form Form) claim(value *matcher.ValueMatcher, path ...string) *rbacv3.Principal {
-	m := metadata(jwtFilter, append([]string{claimsPath}, path...), value)
 	if form.grpc() {
-		return grpcClaim(m)
+		return principals().nothing()
 	}
+	m := metadata(jwtFilter, append([]string{claimsPath}, path...), value)
 	return &rbacv3.Principal{Identifier: &rbacv3.Principal_SourcedMetadata{SourcedMetadata: ofRequest(m)}}
 }
 
@@ -197,7 +197,7 @@ func (form Form) permissionOf(key string) (f matching[*rbacv3.Permission]) {
 	case "destination.ip":
 		f.match = each(form.destination)
 	case "connection.sni":
-		f.match = each(serverName)
+		f.match = each(form.serverName)
 	default:
 		if filter, ok := strings.CutPrefix(key, "experimental."); ok {
 			if filter, path, ok := indexed(filter); ok {
@@ -263,10 +263,13 @@ func (form Form) headerOf(name string) func(value string) (*rbacv3.Principal, er
 	}
 }
 
-// filterMetadata matches the dynamic metadata of a filter. A value "[TEXT]" is an element of a
-// list.
+// filterMetadata matches the dynamic metadata of a filter, which servers do not have. A value
+// "[TEXT]" is an element of a list.
 func (form Form) filterMetadata(filter, path string) func(values []string) ([]*rbacv3.Permission, error) {
 	return func(values []string) ([]*rbacv3.Permission, error) {
+		if form.grpc() {
+			return []*rbacv3.Permission{permissions().nothing()}, nil
+		}
 		texts := make([]*matcher.ValueMatcher, 0, len(values))
 		for _, v := range values {
 			if element, ok := strings.CutPrefix(v, "["); ok && strings.HasSuffix(element, "]") {
@@ -276,9 +279,6 @@ func (form Form) filterMetadata(filter, path string) func(values []string) ([]*r
 			}
 		}
 		m := metadata(filter, []string{path}, anyValue(texts...))
-		if form.grpc() {
-			return []*rbacv3.Permission{grpcMetadata(m)}, nil
-		}
 		return []*rbacv3.Permission{{Rule: &rbacv3.Permission_SourcedMetadata{SourcedMetadata: ofRequest(m)}}}, nil
 	}
 }
