@@ -104,8 +104,8 @@ func certificateOf(t *testing.T, st xdstest.State, cluster string) string {
 	return out
 }
 
-// TestBackendTLSPoliciesOfSidecars: a sidecar verifies servers by the authorities of a policy, as gateways do, and a policy
-// without an authority that can be used fails its connections too, instead of sending plain text.
+// TestBackendTLSPoliciesOfSidecars: a sidecar verifies servers by the authorities of a policy, as gateways do, and a
+// policy without an authority that can be used fails its connections too, instead of sending plain text.
 func TestBackendTLSPoliciesOfSidecars(t *testing.T) {
 	for _, credential := range []string{"configmap://shop/ca", "kubernetes-gateway://shop/ca", "invalid://"} {
 		configs := objectsOf(t, `DestinationRule shop/policy {"host": "Cart", "trafficPolicy": {"tls": {"mode": "SIMPLE", "sni": "cart.test", "credentialName": "`+credential+`"}}}`)

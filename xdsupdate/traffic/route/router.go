@@ -149,7 +149,7 @@ func (r *Router) Route(q Request) Decision {
 			d.Outcome, d.Reason = Closed, NoListener
 		}
 	}
-	if d.Destination != nil && d.Destination.isService() && d.Outcome == Forwarded && !r.HasCluster(d.Destination.Cluster) {
+	if to := d.Destination; d.Outcome == Forwarded && to != nil && to.isService() && !r.HasCluster(to.Cluster) {
 		d.missingCluster()
 	}
 	return d
