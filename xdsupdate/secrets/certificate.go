@@ -9,6 +9,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/asn1"
 	"errors"
 )
@@ -140,12 +141,21 @@ func privateKey(text []byte) (crypto.Signer, error) {
 // areCertificates reports whether a text has certificates, and no broken blocks or blocks of
 // another type.
 func areCertificates(text []byte) bool {
-	found := false
+	return areBlocks(text, certificateBlock, func(der []byte) bool { return parse(der) != nil })
+}
+
+// areRevocations reports the same of revocation lists.
+func areRevocations(text []byte) bool {
+	return areBlocks(text, crlBlock, func(der []byte) bool {
+		var list pkix.CertificateList // x509.ParseRevocationList rejects lists of version 1
+		rest, err := asn1.Unmarshal(der, &list)
+		return err == nil && len(rest) == 0
+	})
+}
+
+func areBlocks(text []byte, kind string, isOne func(der []byte) bool) (found bool) {
 	for block := range blocks(text) {
-		if block == nil || block.Type != certificateBlock || len(block.Headers) > 0 {
-			return false
-		}
-		if parse(block.Bytes) == nil {
+		if block == nil || block.Type != kind || len(block.Headers) > 0 || !isOne(block.Bytes) {
 			return false
 		}
 		found = true

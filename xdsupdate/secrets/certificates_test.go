@@ -12,6 +12,7 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"math/big"
 	"slices"
@@ -230,7 +231,25 @@ func roots(i issuer) []judged {
 		i.must(err)
 		return block("X509 CRL", der)
 	}
+	first := func() []byte {
+		var list pkix.CertificateList // package x509 has no lists of version 1
+		der, _ := pem.Decode(crl())
+		_, err := asn1.Unmarshal(der.Bytes, &list)
+		i.must(err)
+		list.TBSCertList.Raw, list.TBSCertList.Version, list.TBSCertList.Extensions = nil, 0, nil
+		out, err := asn1.Marshal(list)
+		i.must(err)
+		return block("X509 CRL", out)
+	}
+	revoked := func(parts ...[]byte) *Secret { return &Secret{Authorities: ca, Revocations: slices.Concat(parts...)} }
 	return []judged{
+		{"a list", revoked(crl()), ""},
+		{"two lists", revoked(crl(), []byte("# Root\n"), crl()), ""},
+		{"a list of version 1", revoked(first()), ""},
+		{"a list that is garbage", revoked(crl(), block("X509 CRL", []byte("garbage"))), "revocation"},
+		{"a list that breaks off", revoked(crl(), []byte("-----BEGIN X509 CRL-----\nMIIB")), "revocation"},
+		{"certificates for lists", revoked(ca), "revocation"},
+		{"text for lists", revoked([]byte("text\n")), "revocation"},
 		{"one", of(ca), ""},
 		{"two", of(ca, i.certificate(i.rsa(2048))), ""},
 		{"one twice", of(ca, ca), ""},
@@ -278,6 +297,7 @@ func TestEnvoyAgrees(t *testing.T) {
 	stricter := []string{
 		"a chain with bytes behind", "X509 CERTIFICATE", "TRUSTED CERTIFICATE", "a chain with X509 CERTIFICATE", "BEGIN with text behind",
 		"a key", "revocations", "bytes behind", "another block", // among authorities
+		"certificates for lists", "text for lists", // with which no peer would be accepted
 	}
 	for _, list := range [][]judged{pairs(issuer{t}), roots(issuer{t})} {
 		refusedBy := make([]string, len(list))
@@ -303,10 +323,10 @@ func TestEnvoyAgrees(t *testing.T) {
 // FuzzSecret: no secret causes a panic.
 func FuzzSecret(f *testing.F) {
 	for _, j := range append(pairs(issuer{f}), roots(issuer{f})...) {
-		f.Add(j.secret.Certificate, []byte(j.secret.Key), j.secret.Authorities)
+		f.Add(j.secret.Certificate, []byte(j.secret.Key), j.secret.Authorities, j.secret.Revocations)
 	}
-	f.Fuzz(func(_ *testing.T, certificate, key, authorities []byte) {
-		_ = (&Secret{Certificate: certificate, Key: key, Authorities: authorities}).check(-1)
+	f.Fuzz(func(_ *testing.T, certificate, key, authorities, revocations []byte) {
+		_ = (&Secret{Certificate: certificate, Key: key, Authorities: authorities, Revocations: revocations}).check(-1)
 		_ = checkPair(certificate, key)
 	})
 }
@@ -318,7 +338,7 @@ func verdictsOf(t *testing.T, program envoyproxy.Program, list []judged) []strin
 	for _, j := range list {
 		s, common := j.secret, &tlsv3.CommonTlsContext{}
 		if len(s.Authorities) > 0 {
-			common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: authorities("a", inline(s.Authorities), "").GetValidationContext()}
+			common.ValidationContextType = &tlsv3.CommonTlsContext_ValidationContext{ValidationContext: s.authorities("a").GetValidationContext()}
 			s = usable
 		}
 		common.TlsCertificates = []*tlsv3.TlsCertificate{certificate("a", inline(s.Certificate), inline(s.Key), "").GetTlsCertificate()}

@@ -42,8 +42,8 @@
 // served, and proxies keep the last good one. An example is a certificate that does not match its key
 // in the middle of a rotation. The check knows Envoy's rules: Envoy rejects RSA keys of less than
 // 2048 bits, curves other than P-256, P-384 and P-521, certificates with the must-staple extension,
-// broken PEM blocks and certificates in blocks of other names, anywhere in a chain, and authorities
-// under the name of a certificate.
+// broken PEM blocks and certificates in blocks of other names, anywhere in a chain, revocation lists
+// that cannot be read, and authorities under the name of a certificate.
 //
 // # Slow lookups
 //

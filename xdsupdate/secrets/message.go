@@ -39,7 +39,7 @@ func (r request) message(resource string, s *store) (*tlsv3.Secret, error) {
 		case r.ofCertificate(resource):
 			return nil, fmt.Errorf("secret %s: %w", n, errOnlyAuthorities)
 		default:
-			return authorities(resource, inline(secret.Authorities), ""), nil
+			return secret.authorities(resource), nil
 		}
 	}
 	return nil, nil
@@ -63,6 +63,14 @@ func authorities(resource string, roots *core.DataSource, file string) *tlsv3.Se
 	return &tlsv3.Secret{Name: resource, Type: &tlsv3.Secret_ValidationContext{ValidationContext: &tlsv3.CertificateValidationContext{
 		TrustedCa: roots, WatchedDirectory: watched(file),
 	}}}
+}
+
+func (s *Secret) authorities(resource string) *tlsv3.Secret {
+	out := authorities(resource, inline(s.Authorities), "")
+	if len(s.Revocations) > 0 {
+		out.GetValidationContext().Crl = inline(s.Revocations)
+	}
+	return out
 }
 
 func watched(file string) *core.WatchedDirectory {

@@ -33,9 +33,8 @@ type Options struct {
 	// Timeout is the time after which a lookup of files, Function or Allow is logged as a failure,
 	// once. A later result is still used. 0 means 5 seconds.
 	Timeout time.Duration
-	// MaxBytes is the maximum size of a file, and of a certificate chain, a key and authorities. A
-	// larger one is logged, and proxies keep the last good secret. 0 means 1 MiB, a negative value
-	// no limit.
+	// MaxBytes is the maximum size of a file, and of each part of a secret. A larger one is logged,
+	// and proxies keep the last good secret. 0 means 1 MiB, a negative value no limit.
 	MaxBytes int
 	// SystemRoots is the file of the system's certificate authorities on the proxy's host, for
 	// "file-root:system". The default is "/etc/ssl/certs/ca-certificates.crt".
@@ -50,7 +49,7 @@ type Options struct {
 
 // Files are the PEM files of a secret. Certificate and Key go together. An empty path means that
 // the secret does not have that part.
-type Files struct{ Certificate, Key, Authorities string }
+type Files struct{ Certificate, Key, Authorities, Revocations string }
 
 const (
 	defaultInterval    = 10 * time.Second

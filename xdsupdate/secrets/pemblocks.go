@@ -14,6 +14,7 @@ const (
 	pkcs8Block       = "PRIVATE KEY"
 	pkcs1Block       = "RSA PRIVATE KEY"
 	sec1Block        = "EC PRIVATE KEY"
+	crlBlock         = "X509 CRL"
 )
 
 const beginning = "-----BEGIN "

@@ -18,6 +18,9 @@ type Secret struct {
 	Key         PrivateKey
 	// Authorities are the certificates with which peers are verified.
 	Authorities []byte
+	// Revocations are the revocation lists (CRL) of the authorities. Unless it is empty, Envoys reject
+	// peers with an authority that has no list there.
+	Revocations []byte
 }
 
 // PrivateKey is a key that formatting and encoding do not show.
@@ -44,12 +47,13 @@ var ErrNotFound = errors.New("no such secret")
 var (
 	errNoKey         = errors.New("a certificate without a key, or a key without a certificate")
 	errNoAuthorities = errors.New("the authorities are not certificates in PEM")
+	errNoRevocations = errors.New("the revocation lists are not in PEM, in blocks called X509 CRL")
 )
 
 // check returns the reason why proxies would reject a secret, or why it would not work. A negative
 // limit means that the size of a part is not limited.
 func (s *Secret) check(limit int) error {
-	if size := max(len(s.Certificate), len(s.Key), len(s.Authorities)); limit >= 0 && size > limit {
+	if size := max(len(s.Certificate), len(s.Key), len(s.Authorities), len(s.Revocations)); limit >= 0 && size > limit {
 		return fmt.Errorf("a part of it is larger than the limit of %d bytes", limit)
 	}
 	if (len(s.Certificate) == 0) != (len(s.Key) == 0) {
@@ -63,6 +67,9 @@ func (s *Secret) check(limit int) error {
 	if len(s.Authorities) > 0 && !areCertificates(s.Authorities) {
 		return errNoAuthorities
 	}
+	if len(s.Revocations) > 0 && !areRevocations(s.Revocations) {
+		return errNoRevocations
+	}
 	return nil
 }
 
@@ -71,5 +78,6 @@ func (s *Secret) equal(o *Secret) bool {
 	if s == nil || o == nil {
 		return s == o
 	}
-	return bytes.Equal(s.Certificate, o.Certificate) && bytes.Equal(s.Key, o.Key) && bytes.Equal(s.Authorities, o.Authorities)
+	return bytes.Equal(s.Certificate, o.Certificate) && bytes.Equal(s.Key, o.Key) && bytes.Equal(s.Authorities, o.Authorities) &&
+		bytes.Equal(s.Revocations, o.Revocations)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
+	"github.com/pilotkit/pilotkit/internal/authority"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
@@ -228,6 +230,42 @@ func TestAuthoritiesOnly(t *testing.T) {
 	p.subscribe(c, "own")
 	if got := held(t, c)["own"].GetValidationContext().GetTrustedCa().GetInlineBytes(); !bytes.Equal(got, secret.Authorities) {
 		t.Errorf("a proxy has %q", got)
+	}
+}
+
+// TestRevocations: authorities go with their revocation lists, from files and from the function, and a
+// changed list is served.
+func TestRevocations(t *testing.T) {
+	ca := authority.New(t)
+	dir := t.TempDir()
+	files := secrets.Files{Authorities: filepath.Join(dir, "ca.crt"), Revocations: filepath.Join(dir, "ca.crl")}
+	secret := &secrets.Secret{Authorities: ca.PEM(), Revocations: ca.RevocationList()}
+	writeFile(t, files.Authorities, secret.Authorities)
+	writeFile(t, files.Revocations, secret.Revocations)
+	var current atomic.Pointer[secrets.Secret]
+	current.Store(secret)
+	p := serve(t, secrets.Options{
+		Names: []string{"own"}, Files: map[secrets.Name]secrets.Files{{Name: "files"}: files},
+		Function: func(secrets.Name) (*secrets.Secret, error) { return current.Load(), nil },
+	})
+	c := p.client("ingress")
+	p.subscribe(c, "own", "files")
+	revocations := func(name string) []byte { return held(t, c)[name].GetValidationContext().GetCrl().GetInlineBytes() }
+	for _, name := range []string{"own", "files"} {
+		if got := revocations(name); !bytes.Equal(got, secret.Revocations) {
+			t.Errorf("%s: a proxy has %q", name, got)
+		}
+	}
+	for _, next := range [][]byte{ca.RevocationList(), nil} {
+		current.Store(&secrets.Secret{Authorities: secret.Authorities, Revocations: next})
+		p.provider.Refresh()
+		p.applied()
+		if got := revocations("own"); !bytes.Equal(got, next) {
+			t.Errorf("a proxy has %q, want %q", got, next)
+		}
+	}
+	if held(t, c)["own"].GetValidationContext().GetCrl() != nil {
+		t.Error("an empty list is served, which an Envoy rejects")
 	}
 }
 

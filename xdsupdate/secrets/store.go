@@ -149,7 +149,7 @@ func (s *store) readFiles(f Files) (*Secret, error) {
 	for _, part := range []struct {
 		file string
 		to   *[]byte
-	}{{f.Certificate, &out.Certificate}, {f.Key, &key}, {f.Authorities, &out.Authorities}} {
+	}{{f.Certificate, &out.Certificate}, {f.Key, &key}, {f.Authorities, &out.Authorities}, {f.Revocations, &out.Revocations}} {
 		if part.file == "" {
 			continue
 		}
