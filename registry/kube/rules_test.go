@@ -108,9 +108,12 @@ func (p *past) unwatchedHost(host string) bool {
 	return p.selector && len(parts) > 1 && p.deleted[parts[1]]
 }
 
-// staleService: the recording may have an earlier state of the fields that a service gets from its
-// namespace or the mesh (rows K12, K44).
+// staleService: the recording may have an earlier state of the fields that a Kubernetes service gets
+// from its namespace or the mesh (rows K12, K44).
 func (p *past) staleService(got, recorded record) bool {
+	if got.str("registry") != "Kubernetes" {
+		return false
+	}
 	for _, field := range []string{"serviceAccounts", "trafficDistribution"} {
 		got, recorded = got.with(field, nil), recorded.with(field, nil)
 	}

@@ -99,6 +99,9 @@ func (sys *system) start() {
 		sys.entries = serviceentry.New(c.store, sys.updater, serviceentry.Options{
 			ClusterID: c.id, Mesh: sys.serviceEntryMesh(),
 		})
+		for _, d := range c.objects {
+			sys.namespaceOfEntries(c, d)
+		}
 	}
 	sys.connect(sys.clusters[0])
 	for i, c := range sys.clusters[1:] {

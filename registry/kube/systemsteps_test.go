@@ -7,11 +7,13 @@ import (
 	"reflect"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/manifest"
+	"github.com/pilotkit/pilotkit/registry/serviceentry"
 )
 
 // step runs a step. after is called when everything that one document set off has
@@ -100,6 +102,13 @@ func (sys *system) updateEntries() {
 	}
 }
 
+// namespaceOfEntries gives a namespace of the config cluster to the registry of entries.
+func (sys *system) namespaceOfEntries(c *cluster, d document) {
+	if n, ok := d.object.(*corev1.Namespace); ok && sys.entries != nil && c == sys.clusters[0] {
+		sys.entries.UpdateNamespace(serviceentry.Namespace{Name: n.Name, Labels: n.Labels, Annotations: n.Annotations})
+	}
+}
+
 // applyOne writes a document to a cluster, and reports whether it changed
 // anything.
 func (sys *system) applyOne(c *cluster, d document) (bool, error) {
@@ -123,6 +132,7 @@ func (sys *system) applyOne(c *cluster, d document) (bool, error) {
 		return false, nil
 	}
 	c.objects[d.objectRef] = d
+	sys.namespaceOfEntries(c, d)
 	if c.kube == nil {
 		return true, nil
 	}
@@ -167,6 +177,9 @@ func (sys *system) delete(c *cluster, ref objectRef) error {
 		return nil
 	}
 	delete(c.objects, ref)
+	if ref.Kind == "Namespace" && sys.entries != nil && c == sys.clusters[0] {
+		sys.entries.DeleteNamespace(ref.Name)
+	}
 	if d.object == nil {
 		return c.store.Delete(kindOf(ref.Kind), ref.Name, ref.Namespace, nil)
 	}
