@@ -21,7 +21,8 @@
 // CA certificates have the same names with the suffix -cacert, and
 // "configmap://NAMESPACE/NAME-cacert". The ca.crt that a listener uses to validate clients is
 // served to the proxies in the namespace of its Gateway. A ca.crt that a BackendTLSPolicy uses to
-// validate backends is served to all proxies, because it is not secret.
+// validate backends is served to all proxies, because it is not secret. The revocation lists beside
+// a ca.crt, in ca.crl, are served with it.
 //
 // The name "kubernetes://NAME", as Istio Gateways reference credentials, is the Secret of the
 // proxy's own namespace. ads.Options.Proxy determines the namespace of a proxy: a host that serves
@@ -29,7 +30,6 @@
 package credentials
 
 import (
-	"cmp"
 	"strings"
 	"sync"
 
@@ -167,19 +167,19 @@ func (s *Source) Find(n secrets.Name) (*secrets.Secret, error) {
 	case strings.HasPrefix(name, ownScheme):
 		// "NAME-cacert" is a separate Secret, which the provider requests first.
 		data := s.data.Secret(gatewayapi.Key{Namespace: n.Namespace, Name: strings.TrimPrefix(n.Name, ownScheme)})
-		out = secrets.Secret{Certificate: certificateIn(data), Key: keyIn(data), Authorities: authoritiesIn(data)}
+		out = secrets.Secret{Certificate: certificateIn(data), Key: keyIn(data), Authorities: authoritiesIn(data), Revocations: revocationsIn(data)}
 	case !s.allowed(n.Name, n.Namespace):
 		return nil, secrets.ErrNotFound
 	case strings.HasPrefix(name, gatewayScheme):
 		data := s.data.Secret(keyOf(strings.TrimPrefix(name, gatewayScheme)))
 		if roots {
-			out.Authorities = authoritiesIn(data)
+			out.Authorities, out.Revocations = authoritiesIn(data), revocationsIn(data)
 		} else {
 			out.Certificate, out.Key = certificateIn(data), keyIn(data)
 		}
 	case strings.HasPrefix(name, configMapScheme) && roots:
 		data := s.data.ConfigMap(keyOf(strings.TrimPrefix(name, configMapScheme)))
-		out.Authorities = []byte(cmp.Or(data["ca.crt"], data["cacert"]))
+		out.Authorities, out.Revocations = authoritiesIn(data), revocationsIn(data)
 	}
 	if len(out.Certificate)+len(out.Key)+len(out.Authorities) == 0 {
 		return nil, secrets.ErrNotFound
@@ -193,18 +193,22 @@ func keyOf(text string) gatewayapi.Key {
 	return gatewayapi.Key{Namespace: namespace, Name: name}
 }
 
-// The fields of Secrets have the names of Kubernetes, or Istio's own.
+// The fields of Secrets and ConfigMaps have the names of Kubernetes, or Istio's own.
 
 func certificateIn(data map[string][]byte) []byte { return first(data, "tls.crt", "cert") }
 
 func keyIn(data map[string][]byte) secrets.PrivateKey { return first(data, "tls.key", "key") }
 
-func authoritiesIn(data map[string][]byte) []byte { return first(data, "ca.crt", "cacert") }
+func authoritiesIn[T text](data map[string]T) []byte { return first(data, "ca.crt", "cacert") }
 
-func first(data map[string][]byte, names ...string) []byte {
+func revocationsIn[T text](data map[string]T) []byte { return first(data, "ca.crl", "crl") }
+
+type text interface{ string | []byte }
+
+func first[T text](data map[string]T, names ...string) []byte {
 	for _, name := range names {
 		if len(data[name]) > 0 {
-			return data[name]
+			return []byte(data[name])
 		}
 	}
 	return nil

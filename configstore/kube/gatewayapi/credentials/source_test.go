@@ -99,14 +99,16 @@ spec:
 // references it, as long as a ReferenceGrant permits that, and to no other proxy.
 func TestAccess(t *testing.T) {
 	chain, key := certificate(t)
+	revoked := []byte("the revocation lists")
 	shop, clients := gatewayapi.Key{Namespace: "certs", Name: "shop"}, gatewayapi.Key{Namespace: "infra", Name: "clients"}
 	client := gatewayapi.Key{Namespace: "infra", Name: "client"}
 	have := data{
 		secrets: map[gatewayapi.Key]map[string][]byte{
-			shop: {"tls.crt": chain, "tls.key": key, "ca.crt": chain}, client: {"tls.crt": chain, "tls.key": key},
+			shop: {"tls.crt": chain, "tls.key": key, "ca.crt": chain, "ca.crl": revoked}, client: {"tls.crt": chain, "tls.key": key},
 		},
 		configMaps: map[gatewayapi.Key]map[string]string{
-			clients: {"ca.crt": string(chain)}, {Namespace: "shop", Name: "roots"}: {"ca.crt": string(chain)},
+			clients: {"ca.crt": string(chain), "ca.crl": string(revoked)},
+			{Namespace: "shop", Name: "roots"}: {"cacert": string(chain), "crl": string(revoked)},
 		},
 	}
 	objects := memory.NewController(memory.Make(gatewayapi.DirectorySchemas()))
@@ -154,7 +156,9 @@ func TestAccess(t *testing.T) {
 	pair := func(s *secrets.Secret) bool {
 		return string(s.Certificate) == string(chain) && string(s.Key) == string(key) && s.Authorities == nil
 	}
-	roots := func(s *secrets.Secret) bool { return s.Key == nil && string(s.Authorities) == string(chain) }
+	roots := func(s *secrets.Secret) bool {
+		return s.Key == nil && string(s.Authorities) == string(chain) && string(s.Revocations) == string(revoked)
+	}
 
 	apply(gateways, false)
 	check("infra", name, nil)
@@ -167,7 +171,7 @@ func TestAccess(t *testing.T) {
 	check("infra", name+"-cacert", nil) // Nobody validates with it.
 	check("infra", "configmap://infra/clients-cacert", roots)
 	check("shop", "configmap://infra/clients-cacert", nil)
-	check("certs", "kubernetes://shop", func(s *secrets.Secret) bool { return len(s.Key) > 0 && len(s.Authorities) > 0 })
+	check("certs", "kubernetes://shop", func(s *secrets.Secret) bool { return len(s.Key) > 0 && len(s.Authorities) > 0 && len(s.Revocations) > 0 })
 	check("infra", "kubernetes://shop", nil)
 	before := changes
 	apply(grant, true)
