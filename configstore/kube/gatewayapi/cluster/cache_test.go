@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -62,7 +63,7 @@ const shopSecret = `
 apiVersion: v1
 kind: Secret
 metadata: {name: shop}
-stringData: {cert: text}
+stringData: {cert: text, crl: lists, password: secret}
 `
 
 // TestCluster: objects become configs and statuses, with the addresses of an Infrastructure.
@@ -103,8 +104,9 @@ func TestCluster(t *testing.T) {
 	})
 	s.apply(shopSecret)
 	eventually(t, "the certificate of a Secret is announced", func() bool { return len(told) == 1 })
-	if got := p.cache.Secret(gatewayapi.Key{Namespace: s.namespace, Name: "shop"}); string(got["cert"]) != "text" {
-		t.Errorf("the Secret has %q", got)
+	want := map[string][]byte{"cert": []byte("text"), "crl": []byte("lists")}
+	if diff := cmp.Diff(want, p.cache.Secret(gatewayapi.Key{Namespace: s.namespace, Name: "shop"})); diff != "" {
+		t.Errorf("the Secret (-want +got):\n%s", diff)
 	}
 	s.remove(edge)
 	eventually(t, "nothing is left", func() bool {

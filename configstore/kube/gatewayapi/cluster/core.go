@@ -3,6 +3,7 @@
 package cluster
 
 import (
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -77,35 +78,30 @@ func coreSource[P coreObject, L runtime.Object](
 	})
 }
 
-// usedKeys returns the fields of Secrets and ConfigMaps that contain certificates: the names of
-// Kubernetes, and Istio's own.
+// rootKeys returns the fields of Secrets and ConfigMaps that contain CA certificates and their revocation
+// lists: the names of Kubernetes, and Istio's own.
+func rootKeys() []string { return []string{"ca.crt", "ca.crl", "cacert", "crl"} }
+
+// usedKeys returns the fields of Secrets that contain certificates, under both kinds of names.
 func usedKeys() []string {
-	return []string{corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "ca.crt", "cert", "key", "cacert"}
+	return append(rootKeys(), corev1.TLSCertKey, corev1.TLSPrivateKeyKey, "cert", "key")
 }
 
-// trimSecret drops everything except certificates, their keys and CA certificates.
+// trimSecret drops everything except certificates, their keys, CA certificates and revocation lists.
 func trimSecret(object runtime.Object) {
-	o, ok := object.(*corev1.Secret)
-	if !ok {
-		return
-	}
-	for name := range o.Data {
-		if !slices.Contains(usedKeys(), name) {
-			delete(o.Data, name)
-		}
+	if o, ok := object.(*corev1.Secret); ok {
+		keep(o.Data, usedKeys())
 	}
 }
 
-// trimConfigMap drops everything except CA certificates.
+// trimConfigMap drops everything except CA certificates and revocation lists.
 func trimConfigMap(object runtime.Object) {
-	o, ok := object.(*corev1.ConfigMap)
-	if !ok {
-		return
+	if o, ok := object.(*corev1.ConfigMap); ok {
+		o.BinaryData = nil
+		keep(o.Data, rootKeys())
 	}
-	o.BinaryData = nil
-	for name := range o.Data {
-		if name != "ca.crt" && name != "cacert" {
-			delete(o.Data, name)
-		}
-	}
+}
+
+func keep[V any](data map[string]V, names []string) {
+	maps.DeleteFunc(data, func(name string, _ V) bool { return !slices.Contains(names, name) })
 }
