@@ -134,9 +134,11 @@ func (w *write) prepare(from *configstore.Mutation) (m mutation, err error) {
 		m.config.Domain = c.opts.Domain
 	}
 	m.key = c.keys.of(m.config.Key())
-	warnings, err := rules.Validate(m.op, &m.config, m.schema, func() ([]configstore.Violation, error) {
-		return c.codec.check(m.config, from.Checked)
-	})
+	if !rules.WritesSpec(m.op) {
+		w.warnings = append(w.warnings, nil)
+		return m, rules.Validate(m.op, &m.config, m.schema)
+	}
+	warnings, err := c.codec.check(m.config, from.Checked)
 	w.warnings = append(w.warnings, warnings)
 	return m, err
 }

@@ -100,13 +100,14 @@ func (s *Store) prepare(r *request) error {
 
 // validate checks the object that the request stores.
 func (s *Store) validate(r *request) (err error) {
-	r.warnings, err = rules.Validate(r.op, &r.config, &r.kind.schema, func() ([]configstore.Violation, error) {
-		if s.opts.SkipValidation {
-			_, err := r.kind.shape.Check(r.config)
-			return nil, err
-		}
-		return s.schemas.Recheck(r.config, r.checked)
-	})
+	switch {
+	case !rules.WritesSpec(r.op):
+		err = rules.Validate(r.op, &r.config, &r.kind.schema)
+	case s.opts.SkipValidation:
+		_, err = r.kind.shape.Check(r.config)
+	default:
+		r.warnings, err = s.schemas.Recheck(r.config, r.checked)
+	}
 	return err
 }
 

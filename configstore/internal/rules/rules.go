@@ -50,22 +50,24 @@ func Error(op configstore.Op, object configstore.ConfigKey, err error) error {
 	return fmt.Errorf("%s %s: %w", op, object.Object(), err)
 }
 
-// Validate checks what an operation stores of a config. whole checks the config as a whole.
-func Validate(
-	op configstore.Op, c *configstore.Config, schema *configstore.Schema, whole func() ([]configstore.Violation, error),
-) (warnings []configstore.Violation, err error) {
-	switch op {
-	case configstore.OpCreate, configstore.OpUpdate, configstore.OpUpsert:
-		return whole()
+// WritesSpec reports whether an operation stores a config with its spec, so that the config is validated as a
+// whole.
+func WritesSpec(op configstore.Op) bool {
+	return op == configstore.OpCreate || op == configstore.OpUpdate || op == configstore.OpUpsert
+}
+
+// Validate checks the part of a config that an operation without a spec stores: the status, or nothing.
+func Validate(op configstore.Op, c *configstore.Config, schema *configstore.Schema) error {
+	switch op { //nolint:exhaustive // The others write a spec.
 	case configstore.OpUpdateStatus:
 		config, shape := *c, *schema
 		config.Spec, shape.Validate = schema.Spec, nil // Only the status counts.
 		_, err := shape.Check(config)
-		return nil, err
+		return err
 	case configstore.OpDelete:
-		return nil, nil
+		return nil
 	default:
-		return nil, &configstore.ValidationError{
+		return &configstore.ValidationError{
 			Key: c.Key(), Violations: []configstore.Violation{{Message: "the operation is unknown"}},
 		}
 	}

@@ -63,7 +63,6 @@ func TestError(t *testing.T) {
 // TestValidate: an update of a status is checked without the spec, an unknown operation is invalid.
 func TestValidate(t *testing.T) {
 	t.Parallel()
-	broken := errors.New("broken")
 	schema := configstore.Schema{
 		GroupVersionKind: configstore.GroupVersionKind{Version: "v1", Kind: "Limit"}, Spec: &structpb.Value{}, Status: &structpb.Struct{},
 		Validate: func(configstore.Config) (_, _ []configstore.Violation) { panic("the rules are not for a status") },
@@ -76,17 +75,22 @@ func TestValidate(t *testing.T) {
 		config configstore.Config
 		want   error
 	}{
-		{configstore.OpCreate, config, broken},
-		{configstore.OpUpdate, config, broken},
-		{configstore.OpUpsert, config, broken},
 		{configstore.OpUpdateStatus, config, nil},
 		{configstore.OpUpdateStatus, wrong, configstore.ErrInvalid},
 		{configstore.OpDelete, config, nil},
 		{0, config, configstore.ErrInvalid},
 	} {
-		_, err := rules.Validate(test.op, &test.config, &schema, func() ([]configstore.Violation, error) { return nil, broken })
-		if !errors.Is(err, test.want) {
+		if err := rules.Validate(test.op, &test.config, &schema); !errors.Is(err, test.want) || rules.WritesSpec(test.op) {
 			t.Errorf("%v: %v, want %v", test.op, err, test.want)
+		}
+	}
+}
+
+func TestWritesSpec(t *testing.T) {
+	t.Parallel()
+	for _, op := range []configstore.Op{configstore.OpCreate, configstore.OpUpdate, configstore.OpUpsert} {
+		if !rules.WritesSpec(op) {
+			t.Errorf("%v does not", op)
 		}
 	}
 }

@@ -105,7 +105,8 @@ func allocations(tb testing.TB) map[string]int {
 // helper reports whether a package returns its results to the caller and has no state of its own.
 func helper(pkg string) bool {
 	switch pkg {
-	case "configstore", "configstore/istio", "registry", "xdsupdate/envoy": // declarations, validators, pure functions
+	// Declarations, validators, pure functions.
+	case "configstore", "configstore/internal/rules", "configstore/istio", "registry", "xdsupdate/envoy":
 		return true
 	default:
 		return strings.HasPrefix(pkg, "internal/")
