@@ -27,6 +27,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/pilotkit/pilotkit/internal/envoycheck/certificates"
 	"github.com/pilotkit/pilotkit/internal/test/envoyproxy"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
@@ -327,7 +328,7 @@ func FuzzSecret(f *testing.F) {
 	}
 	f.Fuzz(func(_ *testing.T, certificate, key, authorities, revocations []byte) {
 		_ = (&Secret{Certificate: certificate, Key: key, Authorities: authorities, Revocations: revocations}).check(-1)
-		_ = checkPair(certificate, key)
+		_ = certificates.CheckPair(certificate, key)
 	})
 }
 

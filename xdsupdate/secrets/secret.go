@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+
+	"github.com/pilotkit/pilotkit/internal/envoycheck/certificates"
 )
 
 // Secret is the content of a secret: a certificate and its key, authorities, or both. All are PEM.
@@ -60,14 +62,14 @@ func (s *Secret) check(limit int) error {
 		return errNoKey
 	}
 	if len(s.Key) > 0 {
-		if err := checkPair(s.Certificate, s.Key); err != nil {
+		if err := certificates.CheckPair(s.Certificate, s.Key); err != nil {
 			return err
 		}
 	}
-	if len(s.Authorities) > 0 && !areCertificates(s.Authorities) {
+	if len(s.Authorities) > 0 && !certificates.AreAuthorities(s.Authorities) {
 		return errNoAuthorities
 	}
-	if len(s.Revocations) > 0 && !areRevocations(s.Revocations) {
+	if len(s.Revocations) > 0 && !certificates.AreRevocations(s.Revocations) {
 		return errNoRevocations
 	}
 	return nil

@@ -3,8 +3,6 @@
 package gatewayapi
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"maps"
 	"net"
 	"slices"
@@ -14,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/pilotkit/pilotkit/internal/envoycheck/certificates"
 )
 
 // namespace contains the relevant fields of a Namespace.
@@ -123,7 +123,7 @@ func secretOf(o *corev1.Secret) *secret {
 	}
 	if len(certificate) == 0 || len(key) == 0 {
 		s.certificate = "has no certificate with a key"
-	} else if _, err := tls.X509KeyPair(certificate, key); err != nil {
+	} else if certificates.CheckPair(certificate, key) != nil {
 		s.certificate = "has a malformed certificate or key"
 	}
 	s.authority = badAuthority(o.Data["ca.crt"], o.Data["cacert"])
@@ -131,7 +131,6 @@ func secretOf(o *corev1.Secret) *secret {
 }
 
 // badAuthority returns the problem of a CA certificate, which is in one of two fields, or "".
-// Envoys reject a CA certificate without a readable certificate.
 func badAuthority(data, otherwise []byte) string {
 	if len(data) == 0 {
 		data = otherwise
@@ -139,7 +138,7 @@ func badAuthority(data, otherwise []byte) string {
 	switch {
 	case len(data) == 0:
 		return "has no ca.crt"
-	case !x509.NewCertPool().AppendCertsFromPEM(data):
+	case !certificates.AreAuthorities(data):
 		return "has a malformed ca.crt"
 	default:
 		return ""

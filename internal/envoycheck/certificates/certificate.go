@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package secrets
+package certificates
 
 import (
 	"crypto"
@@ -28,10 +28,10 @@ var (
 	errNoMatch   = errors.New("the certificate and the key do not belong together")
 )
 
-// checkPair returns an error if proxies would reject a certificate chain and its key. Like proxies it
+// CheckPair returns an error if proxies would reject a certificate chain and its key, both in PEM. Like proxies it
 // skips blocks of other types, such as keys, before the block that it looks for. It is somewhat
 // stricter than proxies, because some of them read certificates from blocks of other names.
-func checkPair(chain, key []byte) error {
+func CheckPair(chain, key []byte) error {
 	leaf, err := checkChain(chain)
 	if err != nil {
 		return err
@@ -138,14 +138,15 @@ func privateKey(text []byte) (crypto.Signer, error) {
 	return nil, errPrivateKey
 }
 
-// areCertificates reports whether a text has certificates, and no broken blocks or blocks of
+// AreAuthorities reports whether a text in PEM has certificates, and no broken blocks or blocks of
 // another type.
-func areCertificates(text []byte) bool {
+func AreAuthorities(text []byte) bool {
 	return areBlocks(text, certificateBlock, func(der []byte) bool { return parse(der) != nil })
 }
 
-// areRevocations reports the same of revocation lists.
-func areRevocations(text []byte) bool {
+// AreRevocations reports whether a text in PEM has revocation lists, and no broken blocks or blocks of
+// another type.
+func AreRevocations(text []byte) bool {
 	return areBlocks(text, crlBlock, func(der []byte) bool {
 		var list pkix.CertificateList // x509.ParseRevocationList rejects lists of version 1
 		rest, err := asn1.Unmarshal(der, &list)
