@@ -58,7 +58,7 @@ func WritesSpec(op configstore.Op) bool {
 
 // Validate checks the part of a config that an operation without a spec stores: the status, or nothing.
 func Validate(op configstore.Op, c *configstore.Config, schema *configstore.Schema) error {
-	switch op { //nolint:exhaustive // The others write a spec.
+	switch op {
 	case configstore.OpUpdateStatus:
 		config, shape := *c, *schema
 		config.Spec, shape.Validate = schema.Spec, nil // Only the status counts.

@@ -107,7 +107,7 @@ func TestAccess(t *testing.T) {
 			shop: {"tls.crt": chain, "tls.key": key, "ca.crt": chain, "ca.crl": revoked}, client: {"tls.crt": chain, "tls.key": key},
 		},
 		configMaps: map[gatewayapi.Key]map[string]string{
-			clients: {"ca.crt": string(chain), "ca.crl": string(revoked)},
+			clients:                            {"ca.crt": string(chain), "ca.crl": string(revoked)},
 			{Namespace: "shop", Name: "roots"}: {"cacert": string(chain), "crl": string(revoked)},
 		},
 	}
@@ -171,7 +171,9 @@ func TestAccess(t *testing.T) {
 	check("infra", name+"-cacert", nil) // Nobody validates with it.
 	check("infra", "configmap://infra/clients-cacert", roots)
 	check("shop", "configmap://infra/clients-cacert", nil)
-	check("certs", "kubernetes://shop", func(s *secrets.Secret) bool { return len(s.Key) > 0 && len(s.Authorities) > 0 && len(s.Revocations) > 0 })
+	check("certs", "kubernetes://shop", func(s *secrets.Secret) bool {
+		return len(s.Key) > 0 && len(s.Authorities) > 0 && len(s.Revocations) > 0
+	})
 	check("infra", "kubernetes://shop", nil)
 	before := changes
 	apply(grant, true)
