@@ -5,6 +5,7 @@ package resource
 import (
 	"iter"
 	"strings"
+	"sync"
 
 	"github.com/cespare/xxhash/v2"
 
@@ -20,8 +21,11 @@ type Snapshot struct {
 	List cow.Sorted[*State]
 	// Sum is the sum of the weights: the version of the set.
 	Sum uint64
-	// renamed is the number of clusters whose load assignments have other names.
+	// renamed is the number of clusters whose load assignments have other names. indexed guards their index,
+	// by the names of the assignments, which is made when it is needed.
 	renamed int
+	indexed sync.Once
+	index   map[string][]*State
 }
 
 // NewSnapshot returns the snapshot of resources that are sorted and have different names. It keeps
@@ -66,10 +70,20 @@ func (s *Snapshot) ClustersOf(assignment string) iter.Seq[*State] {
 		if r := s.Find(assignment); r.IsPresent() && r.Assignment() == assignment && !yield(r) || s.renamed == 0 {
 			return
 		}
-		for r := range s.List.All() {
-			if r.References().Assignment == assignment && !yield(r) {
+		s.indexed.Do(s.makeIndex)
+		for _, r := range s.index[assignment] {
+			if !yield(r) {
 				return
 			}
+		}
+	}
+}
+
+func (s *Snapshot) makeIndex() {
+	s.index = make(map[string][]*State, s.renamed)
+	for r := range s.List.All() {
+		if name := r.References().Assignment; name != "" {
+			s.index[name] = append(s.index[name], r)
 		}
 	}
 }
