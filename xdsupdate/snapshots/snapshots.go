@@ -13,6 +13,9 @@
 // of two sets of its node in one response. A node without a set has no resources of this provider;
 // the resources of other providers and of the server's services are not affected.
 //
+// Unlike go-control-plane, the server answers a node without a set. An Envoy that reconnects to a new
+// process would lose its resources, so call Set for the known nodes before the server is registered.
+//
 // Every method is safe for concurrent use.
 package snapshots
 
