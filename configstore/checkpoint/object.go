@@ -134,7 +134,7 @@ func (d *decoder) end() error {
 
 func (d *decoder) fail() { d.data, d.failed = nil, true }
 
-// skip drops the n bytes of a number, which is 0 if it cannot be read; n is not positive then.
+// skip drops the n bytes of a number. If n is not positive, the number could not be read.
 func (d *decoder) skip(n int) {
 	if n <= 0 {
 		d.fail()

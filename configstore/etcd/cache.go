@@ -73,8 +73,8 @@ var (
 
 // New returns a cache of the objects in etcd of the kinds of schemas. It sends no request. The
 // caller owns the client, and closes it when the cache is not used any more. New does not use
-// wrappers around the client's parts, such as those of clientv3/namespace. It returns an error if
-// the options are invalid.
+// wrappers around the client's parts, such as clientv3/namespace has. It returns an error if the
+// options are invalid.
 func New(client *clientv3.Client, schemas configstore.Schemas, opts ...Options) (*Cache, error) {
 	o, err := options.One("etcd.New", opts).withDefaults()
 	if err == nil && client == nil {

@@ -98,7 +98,7 @@ func (t *target) apply(m *mutation) error {
 		status := next.Status
 		next = *t.now
 		next.Status = status
-	case t.now == nil: // It is new, or what is stored cannot be decoded.
+	case t.now == nil: // The object is new, or the stored value cannot be decoded.
 		next.Generation = 1
 		if next.CreationTimestamp.IsZero() {
 			next.CreationTimestamp = time.Now().UTC().Round(0)

@@ -60,8 +60,8 @@ func (e *Error) Error() string {
 	return place + ": " + document.Error()
 }
 
-// problems returns what Error has to say yet: a single problem of a document
-// stands at the position of the error.
+// problems returns the problems of the document. The position of a single one is left out if it is
+// that of the error.
 func (e *Error) problems() (problems []manifest.Problem) {
 	if invalid, ok := errors.AsType[*configstore.ValidationError](e.Err); ok && invalid.Key == e.Object {
 		for _, v := range invalid.Violations {
@@ -74,8 +74,8 @@ func (e *Error) problems() (problems []manifest.Problem) {
 		return []manifest.Problem{{Message: e.Err.Error()}}
 	}
 	problems = slices.Clone(m.Problems)
-	if p := &problems[0]; len(problems) == 1 && p.Line == e.Line && p.Column == e.Column {
-		p.Line = 0
+	if len(problems) == 1 && problems[0].Line == e.Line && problems[0].Column == e.Column {
+		problems[0].Line = 0
 	}
 	return problems
 }

@@ -176,7 +176,7 @@ func compareErrors(before, after []*Error) (appeared, gone []*Error) {
 	return appeared, gone
 }
 
-// attrs returns the attributes of an error in the log, without those that it does not have: a
+// attrs returns the attributes of an error in the log. Unknown ones are left out: for example, a
 // directory that cannot be read has no documents.
 func attrs(e *Error) []any {
 	out := []any{slog.String("file", e.File)}

@@ -78,8 +78,8 @@ func New(dir string, store configstore.ConfigStore, opts ...Options) *Source {
 }
 
 // Reload reads every file and brings the store up to date. When it returns, the store holds the
-// content that the directory had. The error is that of the directory as a whole, in which case
-// nothing has changed; errors of its parts are in Errors of the Report. Reload may be called with
+// content that the directory had. An error means that the directory as a whole cannot be read, and
+// that nothing has changed; errors of its parts are in Errors of the Report. Reload may be called with
 // or without Run, from any goroutine except one that a write to the store waits for. Concurrent
 // calls take turns.
 func (s *Source) Reload() error {

@@ -86,7 +86,7 @@ func treeOf(c configstore.Config) (map[string]any, error) {
 // unreadSuffix makes a name of a field that no kind has.
 const unreadSuffix = "[unread]"
 
-// addUnread adds the parts of a spec that cannot be read to its tree: their places with what is wrong.
+// addUnread adds the unreadable parts of a spec to its tree: the place and the problem of each.
 func addUnread(tree any, spec proto.Message) {
 	fields, _ := tree.(map[string]any)
 	if fields == nil {

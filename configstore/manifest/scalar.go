@@ -29,8 +29,8 @@ const (
 // scalar is the value of a YAML scalar as kubectl hands it to JSON.
 type scalar struct {
 	kind scalarKind
-	// text is the string, the decimal digits of an integer, or the text of a float: as strconv reads
-	// it, or .nan, .inf or -.inf. Of what is not a scalar, it is the description.
+	// text is the string, the decimal digits of an integer, or the text of a float, which strconv
+	// parses unless it is .nan, .inf or -.inf. If kind is notScalar, text describes the node.
 	text string
 	bool bool
 }

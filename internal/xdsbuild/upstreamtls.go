@@ -123,17 +123,13 @@ func (u *Upstream) wrap(socket *core.TransportSocket) *core.TransportSocket {
 // mode DISABLE, and with private credentials that the proxy may not use.
 func (u *Upstream) usableTLS() *networking.ClientTLSSettings {
 	t := u.Policy.GetTls()
-	switch {
-	case t.GetMode() == networking.ClientTLSSettings_DISABLE:
+	name, mode := t.GetCredentialName(), t.GetMode()
+	// Plain text in the place of a credential of the Gateway API would evade a BackendTLSPolicy.
+	private := name != "" && mode != networking.ClientTLSSettings_ISTIO_MUTUAL && !FromGatewayAPI(name)
+	if mode == networking.ClientTLSSettings_DISABLE || private && !u.Gateway && !u.SelectedByLabels {
 		return nil
-	case t.GetCredentialName() != "" && t.GetMode() != networking.ClientTLSSettings_ISTIO_MUTUAL && !u.Gateway && !u.SelectedByLabels:
-		if FromGatewayAPI(t.GetCredentialName()) {
-			return t // Plain text would evade a BackendTLSPolicy.
-		}
-		return nil
-	default:
-		return t
 	}
+	return t
 }
 
 // FromGatewayAPI reports whether a credential is one of those that package configstore/kube/gatewayapi

@@ -17,7 +17,7 @@ type Refused struct {
 	Err    error
 }
 
-// Deletion returns the mutation that deletes an object, of whatever version.
+// Deletion returns a mutation that deletes an object regardless of its version.
 func Deletion(object configstore.ConfigKey) configstore.Mutation {
 	return configstore.Mutation{Op: configstore.OpDelete, Config: configstore.Config{
 		Meta: configstore.Meta{GroupVersionKind: object.Kind, Name: object.Name, Namespace: object.Namespace},
@@ -68,7 +68,7 @@ func Show(store Shown, mutations []configstore.Mutation) []Refused {
 	return refused
 }
 
-// CheckShape returns why a store that does not know the rules of kinds does not take an object.
+// CheckShape returns an error if an object is rejected even by a store without the rules of kinds.
 func CheckShape(schemas configstore.Schemas, c *configstore.Config) error {
 	schema, ok := schemas.Find(c.GroupVersionKind)
 	if !ok {

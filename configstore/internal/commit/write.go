@@ -13,7 +13,7 @@ import (
 // ErrNotOwned is the outcome of a write to an object that another writer has put into the store.
 var ErrNotOwned = errors.New("object in the store belongs to another writer")
 
-// Owned is what a source has put into the store as one object. The zero value is nothing.
+// Owned is an object that a source has put into the store. The zero value stands for no object.
 type Owned struct {
 	// Config is the state that was written last.
 	Config *configstore.Config
@@ -36,9 +36,10 @@ type Write struct {
 	Checked *configstore.Checked
 	// Again means that the store has refused the object before.
 	Again bool
-	// Owned is the source's object before the write, and after it if the write was made.
+	// Owned is the source's object in the store, before All and after it.
 	Owned Owned
-	// Err is why the write was not made. It matches ErrNotOwned, or is the error of the store.
+	// Err is the reason why the write was not made, or nil. It matches ErrNotOwned, or is the error of
+	// the store.
 	Err error
 
 	// created is when the object was created if the write does not change that, else zero.
@@ -85,7 +86,7 @@ func (w *Write) mutation(store configstore.ConfigStore) (configstore.Mutation, e
 	return configstore.Mutation{Op: configstore.OpUpdate, Config: config, Checked: w.Checked}, nil
 }
 
-// settle notes what the source owns after the write.
+// settle sets Owned after the write.
 func (w *Write) settle(store configstore.ConfigStore) {
 	switch {
 	case errors.Is(w.Err, ErrNotOwned), w.Err == nil && w.Want == nil:

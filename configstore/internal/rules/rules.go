@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package rules holds the rules of configstore.ConfigStore for writes. Stores share them that keep
-// their objects in different ways.
+// Package rules has the rules of configstore.ConfigStore for writes, which the stores share. All
+// functions are pure.
 package rules
 
 import (
@@ -26,8 +26,8 @@ func Decide(op configstore.Op, exists, given bool) configstore.Op {
 	}
 }
 
-// Check returns why an operation, which is no upsert, is not possible. If given is set, the stored
-// ResourceVersion has to be version.
+// Check returns an error if an operation other than an upsert is not possible. If given is set, the
+// stored ResourceVersion has to be version.
 func Check(op configstore.Op, exists, given bool, version, stored string) error {
 	switch {
 	case op == configstore.OpCreate && exists:
@@ -42,7 +42,7 @@ func Check(op configstore.Op, exists, given bool, version, stored string) error 
 	return nil
 }
 
-// Error wraps the error of a write with the verb and the object.
+// Error returns the error of a write, wrapped with the verb and the object.
 func Error(op configstore.Op, object configstore.ConfigKey, err error) error {
 	if errors.Is(err, configstore.ErrInvalid) {
 		return fmt.Errorf("%s: %w", op, err) // The error names the object itself.

@@ -28,9 +28,9 @@ var (
 	errNoMatch   = errors.New("the certificate and the key do not belong together")
 )
 
-// CheckPair returns an error if proxies would reject a certificate chain and its key, both in PEM. Like proxies it
-// skips blocks of other types, such as keys, before the block that it looks for. It is somewhat
-// stricter than proxies, because some of them read certificates from blocks of other names.
+// CheckPair returns an error if proxies would reject a certificate chain and its key, both in PEM. Like
+// proxies it skips blocks of other types, such as keys, before the block that it looks for. It is
+// somewhat stricter than proxies, because some of them read certificates from blocks of other names.
 func CheckPair(chain, key []byte) error {
 	leaf, err := checkChain(chain)
 	if err != nil {

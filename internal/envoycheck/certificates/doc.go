@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// Package certificates knows which certificates, keys, authorities and revocation lists Envoy accepts.
-// All functions are pure.
+// Package certificates checks whether Envoys accept certificates, keys, authorities and revocation
+// lists. All functions are pure.
 package certificates

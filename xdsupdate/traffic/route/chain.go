@@ -286,6 +286,6 @@ func newDestination(cluster string, weight uint32) Destination {
 	return out
 }
 
-// isService reports whether the cluster is one of a service. A destination that may not be used has
-// one without a host.
+// isService reports whether the name of the cluster is that of a service. The name for a destination
+// that may not be used has no host.
 func (d *Destination) isService() bool { return strings.HasPrefix(d.Cluster, "outbound|") }

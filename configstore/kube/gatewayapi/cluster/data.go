@@ -59,8 +59,8 @@ func put[V any](in map[gatewayapi.Key]map[string]V, key gatewayapi.Key, of map[s
 }
 
 // Secret returns the certificate, key, CA certificates and revocation lists of a Secret under the
-// names of its fields, for instance "tls.crt". It returns nil if the Secret does not exist or has no such
-// fields. The result is shared and read-only.
+// names of its fields, for instance "tls.crt". It returns nil if the Secret does not exist or has no
+// such fields. The result is shared and read-only.
 func (c *Cache) Secret(key gatewayapi.Key) map[string][]byte {
 	c.data.mu.Lock()
 	defer c.data.mu.Unlock()
@@ -68,8 +68,8 @@ func (c *Cache) Secret(key gatewayapi.Key) map[string][]byte {
 }
 
 // ConfigMap returns the CA certificates and revocation lists of a ConfigMap under the names of its
-// fields, for instance "ca.crt". It returns nil if the ConfigMap does not exist or has no such fields. The result is
-// shared and read-only.
+// fields, for instance "ca.crt". It returns nil if the ConfigMap does not exist or has no such
+// fields. The result is shared and read-only.
 func (c *Cache) ConfigMap(key gatewayapi.Key) map[string]string {
 	c.data.mu.Lock()
 	defer c.data.mu.Unlock()

@@ -21,8 +21,8 @@
 // CA certificates have the same names with the suffix -cacert, and
 // "configmap://NAMESPACE/NAME-cacert". The ca.crt that a listener uses to validate clients is
 // served to the proxies in the namespace of its Gateway. A ca.crt that a BackendTLSPolicy uses to
-// validate backends is served to all proxies, because it is not secret. The revocation lists beside
-// a ca.crt, in ca.crl, are served with it.
+// validate backends is served to all proxies, because it is not secret. The revocation lists in
+// the field ca.crl of the same object are served with a ca.crt.
 //
 // The name "kubernetes://NAME", as Istio Gateways reference credentials, is the Secret of the
 // proxy's own namespace. ads.Options.Proxy determines the namespace of a proxy: a host that serves
