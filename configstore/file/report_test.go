@@ -133,6 +133,14 @@ func TestPlacesInErrors(t *testing.T) {
 	f.wantErrors("a.yaml:21:1: document 3, Zone b: line 21, column 1: more: unknown field; line 22, column 1: less: unknown field")
 }
 
+// An Error that a host makes of a manifest.Error without problems has a text, too.
+func TestErrorWithoutProblems(t *testing.T) {
+	e := &file.Error{File: "a.yaml", Line: 3, Err: &manifest.Error{}}
+	if got, want := e.Error(), "a.yaml:3: "; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // A kind or a version that is unknown, but nearly one of the store's, is a typing
 // error.
 func TestMistypedKindsAreWarnings(t *testing.T) {
