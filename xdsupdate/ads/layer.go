@@ -52,6 +52,19 @@ func (l *layer) names(v View, typeURL string) (out []string, only bool, err erro
 	return slices.DeleteFunc(out, func(name string) bool { return name == "" }), only, err
 }
 
+// isOpen is Gate.IsOpen. A layer without a Gate is open.
+func (l *layer) isOpen(v View) (open bool, err error) {
+	gate, gated := l.Provided.(Gate)
+	if !gated {
+		return true, nil
+	}
+	err = l.part.Call(func() error {
+		open = gate.IsOpen(l.view(v))
+		return nil
+	})
+	return open, err
+}
+
 // each calls visit with the names that a wildcard subscription covers, and with the answer for each
 // name if it is known. The visits do not count if it returns an error.
 func (l *layer) each(v View, typeURL string, visit func(name string, a Answer, known bool)) (only bool, err error) {

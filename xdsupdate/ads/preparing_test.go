@@ -170,3 +170,70 @@ func TestSubscribesWhilePushing(t *testing.T) {
 		}
 	}
 }
+
+// gatedProvider is a momentProvider that does not know the resources of the namespace "late" before
+// the second moment.
+type gatedProvider struct {
+	*momentProvider
+	closed func() // called for each view that is closed
+}
+
+func (p gatedProvider) Provide(push *ads.PushContext) (ads.Provided, ads.Changes) {
+	provided, _ := p.momentProvider.Provide(push)
+	return gatedProvided{provided.(momentProvided), p.closed}, ads.Changes{}
+}
+
+type gatedProvided struct {
+	momentProvided
+	closed func()
+}
+
+// IsOpen implements ads.Gate.
+func (g gatedProvided) IsOpen(v ads.View) bool {
+	if v.Namespace != "late" || g.moment > 1 {
+		return true
+	}
+	g.closed()
+	return false
+}
+
+// TestClosedView: clients of a view whose resources a provider does not know get no response, also for
+// the resources of others, and nobody waits for them. The push that opens the view answers them,
+// also if it comes while the view is found closed.
+func TestClosedView(t *testing.T) {
+	for order, meanwhile := range map[string]bool{"opened later": false, "opened meanwhile": true} {
+		for protocol, delta := range protocols() {
+			t.Run(order+"/"+protocol, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					p := gatedProvider{newMomentProvider(), func() {}}
+					var f *fixture
+					if meanwhile {
+						p.closed = sync.OnceFunc(func() {
+							p.next()
+							f.flush()
+						})
+					}
+					f = serveDiscovery(t, ads.Options{Providers: []ads.Provider{p}}, nil)
+					f.setResource("own", &listenerv3.Listener{Name: "own"})
+					f.flush()
+					other := f.client(xdstest.ClientOptions{Delta: delta, Node: node("other", "shop"), Answer: acceptAny})
+					f.subscribe(other, envoy.ClusterType)
+					f.await(other, envoy.ClusterType, "always", "at 1")
+					late := f.client(xdstest.ClientOptions{Delta: delta, Node: node("late", "late"), Answer: acceptAny})
+					f.subscribe(late, envoy.ClusterType)
+					f.subscribe(late, envoy.ListenerType, "own")
+					synctest.Wait()
+					if !meanwhile {
+						f.waitApplied()
+						check(t, "responses of a closed view", len(late.Responses()), 0)
+						p.next()
+					}
+					f.waitApplied()
+					check(t, "clusters", late.State().Names(envoy.ClusterType), []string{"always", "at 2"})
+					check(t, "listeners", late.State().Names(envoy.ListenerType), []string{"own"})
+					check(t, "responses", len(late.Responses()), 2)
+				})
+			})
+		}
+	}
+}

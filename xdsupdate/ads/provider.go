@@ -44,7 +44,7 @@ type Provider interface {
 // Provided has the resources of a Provider at one moment. It is immutable, and its methods may be
 // called from any goroutine, also while its successor is being made. They are called with locks of
 // the server held: they must not block nor call the server, and leave expensive work to
-// Answer.Build. An implementation may also be a Lister.
+// Answer.Build. An implementation may also be a Gate or a Lister.
 type Provided interface {
 	// Names yields the names that a wildcard subscription to a type covers in a view, in any order,
 	// each once, from this provider and the providers after it. A nil sequence yields none. If only
@@ -54,6 +54,18 @@ type Provided interface {
 	Covers(view View, typeURL, name string) (covered, only bool)
 	// Lookup returns the answer for a name in a view.
 	Lookup(view View, typeURL, name string) Answer
+}
+
+// Gate is an optional interface of Provided, for providers that learn the resources of a view after
+// its clients have connected. A response without these resources would remove them from clients that
+// have them from another server.
+type Gate interface {
+	Provided
+	// IsOpen reports whether the resources of a view are known. As long as any provider is not open
+	// for a view, first subscriptions of its clients to a type wait, also for the resources of other
+	// providers. The push that opens the view answers them; it needs no Changes for that.
+	// Clients that had a response follow later pushes regardless of IsOpen.
+	IsOpen(view View) bool
 }
 
 // Lister is an optional interface of Provided, for providers with many resources under a wildcard

@@ -96,7 +96,9 @@ func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) boo
 		return err
 	}
 	all, epoch := s.cache.targets(selected)
-	isApplied := func(s *subscription) bool { return s.conn.closed || s.Acks.Applied >= epoch || s.applied() }
+	isApplied := func(s *subscription) bool {
+		return s.conn.closed || s.Acks.Applied >= epoch || s.applied() || s.selection != nil && s.selection.isClosed
+	}
 	var missing []*subscription // as long as one of them is not applied, the others need no check
 	for {
 		var progress <-chan struct{}

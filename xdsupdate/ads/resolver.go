@@ -31,6 +31,17 @@ func (s resolver) make(r *resource.State) {
 	}
 }
 
+// isOpen reports whether all providers know the resources of the view.
+func (s resolver) isOpen() bool {
+	for _, l := range s.layers {
+		if open, err := l.isOpen(s.view); !open {
+			s.failed.Undone(err)
+			return false
+		}
+	}
+	return true
+}
+
 // named returns the resource of a name for a subscription by name, or nil.
 func (s resolver) named(typeURL, name string) *resource.State {
 	r, _ := s.lookup(s.layers, typeURL, name)

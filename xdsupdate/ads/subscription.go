@@ -297,31 +297,48 @@ func (c *cache) rename(s *selection, n names) {
 	s.publish(s.snapshot.With(gone))
 }
 
-// prepare builds the first snapshot of a selection and sends it to its subscribers. If it cannot be built, the next
-// push prepares it. It is called without the lock: the work for a selection is done by the goroutine that needs it
-// first, and no other one waits for it.
+// prepare builds the first snapshot of a selection and sends it to its subscribers. If it cannot be built, or the view
+// is closed, the next push prepares it. It is called without the lock: the work for a selection is done by the
+// goroutine that needs it first, and no other one waits for it.
 func (c *cache) prepare(s *selection) {
+	for c.tryPrepare(s) {
+		// A push has come meanwhile, and may have opened the view.
+	}
+	var subscribers []*subscription
+	c.locked(func() { subscribers = slices.Clone(s.subscribers) })
+	for _, sub := range subscribers {
+		c.catchUp(sub, func() {})
+	}
+}
+
+// tryPrepare is one attempt of prepare. again means that it was with the layers of a former push.
+func (c *cache) tryPrepare(s *selection) (again bool) {
 	var from resolver
 	var topics []*topic
+	var epoch uint64
 	c.locked(func() {
-		from, topics = c.resolver(s.view), s.topics
+		from, topics, epoch = c.resolver(s.view), s.topics, c.epoch
 		s.dirty, s.preparing = nil, from.layers // later changes become dirty names
 	})
-	first, failing := s.prepare(from, topics)
-	var subscribers []*subscription
+	var first *resource.Snapshot
+	var failing failing
+	open := from.isOpen()
+	if open {
+		first, failing = s.prepare(from, topics)
+	}
 	c.locked(func() {
-		s.preparing = nil
+		s.preparing, s.isClosed = nil, !open
 		switch {
 		case first != nil:
 			s.publish(first)
 			s.failing = failing
-		case len(s.subscribers) > 0:
+		case len(s.subscribers) == 0:
+		case c.epoch != epoch:
+			again = true
+		default:
 			c.unprepared = append(c.unprepared, s)
 		}
-		subscribers = slices.Clone(s.subscribers)
 		c.progressed()
 	})
-	for _, sub := range subscribers {
-		c.catchUp(sub, func() {})
-	}
+	return again
 }

@@ -10,11 +10,9 @@
 //
 // The server compares a set with the one before and sends each client the difference in the order of
 // xDS: clusters before the routes that reference them, removals last. A client never receives parts
-// of two sets of its node in one response. A node without a set has no resources of this provider;
-// the resources of other providers and of the server's services are not affected.
-//
-// Unlike go-control-plane, the server answers a node without a set. An Envoy that reconnects to a new
-// process would lose its resources, so call Set for the known nodes before the server is registered.
+// of two sets of its node in one response. A node without a set gets no response, as from
+// go-control-plane, so that an Envoy that reconnects to a new process keeps its resources until Set:
+// see Options.Optional.
 //
 // Every method is safe for concurrent use.
 package snapshots
@@ -41,12 +39,16 @@ type Options struct {
 	// key. It is called with each first request of a stream, on any goroutine. The default is the ID
 	// of the node.
 	Key func(node *core.Node) string
+	// Optional means that nodes without a set are answered with the resources of other providers and
+	// of the server's services. By default they get no response until they have a set.
+	Optional bool
 }
 
 // Snapshots is a provider of one set of resources for each node. Create it with New. It serves one
 // server.
 type Snapshots struct {
 	key      func(*core.Node) string
+	optional bool
 	provided *state // the state of the last push; only Provide uses it
 
 	mu      sync.Mutex
@@ -70,11 +72,11 @@ var _ ads.Provider = (*Snapshots)(nil)
 
 // New returns a provider without resources, for ads.Options.Providers. It starts no goroutine.
 func New(opts ...Options) *Snapshots {
-	key := options.One("snapshots.New", opts).Key
-	if key == nil {
-		key = (*core.Node).GetId
+	o := options.One("snapshots.New", opts)
+	if o.Key == nil {
+		o.Key = (*core.Node).GetId
 	}
-	return &Snapshots{key: key}
+	return &Snapshots{key: o.Key, optional: o.Optional}
 }
 
 // Set makes resources the complete set of a node: all others of its previous set are removed. The
@@ -101,7 +103,8 @@ func (s *Snapshots) Set(node string, resources ...Resource) error {
 	return nil
 }
 
-// Delete removes the set of a node. Connected clients of the node lose its resources.
+// Delete removes the set of a node. Connected clients of the node lose its resources, and later ones
+// get no response: Set without resources gives them an empty set.
 func (s *Snapshots) Delete(node string) {
 	s.update(node, func(m pmap.Map[string, set]) pmap.Map[string, set] { return m.Delete(node) })
 }
@@ -135,7 +138,7 @@ func (s *Snapshots) Group(node *core.Node, _ *registry.Proxy) any { return s.key
 // Provide implements ads.Provider.
 func (s *Snapshots) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
 	s.mu.Lock()
-	next := &state{s.nodes}
+	next := &state{s.nodes, s.optional}
 	s.mu.Unlock()
 	before := s.provided
 	if before == nil {
@@ -146,7 +149,19 @@ func (s *Snapshots) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
 }
 
 // state is the sets of all nodes at one moment. It is immutable.
-type state struct{ nodes pmap.Map[string, set] }
+type state struct {
+	nodes    pmap.Map[string, set]
+	optional bool
+}
+
+var _ ads.Gate = (*state)(nil)
+
+// IsOpen implements ads.Gate.
+func (s *state) IsOpen(view ads.View) bool {
+	node, _ := view.Policy.(string)
+	_, known := s.nodes.Get(node)
+	return known || s.optional
+}
 
 // changedSince returns the resources that differ, each in the views of its node.
 func (s *state) changedSince(before *state) (out []ads.ChangedName) {

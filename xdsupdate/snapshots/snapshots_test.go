@@ -30,12 +30,24 @@ type fixture struct {
 	nodes  *snapshots.Snapshots
 	server *ads.Server
 	conn   *grpc.ClientConn
+	first  chan struct{} // closed when the first request was handled
 }
+
+// observer closes fixture.first.
+type observer struct {
+	ads.NoObserver
+	request func()
+}
+
+func (o observer) Request(ads.Stream, ads.RequestEvent) { o.request() }
 
 func newFixture(t *testing.T, opts ...snapshots.Options) *fixture {
 	t.Helper()
 	nodes := snapshots.New(opts...)
-	server := ads.New(nil, ads.Options{Providers: []ads.Provider{nodes}})
+	first := make(chan struct{})
+	server := ads.New(nil, ads.Options{
+		Providers: []ads.Provider{nodes}, Observer: observer{request: sync.OnceFunc(func() { close(first) })},
+	})
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -56,13 +68,18 @@ func newFixture(t *testing.T, opts ...snapshots.Options) *fixture {
 		close(stop)
 		running.Wait()
 	})
-	return &fixture{t, nodes, server, conn}
+	return &fixture{t, nodes, server, conn, first}
 }
 
 // client returns a connected client of a node that is subscribed to all clusters.
 func (f *fixture) client(node string, delta bool) *xdstest.Client {
 	f.Helper()
-	client := xdstest.NewClient(f.conn, xdstest.ClientOptions{Node: &core.Node{Id: node}, Delta: delta})
+	return f.clientOf(f.conn, node, delta)
+}
+
+func (f *fixture) clientOf(conn grpc.ClientConnInterface, node string, delta bool) *xdstest.Client {
+	f.Helper()
+	client := xdstest.NewClient(conn, xdstest.ClientOptions{Node: &core.Node{Id: node}, Delta: delta})
 	f.Cleanup(client.Close)
 	if err := client.Connect(context.WithoutCancel(f.Context())); err != nil {
 		f.Fatal(err)
@@ -96,7 +113,6 @@ func TestSet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t)
 			must(t, f.nodes.Set("a", cluster("blue"), cluster("green")), f.nodes.Set("b", cluster("red")))
-			must(t, f.server.Flush(t.Context())) // else a first response may be from before the sets
 			a, b, late := f.client("a", delta), f.client("b", delta), f.client("late", delta)
 			f.await(a, envoy.ClusterType, "blue", "green")
 			f.await(b, envoy.ClusterType, "red")
@@ -105,6 +121,9 @@ func TestSet(t *testing.T) {
 			f.await(a, envoy.RouteType, "web")
 			must(t, f.nodes.Set("late", cluster("yellow")))
 			f.await(late, envoy.ClusterType, "yellow")
+			if n := len(late.Responses()); n != 1 {
+				t.Errorf("a node that had no set got %d responses, want 1", n)
+			}
 			f.nodes.Delete("a")
 			f.await(a, envoy.ClusterType)
 			f.await(b, envoy.ClusterType, "red")
@@ -113,6 +132,37 @@ func TestSet(t *testing.T) {
 			}
 		})
 	}
+}
+
+// server is the connection to the present server of a client.
+type server struct{ grpc.ClientConnInterface }
+
+// TestRestart: a client that comes from another server keeps its resources until its node has a set.
+func TestRestart(t *testing.T) {
+	for name, delta := range map[string]bool{"SotW": false, "delta": true} {
+		t.Run(name, func(t *testing.T) {
+			before, after := newFixture(t), newFixture(t)
+			at := &server{before.conn}
+			client := before.clientOf(at, "edge", delta)
+			must(t, before.nodes.Set("edge", cluster("blue")))
+			before.await(client, envoy.ClusterType, "blue")
+			at.ClientConnInterface = after.conn
+			must(t, after.server.Flush(t.Context()), client.Connect(context.WithoutCancel(t.Context())))
+			<-after.first
+			must(t, after.nodes.Set("edge", cluster("blue"), cluster("green")))
+			after.await(client, envoy.ClusterType, "blue", "green")
+			if n := len(client.Responses()); n != 2 {
+				t.Errorf("got %d responses from the two servers, want 2", n)
+			}
+		})
+	}
+}
+
+// TestOptional: with Optional, a node without a set is answered.
+func TestOptional(t *testing.T) {
+	f := newFixture(t, snapshots.Options{Optional: true})
+	must(t, f.server.SetResource("own", cluster("own").Message))
+	f.await(f.client("edge", true), envoy.ClusterType, "own")
 }
 
 // TestInvalid: a set with an invalid resource changes nothing, and its error names the resource.
