@@ -87,6 +87,12 @@ func (c *connection) status() ProxyStatus {
 // applied reports whether the client was sent everything and has answered.
 func (s *subscription) applied() bool { return s.conn.Memory.Applied(&s.Type) }
 
+// isClosed reports whether the client gets nothing because a provider does not know its resources.
+func (s *subscription) isClosed() bool {
+	in := s.selection
+	return in != nil && in.snapshot == nil && !s.conn.cache.resolver(in.view).isOpen()
+}
+
 // WaitApplied flushes, and waits until every connected proxy that selected accepts has answered all
 // responses that it was to be sent then; nil selects all. Later proxies do not count, nor do
 // proxies that leave. If a proxy rejects resources, or resources of a proxy cannot be built, the error
@@ -97,7 +103,7 @@ func (s *Server) WaitApplied(ctx context.Context, selected func(ProxyStatus) boo
 	}
 	all, epoch := s.cache.targets(selected)
 	isApplied := func(s *subscription) bool {
-		return s.conn.closed || s.Acks.Applied >= epoch || s.applied() || s.selection != nil && s.selection.isClosed
+		return s.conn.closed || s.Acks.Applied >= epoch || s.applied() || s.isClosed()
 	}
 	var missing []*subscription // as long as one of them is not applied, the others need no check
 	for {

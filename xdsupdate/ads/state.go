@@ -66,8 +66,6 @@ type selection struct {
 	edition
 	// preparing are the layers of the first snapshot while it is being built, otherwise nil.
 	preparing layers
-	// isClosed means that a provider did not know the resources of the view when the first snapshot was to be built.
-	isClosed bool
 	// dirty are the names whose resources may differ from the snapshot. A name may occur twice.
 	dirty []string
 	// failing are the resources that have failures, by name.

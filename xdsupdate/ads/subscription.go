@@ -322,12 +322,11 @@ func (c *cache) tryPrepare(s *selection) (again bool) {
 	})
 	var first *resource.Snapshot
 	var failing failing
-	open := from.isOpen()
-	if open {
+	if from.isOpen() {
 		first, failing = s.prepare(from, topics)
 	}
 	c.locked(func() {
-		s.preparing, s.isClosed = nil, !open
+		s.preparing = nil
 		switch {
 		case first != nil:
 			s.publish(first)
