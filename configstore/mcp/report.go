@@ -36,12 +36,12 @@ type Report struct {
 // Error is the reason why one resource is not in the store as the server has sent it. Err matches,
 // among others, configstore.ErrInvalid, ErrDuplicate or ErrNotOwned, or is the error of the store.
 type Error struct {
-	// TypeURL is that of the response.
+	// TypeURL is the type URL of the response.
 	TypeURL string
-	// Resource is the place in the response, from 1, of a resource whose name cannot be
-	// read; else 0.
+	// Resource is the position in the response, from 1, of a resource with an unreadable name. For
+	// other resources it is 0.
 	Resource int
-	// Object is the object; its Name is empty if that cannot be read.
+	// Object is the object. Its Name is empty if it cannot be read.
 	Object configstore.ConfigKey
 	// Kept means that the store has the last good state of the object. Otherwise there
 	// was none.
@@ -109,9 +109,9 @@ func refusalText(errs []*Error) string {
 	return strings.ToValidUTF8(out+strings.Join(texts, "; "), "\uFFFD")
 }
 
-// Status is how a Source is at one moment.
+// Status is the state of a Source at one moment.
 type Status struct {
-	// Connected: a stream is open. Delta: it is one of the delta protocol.
+	// Connected means that a stream is open, Delta that it uses the delta protocol.
 	Connected, Delta bool
 	// Applied is the time of the last applied response, zero before the first one.
 	Applied time.Time
@@ -119,26 +119,26 @@ type Status struct {
 	// the end of the last stream, until every kind was answered on a stream. It is zero if the
 	// store is current.
 	StaleSince time.Time
-	// Err is why the last stream has ended, or could not be opened, and Failures how
-	// many have, since StaleSince.
+	// Err is the reason why the last stream ended or could not be opened. Failures is the number of
+	// such streams since StaleSince.
 	Err      error
 	Failures int
 	// Kinds are sorted by type URL.
 	Kinds []KindStatus
 }
 
-// KindStatus is how a kind is at one moment.
+// KindStatus is the state of a kind at one moment.
 type KindStatus struct {
 	// Kind is the kind in its canonical version, TypeURL the type URL of its subscription.
 	Kind    configstore.GroupVersionKind
 	TypeURL string
-	// Answered: a response of this kind was applied on the open stream.
+	// Answered means that a response of this kind was applied on the open stream.
 	Answered bool
 	// Held means that a response that removes all objects is held back.
 	Held bool
 	// Version is the version of the last response that was accepted as a whole.
 	Version string
-	// Objects is how many objects of the kind the source has in the store.
+	// Objects is the number of objects of the kind that the source has in the store.
 	Objects int
 }
 

@@ -24,14 +24,14 @@ const moreTypes = 64
 
 // ServerOptions for NewServer. The zero value works.
 type ServerOptions struct {
-	// Revision is that of clients whose node says none: see the package comment. Default:
-	// none, and they are sent all objects.
+	// Revision is the revision of clients whose node has none: see the package comment. By default
+	// such clients get all objects.
 	Revision string
 	// ADS are the options of the streams: Logger, Observer, Limits, Pusher (for the
-	// debounce), LargeResponses. Of what Proxy answers the error counts, which ends the
-	// stream of a client that may not connect, and the ID. Limits.Types is 64 more
-	// than the types that the server has, by default. Providers may have
-	// resources of types that the cache does not have; the server's own provider is the first.
+	// debounce), LargeResponses. Of the results of Proxy, only the error, which rejects the client,
+	// and the ID count. The default of Limits.Types is 64 more than the number of types of the
+	// server. Providers may have resources of types that the cache does not have; the server's own
+	// provider precedes them.
 	ADS ads.Options
 }
 
@@ -46,9 +46,9 @@ type Server struct {
 
 var _ configstore.Flusher = (*Server)(nil)
 
-// NewServer returns a server of all kinds of a cache, which somebody else runs, before or
-// after. It panics if the cache is nil, if there are two options, and for what ads.New
-// panics for.
+// NewServer returns a server of all kinds of a cache. The caller runs the cache, before or after
+// this call. NewServer panics if the cache is nil, if there are two options, and if ads.New rejects
+// ServerOptions.ADS.
 func NewServer(cache configstore.ConfigStoreCache, opts ...ServerOptions) *Server {
 	o := options.One("mcp.NewServer", opts)
 	if cache == nil {

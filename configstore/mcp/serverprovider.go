@@ -21,8 +21,8 @@ type ProviderOptions struct {
 	// regardless of their nodes. "" stands for unverified clients, and is for ports that only
 	// control planes can reach.
 	ControlPlanes []string
-	// Revision is that of clients whose node says none: see the package comment. Default:
-	// none, and they are sent all objects.
+	// Revision is the revision of clients whose node has none: see the package comment. By default
+	// such clients get all objects.
 	Revision string
 }
 

@@ -53,12 +53,12 @@ type Source struct {
 	ignored int
 }
 
-// NewSource returns a source that keeps the objects that a server sends in a store. It
-// starts nothing: Run does. The connection stays the caller's; keep-alive parameters in
-// it make a connection end that has died in silence. Several sources, and other writers,
-// may write to one store. If that is a configstore.SourceRegistrar, as that of memory is,
-// its caches have not synced before this source has: it must be run. A kind that the
-// store does not know panics, and so does one that is requested twice.
+// NewSource returns a source that keeps the objects of a server in a store. It starts nothing before
+// Run. The caller keeps and closes the connection; only its keep-alive parameters detect a server
+// that has disappeared silently. Several sources, and other writers, may write to one store. If the
+// store is a configstore.SourceRegistrar, such as a memory.Store, its caches sync only after this
+// source, so that it has to be run. NewSource panics for a kind that the store does not know, and for
+// a kind that is requested twice.
 func NewSource(conn grpc.ClientConnInterface, store configstore.ConfigStore, opts ...SourceOptions) *Source {
 	schemas := store.Schemas()
 	o := options.One("mcp.NewSource", opts).withDefaults(schemas)

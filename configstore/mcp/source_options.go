@@ -15,50 +15,49 @@ import (
 
 // SourceOptions configure a Source. The zero value works.
 type SourceOptions struct {
-	// Logger gets each error once, when it appears, and a note when it is gone; the
-	// same for the connection. Default: nil, which discards.
+	// Logger receives each error of an object or of the connection once, and a note when the error is
+	// gone. Nil discards them.
 	Logger *slog.Logger
-	// Kinds are requested, each under the version that is named here, which may be any
-	// that the store's schemas know: "networking.istio.io/v1alpha3/ServiceEntry" for a
-	// server that does not know v1. Default: all kinds of the store, in their canonical
-	// versions.
+	// Kinds are the kinds to request, each in the given version, which may be any version that the
+	// store's schemas know: "networking.istio.io/v1alpha3/ServiceEntry" for a server that does not
+	// know v1. The default is all kinds of the store, in their canonical versions.
 	Kinds []configstore.GroupVersionKind
-	// Revision is the revision of the objects to take: those without a label istio.io/rev, and
-	// those labelled with this revision. An object that is moved to another revision is deleted.
-	// Empty, the default, takes all objects.
+	// Revision selects the objects without a label istio.io/rev, and the objects with this value of
+	// it. An object that moves to another revision is deleted. The default, empty, selects all
+	// objects.
 	Revision string
-	// Domain is written to the Domain of every object. Default: empty.
+	// Domain becomes the Domain of every object. The default is empty.
 	Domain string
-	// Node is the identity that the source sends. Default: a waypoint of the namespace
-	// istio-system, to which an istiod sends the objects of all namespaces (to a sidecar only
-	// what that depends on), with the metadata that Istio's client sends: GENERATOR "api",
-	// which asks for configs, ISTIO_VERSION, and Revision as ISTIO_REVISION. An istiod with
-	// another root namespace needs a node of that one:
-	// "waypoint~127.0.0.1~NAME.NAMESPACE~NAMESPACE.svc.cluster.local". It must not be modified.
+	// Node is the identity that the source sends. It must not be modified. The default is a waypoint
+	// of the namespace istio-system, because an istiod sends a waypoint the objects of all namespaces,
+	// and a sidecar only the objects that concern it. Its metadata is that of Istio's client:
+	// GENERATOR "api", which requests configs, ISTIO_VERSION, and Revision as ISTIO_REVISION. For an
+	// istiod with another root namespace, the node has to be in that namespace:
+	// "waypoint~127.0.0.1~NAME.NAMESPACE~NAMESPACE.svc.cluster.local".
 	Node *core.Node
-	// AskAgain is how often everything is requested again on a stream of SotW, without a
-	// nonce: an istiod pushes no change of WorkloadGroups, WasmPlugins, WorkloadEntries that
-	// nothing selects, or of labels alone, and answers with them when it is asked. If a server
-	// that has answered so once does not until the next time, the stream ends with an error,
-	// and Status is stale. A Server pushes every change, and does not answer. Default: 1 minute;
-	// negative: never.
+	// AskAgain is the interval at which everything is requested again on a SotW stream, without a
+	// nonce. An istiod pushes no change of WorkloadGroups, of WasmPlugins, of WorkloadEntries that
+	// nothing selects, or of labels alone, but its response to such a request has them. If a server
+	// that has responded once does not respond within the next interval, the stream ends with an
+	// error, and Status is stale. A Server pushes every change, and does not respond. The default is
+	// 1 minute; a negative value means never.
 	AskAgain time.Duration
-	// Delta makes the source speak the delta protocol, and SotW if a peer answers that it
-	// does not implement that. Do not use it with an istiod: before 1.32 it does not tell
-	// in that protocol which configs are removed, and the source does not ask again for
-	// what an istiod does not push. Default: SotW, which every peer speaks.
+	// Delta makes the source use the delta protocol, or SotW if the server does not implement delta.
+	// Do not use it with an istiod: before 1.32 its delta responses do not name the removed configs,
+	// and with delta the source does not request again what an istiod does not push. The default is
+	// SotW, which every server implements.
 	Delta bool
-	// EmptyHold is how long the first answer on a stream is held back if it leaves nothing
-	// of the objects of the kind; see the package comment. Default: 10 s;
-	// negative: it is taken at once.
+	// EmptyHold is the time for which the first response on a stream is held back if it removes all
+	// objects of its kind: see the package comment. The default is 10 s; with a negative value it is
+	// applied at once.
 	EmptyHold time.Duration
-	// MaxBackoff is the longest time between two attempts to open a stream, but for
-	// chance. Default: 30 s.
+	// MaxBackoff is the longest time between two attempts to open a stream, without jitter. The
+	// default is 30 s.
 	MaxBackoff time.Duration
-	// RetryInterval is the interval between retries of rejected writes. Default: 15 s.
+	// RetryInterval is the interval between retries of rejected writes. The default is 15 s.
 	RetryInterval time.Duration
-	// MaxResponseBytes is the size of the largest response that is taken; a larger one
-	// ends the stream with an error. Default: 256 MiB.
+	// MaxResponseBytes is the maximum size of a response; a larger one ends the stream with an error.
+	// The default is 256 MiB.
 	MaxResponseBytes int
 }
 
@@ -80,8 +79,8 @@ func (o SourceOptions) withDefaults(schemas configstore.Schemas) SourceOptions {
 	return o
 }
 
-// defaultNode returns a node with the metadata of Istio's client: a version that is higher than
-// any keeps an istiod from leaving out what old proxies do not understand.
+// defaultNode returns a node with the metadata of Istio's client. Its version is higher than any other,
+// because an istiod leaves out what old proxies do not understand.
 func defaultNode(revision string) *core.Node {
 	fields := map[string]*structpb.Value{
 		"GENERATOR":     structpb.NewStringValue("api"),
