@@ -21,6 +21,8 @@ import (
 // Options are the options of New. The zero value works.
 type Options struct {
 	// TrustDomains are the trust domains whose identities are accepted. Nil means "cluster.local".
+	// Each of Material.Authorities may issue identities of all of them, so a domain with authorities
+	// of its own, which must not issue others, needs a port of its own.
 	TrustDomains []string
 	// Token returns the identity of a token. An empty TrustDomain means the first of TrustDomains.
 	// If Token returns an error, the client is rejected without the text of the error. If the
