@@ -22,6 +22,8 @@ type batch struct {
 	// slice.
 	released []*podNode
 	forget   []*host
+	// spaces are the names of the namespaces with changed objects. Names of nodes are among them.
+	spaces []string
 	// gateways is set if gateways may change, nodes if that is because of a node. networks is set
 	// if the network of every endpoint may change.
 	gateways, nodes, networks bool
@@ -45,6 +47,7 @@ func (b *batch) reset() {
 	*b = batch{
 		hosts: publish.Emptied(b.hosts), pods: publish.Emptied(b.pods), slices: publish.Emptied(b.slices),
 		released: publish.Emptied(b.released), forget: publish.Emptied(b.forget),
+		spaces: publish.Emptied(b.spaces),
 		change: b.change, workloads: publish.Emptied(b.workloads), proxies: publish.Emptied(b.proxies),
 	}
 }
@@ -217,6 +220,9 @@ func (e *engine) end() {
 		for _, h := range hosts {
 			e.dropHost(h)
 		}
+	}
+	for _, name := range b.spaces {
+		e.dropSpace(name)
 	}
 	b.reset()
 }

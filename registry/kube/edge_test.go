@@ -39,6 +39,42 @@ func TestEdges(t *testing.T) {
 	})
 }
 
+// A namespace that is gone is forgotten, in whatever order its objects go. Pods alone keep nothing of a
+// namespace, and follow the mesh all the same.
+func TestNamespacesThatAreGone(t *testing.T) {
+	forgotten := func(p *play, when string) {
+		n, err := p.sys.clusters[0].kube.Spaces(p.Context())
+		if err != nil {
+			p.Fatal(err)
+		}
+		p.equal("namespaces "+when, n, 0)
+	}
+	var decisions []decision
+	for _, first := range []string{"Namespace", "Service", "EndpointSlice", "Pod"} {
+		decisions = append(decisions, decision{row: "namespace", is: "gone with the " + first + " first", test: func(p *play) {
+			p.apply(namespaceObject("ns"), serviceObject("a"), sliceObject("s", "a", "10.0.0.1 p1", "10.0.0.2 p2"), podObject("p1", "10.0.0.1"))
+			objects := map[string]string{"Service": "a", "EndpointSlice": "s", "Pod": "p1", "Namespace": "ns"}
+			p.delete(first, objects[first])
+			delete(objects, first)
+			for kind, name := range objects {
+				p.delete(kind, name)
+			}
+			forgotten(p, "without objects")
+		}})
+	}
+	decisions = append(decisions, decision{row: "namespace", is: "of pods alone", test: func(p *play) {
+		p.apply(podObject("p1", "10.0.0.1"))
+		forgotten(p, "of pods")
+		p.mesh(watchYes)
+		p.is("not watched", p.notified(), "delete p1")
+		p.mesh("")
+		p.is("watched again", p.notified(), "add p1")
+		p.delete("Pod", "p1")
+		forgotten(p, "without objects")
+	}})
+	testDecisions(t, decisions)
+}
+
 func TestProxyEdges(t *testing.T) {
 	byAddress := scenarioOpts{}
 	byAddress.Features.ProxyFindPodByIP = true

@@ -3,6 +3,7 @@
 package kube
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -104,8 +105,18 @@ func (e *engine) space(name string) *space {
 	return s
 }
 
+// dropSpace drops a space that is as a new one: the Namespace is missing, and there is no object but
+// watched pods.
+func (e *engine) dropSpace(name string) {
+	s := e.spaces[name]
+	if s != nil && s.object == nil && len(s.hosts)+len(s.slices)+len(s.deferredServices)+len(s.deferredSlices)+len(s.deferredPods) == 0 {
+		delete(e.spaces, name)
+	}
+}
+
 // apply applies the current state of an object, or its absence.
 func (e *engine) apply(ev event) {
+	e.batch.spaces = append(e.batch.spaces, cmp.Or(ev.key.namespace, ev.key.name))
 	switch o := ev.object.(type) {
 	case *service:
 		s := e.space(ev.key.namespace)
@@ -225,6 +236,10 @@ func (e *engine) deferSpace(s *space) {
 }
 
 func (e *engine) applyMesh(m Mesh) {
+	e.pods.Entries(func(p *podEntry) bool {
+		e.space(p.Key.namespace) // it may have been dropped
+		return true
+	})
 	e.mesh = newMesh(m, e.options.ClusterID)
 	for _, s := range e.spaces {
 		e.selectSpace(s)

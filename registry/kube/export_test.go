@@ -2,7 +2,11 @@
 
 package kube
 
-import "github.com/pilotkit/pilotkit/registry"
+import (
+	"context"
+
+	"github.com/pilotkit/pilotkit/registry"
+)
 
 // Put queues the present state of an object, as a watch does.
 func (c *Controller) Put(object any) { c.publisher.Enqueue(eventOf(object)) }
@@ -29,4 +33,10 @@ func (c *Controller) Relist(kind string, objects ...any) {
 			_ = s.Replace(objects, "") // It returns nil.
 		}
 	}
+}
+
+// Spaces returns the number of namespaces that the registry knows.
+func (c *Controller) Spaces(ctx context.Context) (n int, err error) {
+	err = c.inspect(ctx, func(e *engine) { n = len(e.spaces) })
+	return n, err
 }
