@@ -42,6 +42,7 @@
 //	xdsupdate/traffic.maxKeptPlaces               64  TestLoweredSizes TestKeptPlacesAreBounded
 //	xdsupdate/traffic.maxShared                  256  TestLoweredSizes
 //	xdsupdate/traffic/internal/hostname.FewHosts  16  xdsupdate/traffic.TestLoweredSizes TestHostSet
+//	xdsupdate/traffic/internal/memo.most  16384  xdsupdate/traffic.TestLoweredSizes TestBounded
 //	xdsupdate/traffic/internal/mesh.fewPorts  16  xdsupdate/traffic.TestLoweredSizes TestManyPorts
 //	xdsupdate/traffic/internal/mesh.leastAsked  4096  xdsupdate/traffic.TestLoweredSizes
 //	xdsupdate/traffic/internal/mesh.maxBaseAge  64  xdsupdate/traffic.TestLoweredSizes xdsupdate/traffic.TestImportsAfterManyPushes

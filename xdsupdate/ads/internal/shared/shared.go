@@ -61,12 +61,14 @@ func (s *Resources) Advance(number uint64, everything bool, names []resource.Nam
 			}
 		}
 	}
-	if s.count >= s.limit {
-		s.sweep()
-	}
+	s.sweepIfFull()
 }
 
-func (s *Resources) sweep() {
+// sweepIfFull drops the entries without users if they may be half of all.
+func (s *Resources) sweepIfFull() {
+	if s.count < s.limit {
+		return
+	}
 	for name, keys := range s.entries {
 		for share, e := range keys {
 			if e.resource.Value() == nil && e.good.Value() == nil {
@@ -105,6 +107,7 @@ func (s *Resources) Get(number uint64, name resource.Name, share any, fresh func
 		out.Fallback, out.Reported = former.LastGood(), former.Failure()
 	}
 	if e == nil {
+		s.sweepIfFull()
 		e = &entry{}
 		if s.entries[name] == nil {
 			s.entries[name] = make(map[any]*entry)

@@ -49,17 +49,23 @@ func TestShared(t *testing.T) {
 	runtime.KeepAlive(second)
 }
 
-// TestSwept: entries without users are swept when they are as many as there were entries.
+// TestSwept: entries without users are swept when they are as many as there were entries, with pushes
+// and without.
 func TestSwept(t *testing.T) {
-	s := New()
-	for i := range 10 * sweepAtLeast.Get() {
-		s.Get(uint64(i), resource.Name{TypeURL: "type", Name: strconv.Itoa(i)}, nil, makes("1"))
-		if i%sweepAtLeast.Get() == 0 {
-			runtime.GC()
+	for _, pushes := range []bool{true, false} {
+		s, number := New(), uint64(0)
+		for i := range 10 * sweepAtLeast.Get() {
+			s.Get(number, resource.Name{TypeURL: "type", Name: strconv.Itoa(i)}, nil, makes("1"))
+			if i%sweepAtLeast.Get() == 0 {
+				runtime.GC()
+			}
+			if pushes {
+				number++
+				s.Advance(number, false, nil)
+			}
 		}
-		s.Advance(uint64(i+1), false, nil)
-	}
-	if s.count > 3*sweepAtLeast.Get() || len(s.entries) != s.count {
-		t.Errorf("%d entries of %d names are left", s.count, len(s.entries))
+		if s.count > 3*sweepAtLeast.Get() || len(s.entries) != s.count {
+			t.Errorf("with pushes %t: %d entries of %d names are left", pushes, s.count, len(s.entries))
+		}
 	}
 }

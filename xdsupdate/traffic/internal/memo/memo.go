@@ -6,21 +6,27 @@ package memo
 import (
 	"maps"
 	"sync"
+
+	"github.com/pilotkit/pilotkit/internal/limit"
 )
 
-// Results keeps results by key. Concurrent calls for a key share one computation. The zero value is
-// empty.
+// most is the maximum number of results. The next one drops all others, because their keys may be
+// views that are gone.
+const most limit.Size = 16384
+
+// Results keeps results by key. Concurrent calls for a key share one computation, which may be
+// repeated later. The zero value is empty.
 type Results[K comparable, V any] struct {
 	mu    sync.Mutex
 	known map[K]func() V
 }
 
-// Get returns the result for a key. The first call computes it.
+// Get returns the result for a key, and computes it if it is not kept.
 func (m *Results[K, V]) Get(key K, compute func() V) V {
 	m.mu.Lock()
 	result := m.known[key]
 	if result == nil {
-		if m.known == nil {
+		if m.known == nil || len(m.known) >= most.Get() {
 			m.known = make(map[K]func() V)
 		}
 		result = sync.OnceValue(compute)
@@ -30,14 +36,14 @@ func (m *Results[K, V]) Get(key K, compute func() V) V {
 	return result()
 }
 
-// Has reports whether Get was called for a key.
+// Has reports whether the result of a key is kept.
 func (m *Results[K, V]) Has(key K) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.known[key] != nil
 }
 
-// All returns all results. It waits for results that are being computed.
+// All returns the kept results. It waits for results that are being computed.
 func (m *Results[K, V]) All() map[K]V {
 	m.mu.Lock()
 	results := maps.Clone(m.known)

@@ -37,3 +37,16 @@ func TestShared(t *testing.T) {
 		t.Errorf("All() = %v after %d computations, want %v after one", got, calls.Load(), want)
 	}
 }
+
+// TestBounded: results that are no longer used do not stay for ever.
+func TestBounded(t *testing.T) {
+	var results memo.Results[int, int]
+	for i := range 100_000 {
+		if got := results.Get(i, func() int { return -i }); got != -i || !results.Has(i) {
+			t.Fatalf("Get(%d) = %d, and it is kept: %t", i, got, results.Has(i))
+		}
+	}
+	if n := len(results.All()); n > 20_000 {
+		t.Errorf("%d results are kept", n)
+	}
+}
