@@ -305,7 +305,11 @@ func (c *cache) prepare(s *selection) {
 		// A push has come meanwhile, and may have opened the view.
 	}
 	var subscribers []*subscription
-	c.locked(func() { subscribers = slices.Clone(s.subscribers) })
+	c.locked(func() {
+		if s.snapshot != nil {
+			subscribers = slices.Clone(s.subscribers)
+		}
+	})
 	for _, sub := range subscribers {
 		c.catchUp(sub, func() {})
 	}
