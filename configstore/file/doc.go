@@ -54,7 +54,8 @@
 // # Cost
 //
 // A change costs the documents that have changed, wherever they are in a file, and
-// one hash of the file. A file is read document by document: the memory held
+// one hash of the file; if files are symbolic links, also a walk through the
+// directory. A file is read document by document: the memory held
 // meanwhile is the file, the objects, and the tree of one document. Files are
 // bounded in bytes and documents, and in the errors that are reported of them. Only
 // regular files are opened, and reading one never waits.

@@ -18,6 +18,8 @@ type listing struct {
 	// failed has the errors of unreadable directories and entries. Files at or below such a path
 	// may still exist.
 	failed map[string]error
+	// linked: a file is a symbolic link. Notifications of its changes have the name of another file.
+	linked bool
 }
 
 // walker fills a listing.
@@ -90,7 +92,7 @@ func (w *walker) entry(name, resolved string, e fs.DirEntry) {
 	case info.IsDir():
 		err = w.dir(name, resolved, info)
 	case isManifest(name):
-		w.listing.files[name] = info
+		w.listing.files[name], w.listing.linked = info, w.listing.linked || link
 	}
 	if err == nil || !link && os.IsNotExist(err) {
 		// In the latter case it was removed since its directory was read.

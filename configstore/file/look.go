@@ -39,10 +39,10 @@ func (s *Source) suspects(sc scan) []string {
 
 // narrow returns the files that notifications were about, and whether these are
 // all there is to look at: so it is if files were written, but neither removed
-// nor linked, in directories that have been read without errors.
+// nor linked, in directories that have been read without errors and without links to files.
 func (s *Source) narrow(sc scan) ([]string, bool) {
 	l := s.listing
-	if sc.full || sc.walk || s.rootFailure != nil || len(l.failed) > 0 {
+	if sc.full || sc.walk || s.rootFailure != nil || len(l.failed) > 0 || l.linked {
 		return nil, false
 	}
 	var names []string

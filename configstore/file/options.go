@@ -35,8 +35,8 @@ type Options struct {
 	// Default: an object with an unknown field is an error.
 	Lenient bool
 	// Rescan is the interval between two scans of every file. A scan finds changes without
-	// notifications: on network file systems, and behind symbolic links out of the directory. The
-	// default is one minute; a negative value disables it.
+	// notifications: on network file systems, and behind symbolic links out of the directory or to
+	// hidden files. The default is one minute; a negative value disables it.
 	Rescan time.Duration
 	// Debounce is how long Run waits after a notification for further ones; if it
 	// is about a single file that was written, a fifth of that. It waits at most

@@ -221,6 +221,22 @@ func TestWatchDirectories(t *testing.T) {
 	w.await("update ns/b=5", "update ns/b=outside")
 }
 
+// A file is written by another name than the links to it have.
+func TestWatchLinkedFile(t *testing.T) {
+	w := watch(t, file.Options{}, func(f *fixture) {
+		f.write("a.yaml", entry("a", "0"))
+		f.symlink("a.yaml", "0.yaml") // the first by path
+		f.write("b.txt", entry("b", "0"))
+		f.mkdir("sub")
+		f.symlink("../b.txt", "sub/b.yaml")
+	})
+	w.awaitBoth("add ns/a=0", "add ns/b=0")
+	w.write("a.yaml", entry("a", "1"))
+	w.await("update ns/a=1", "delete")
+	w.write("b.txt", entry("b", "1"))
+	w.await("update ns/b=1", "delete")
+}
+
 // The directory of the source comes, goes and comes again.
 func TestWatchRecreatedDirectory(t *testing.T) {
 	w := watch(t, file.Options{}, func(f *fixture) { f.remove(".") })

@@ -10,6 +10,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 	networkingv1 "k8s.io/api/networking/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
@@ -135,8 +136,19 @@ func (c *Converter) report(key Key, problems []Problem) {
 func (c *Converter) gateway(i *ingress, found *findings) *configstore.Config {
 	spec := &networking.Gateway{Selector: map[string]string{gatewayLabel: c.mesh.gatewayPods()}}
 	config := c.config(istio.Gateway, c.gatewayKey(i.key), 0)
-	add := func(field string, s *networking.Server) {
-		if found.valid(field, istio.Gateway, &networking.Gateway{Selector: spec.Selector, Servers: []*networking.Server{s}}) {
+	add := func(field string, s *networking.Server) { // for those of its hosts that are valid
+		hosts := s.Hosts
+		s.Hosts = nil
+		for n, host := range hosts {
+			one := &networking.Server{Port: s.Port, Hosts: []string{host}, Tls: s.Tls}
+			if len(validation.IsDNS1123Label(host)) == 0 {
+				one.Hosts[0] += ".local" // Gateways of users cannot have short names, unlike Ingresses.
+			}
+			if found.valid(fmt.Sprintf("%s.hosts[%d]", field, n), istio.Gateway, &networking.Gateway{Selector: spec.Selector, Servers: []*networking.Server{one}}) {
+				s.Hosts = append(s.Hosts, host)
+			}
+		}
+		if len(s.Hosts) > 0 {
 			spec.Servers = append(spec.Servers, s)
 		}
 	}

@@ -99,7 +99,7 @@ func TestUnchangedIsShared(t *testing.T) {
 func TestProblems(t *testing.T) {
 	o := simple("a", "a.example.com", "/", "http")
 	o.Spec.DefaultBackend = &networkingv1.IngressBackend{Resource: &corev1.TypedLocalObjectReference{Kind: "Bucket"}}
-	o.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"a.example.com"}}, {SecretName: "s", Hosts: []string{"a*"}}}
+	o.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"a.example.com"}}, {SecretName: "s", Hosts: []string{"a*", "b"}}}
 	bad := simple("bad", "a_*_b", "/", "80")
 	class, front := simple("class", "c.example.com", "/", "80"), "front"
 	class.Spec.IngressClassName = &front
@@ -113,7 +113,7 @@ func TestProblems(t *testing.T) {
 	}
 	want := map[string]string{
 		"shop/a": `[spec.tls[0].secretName: is required: there is no server for these hosts ` +
-			`spec.tls[1]: servers[0].hosts[0]: must be a domain name, is "a*": "a*" is not a DNS label (letters, digits and inner dashes, at most 63 characters) ` +
+			`spec.tls[1].hosts[0]: servers[0].hosts[0]: must be a domain name, is "a*": "a*" is not a DNS label (letters, digits and inner dashes, at most 63 characters) ` +
 			`spec.defaultBackend.service: is required: other backends are not supported ` +
 			`spec.rules[0].http.paths[0].backend.service.name: there is no Service shop/cart]`,
 		"shop/bad":   `[spec.rules[0].http.paths[0]: hosts[0]: must be a domain name, is "a_*_b": "a_*_b" is not a DNS label (letters, digits and inner dashes, at most 63 characters)]`,
@@ -121,6 +121,9 @@ func TestProblems(t *testing.T) {
 	}
 	if d := gocmp.Diff(want, text()); d != "" {
 		t.Errorf("problems (-want +got):\n%s", d)
+	}
+	if n := c.Snapshot().Configs(istio.Gateway)[0].Spec.(*networking.Gateway).GetServers()[0]; !slices.Equal(n.GetHosts(), []string{"b"}) {
+		t.Errorf("the first server of shop/a has the hosts %q, want b alone", n.GetHosts())
 	}
 	if n := len(c.Snapshot().Configs(istio.VirtualService)); n != 0 {
 		t.Errorf("%d VirtualServices, none can be", n)

@@ -145,7 +145,7 @@ func (g *generator) ingress() *networkingv1.Ingress {
 	for range g.r.IntN(3) {
 		tls := networkingv1.IngressTLS{SecretName: g.pick("", "one", "two")}
 		if g.r.IntN(3) > 0 {
-			tls.Hosts = []string{g.pick("a.example.com", "*.example.com")}
+			tls.Hosts = []string{g.pick("a.example.com", "*.example.com", "x")}
 		}
 		o.Spec.TLS = append(o.Spec.TLS, tls)
 	}
