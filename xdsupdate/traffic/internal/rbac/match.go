@@ -93,7 +93,7 @@ func (form Form) addresses(value string) (*core.CidrRange, error) {
 func addresses(value string) (*core.CidrRange, error) {
 	address, bits, isRange := strings.Cut(value, "/")
 	a, err := netip.ParseAddr(address)
-	if err != nil || a.Zone() != "" {
+	if err != nil {
 		return nil, fmt.Errorf("%q is neither an IP address nor a CIDR block", value)
 	}
 	n := a.BitLen()
@@ -102,7 +102,8 @@ func addresses(value string) (*core.CidrRange, error) {
 			return nil, fmt.Errorf("%q is not a CIDR block", value)
 		}
 	}
-	return &core.CidrRange{AddressPrefix: address, PrefixLen: wrapperspb.UInt32(uint32(n))}, nil //nolint:gosec // at most 128
+	// Envoy compares addresses without zones.
+	return &core.CidrRange{AddressPrefix: a.WithZone("").String(), PrefixLen: wrapperspb.UInt32(uint32(n))}, nil //nolint:gosec // at most 128
 }
 
 // metadata returns the matcher of a value at a path in a filter's dynamic metadata.

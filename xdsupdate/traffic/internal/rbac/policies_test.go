@@ -97,6 +97,14 @@ func TestFailsClosed(t *testing.T) {
 	}
 }
 
+// TestZones: an address with a zone, which validation accepts, is matched without the zone.
+func TestZones(t *testing.T) {
+	rule, fields := translated(t, Translator{}, policyOf(t, `{"action": "DENY", "rules": [{"from": [{"source": {"ipBlocks": ["fe80::1%eth0"]}}]}]}`))
+	if got := rule.GetPrincipals()[0].GetDirectRemoteIp(); got.GetAddressPrefix() != "fe80::1" || got.GetPrefixLen().GetValue() != 128 || len(fields) > 0 {
+		t.Errorf("it denies %v, and does not check %q", rule, fields)
+	}
+}
+
 // TestRefusedParts: a rule that cannot be sent allows nothing, or denies everything, and so does a
 // closed policy.
 func TestRefusedParts(t *testing.T) {
