@@ -166,7 +166,26 @@ func isTemplate(path string) bool {
 	return strings.Contains(path, oneSegment) || strings.Contains(path, allSegments)
 }
 
+// parsable reports whether Envoy can parse a path template. Other templates crash Envoy (1.36, 1.40).
+func parsable(path string) bool {
+	segments, ok := strings.CutPrefix(path, "/")
+	last := false
+	for segment := range strings.SplitSeq(strings.TrimSuffix(segments, "/"), "/") {
+		operator := segment == oneSegment || segment == allSegments
+		literal := segment != "" && strings.Trim(segment, templateLiterals) == ""
+		ok = ok && (operator && !last || literal)
+		last = last || segment == allSegments
+	}
+	return ok
+}
+
+// templateLiterals are the characters of the literal segments of a template, besides operators.
+const templateLiterals = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()+,;:@="
+
 func pathTemplate(value string) (*rbacv3.Permission, error) {
+	if !parsable(value) {
+		return nil, fmt.Errorf("%q is no path template that Envoy can parse", value)
+	}
 	config, err := anypb.New(&template.UriTemplateMatchConfig{
 		PathTemplate: strings.NewReplacer(oneSegment, "*", allSegments, "**").Replace(value),
 	})
