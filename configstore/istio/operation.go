@@ -54,11 +54,15 @@ func checkPaths(at *field, name string, paths []string) {
 
 // templateProblem describes why a path is invalid, or returns "". Braces make a path a template,
 // where {*} stands for a segment and {**} for the rest. A template that Envoy cannot parse would
-// match nothing, and a DENY policy would admit the requests that it should deny.
+// crash it.
 func templateProblem(path string) string {
 	template := strings.Contains(path, templateOne) || strings.Contains(path, templateRest)
+	segments, absolute := strings.CutPrefix(path, "/")
+	if template && !absolute {
+		return "must begin with /"
+	}
 	rest := false
-	for segment := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
+	for segment := range strings.SplitSeq(strings.TrimSuffix(segments, "/"), "/") {
 		operator := segment == templateOne || segment == templateRest
 		switch {
 		case operator && rest:

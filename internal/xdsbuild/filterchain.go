@@ -89,9 +89,9 @@ func cidrRanges(ranges []netip.Prefix) []*core.CidrRange {
 }
 
 // AutoPassthroughChain returns the filter chain that forwards mutual TLS of Istio's sidecars to the
-// cluster whose name is the server name. A connection passes the filters before first.
-func AutoPassthroughChain(name string, before ...*listenerv3.Filter) *listenerv3.FilterChain {
-	chain := FilterChain([]string{strings.ToLower(name)}, nil, TCPProxy{Cluster: name}.Filter(), before...)
+// cluster whose name is the server name.
+func AutoPassthroughChain(name string) *listenerv3.FilterChain {
+	chain := FilterChain([]string{strings.ToLower(name)}, nil, TCPProxy{Cluster: name}.Filter())
 	chain.FilterChainMatch.ApplicationProtocols = istioALPN()
 	return chain
 }

@@ -212,32 +212,34 @@ func (u *Upstream) setForeignTLS(common *tls.CommonTlsContext, t *networking.Cli
 	validateWith(common, roots, v)
 }
 
-// subjectAltNames returns the names that servers may have: the names of the settings, or else the
-// identities of the service.
+// subjectAltNames returns the names that servers may have: the names of the settings, or else those
+// of the service.
 func (u *Upstream) subjectAltNames(t *networking.ClientTLSSettings) []string {
 	if names := t.GetSubjectAltNames(); len(names) > 0 {
 		return slices.DeleteFunc(slices.Clone(names), func(s string) bool { return s == "" || !utf8.ValidString(s) })
 	}
-	return subjectAltNames(u.Service, u.identities())
+	return u.names()
 }
 
-// identities returns the identities of the endpoints, in the mesh's trust domain and all its
-// aliases.
-func (u *Upstream) identities() []string {
-	aliases := u.Mesh.GetTrustDomainAliases()
+// names returns the names of the service and the identities of its endpoints. A workload of the mesh
+// may have its identity in any alias of the mesh's trust domain.
+func (u *Upstream) names() []string {
+	known, aliases := subjectAltNames(u.Service, u.Identities), u.Mesh.GetTrustDomainAliases()
 	if len(aliases) == 0 {
-		return u.Identities
+		return known
 	}
-	own := spiffe + u.Mesh.GetTrustDomain() + "/"
-	out := slices.Clone(u.Identities)
-	for _, id := range u.Identities {
-		if path, ok := strings.CutPrefix(id, own); ok {
-			for _, domain := range aliases {
-				out = append(out, spiffe+domain+"/"+path)
-			}
+	out := slices.Clone(known)
+	for _, id := range known {
+		domain, path, _ := strings.Cut(strings.TrimPrefix(id, spiffe), "/")
+		if !strings.HasPrefix(id, spiffe) || domain != u.Mesh.GetTrustDomain() && !slices.Contains(aliases, domain) {
+			continue
+		}
+		for _, alias := range aliases {
+			out = append(out, spiffe+alias+"/"+path)
 		}
 	}
-	return out
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 // spiffe is the prefix of identities.
@@ -273,7 +275,7 @@ func validateWith(c *tls.CommonTlsContext, roots string, v *tls.CertificateValid
 // socketForGRPC returns mutual TLS with the certificates of the client's bootstrap. SNI and subject
 // alternative names of the policy are ignored (Istio 1.30).
 func (u *Upstream) socketForGRPC() *core.TransportSocket {
-	common := providerContext(verifyingForGRPC(subjectAltNames(u.Service, u.identities())))
+	common := providerContext(verifyingForGRPC(u.names()))
 	return socketOf(tlsSocket, &tls.UpstreamTlsContext{CommonTlsContext: common})
 }
 

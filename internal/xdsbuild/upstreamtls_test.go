@@ -74,6 +74,20 @@ func TestUpstreamTLS(t *testing.T) {
 				`},{"match":{},"name":"tlsMode-disabled","transportSocket":{"name":"envoy.transport_sockets.raw_buffer",
 				"typedConfig":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}}}]`,
 		},
+		{
+			name: "automatic TLS, with an alias of the trust domain", mesh: `{"trustDomain": "td", "trustDomainAliases": ["old"]}`,
+			change: func(u *xdsbuild.Upstream) {
+				u.Identities, u.MutualTLS = []string{"spiffe://td/a"}, true
+				u.Service.ServiceAccounts = []string{"a.example.com", "spiffe://old/c", "spiffe://other/d", "spiffe://td/b"}
+			},
+			want: least + `,"transportSocketMatches":[{"match":{"tlsMode":"istio"},"name":"tlsMode-istio","transportSocket":` +
+				meshTLS(`[{"sanType":"DNS","matcher":{"exact":"a.example.com"}},{"sanType":"URI","matcher":{"exact":"spiffe://old/a"}},
+					{"sanType":"URI","matcher":{"exact":"spiffe://old/b"}},{"sanType":"URI","matcher":{"exact":"spiffe://old/c"}},
+					{"sanType":"URI","matcher":{"exact":"spiffe://other/d"}},{"sanType":"URI","matcher":{"exact":"spiffe://td/a"}},
+					{"sanType":"URI","matcher":{"exact":"spiffe://td/b"}}]`, "outbound_.80_._.a.com") +
+				`},{"match":{},"name":"tlsMode-disabled","transportSocket":{"name":"envoy.transport_sockets.raw_buffer",
+				"typedConfig":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}}}]`,
+		},
 		{name: "automatic TLS that no endpoint takes", mesh: `{}`, change: endpointWith("disabled"), want: least},
 		{
 			name: "automatic TLS that an endpoint takes", mesh: `{}`, change: endpointWith("istio"),

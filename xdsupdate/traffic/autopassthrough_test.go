@@ -36,3 +36,28 @@ func TestWildcardServiceBehindAutoPassthrough(t *testing.T) {
 		t.Errorf("server names (-want +got):\n%s", diff)
 	}
 }
+
+// TestPoliciesBehindAutoPassthrough: the workloads that an AUTO_PASSTHROUGH server leads to check
+// policies. Its own filters would know no client, so that a policy for the mesh would cut off
+// other networks.
+func TestPoliciesBehindAutoPassthrough(t *testing.T) {
+	cart := testService("shop", "cart.example.com", 80)
+	w := populate(cart)
+	w.place(cart, "10.0.0.1 tls=istio")
+	s := stage(t, traffic.Options{}, objectsOf(t,
+		`Gateway ingress/edge {"selector": {"app": "edge"}, "servers": [
+			{"port": {"number": 15443, "name": "tls", "protocol": "TLS"}, "hosts": ["*"], "tls": {"mode": "AUTO_PASSTHROUGH"}},
+			{"port": {"number": 8443, "name": "own", "protocol": "TLS"}, "hosts": ["*"], "tls": {"mode": "PASSTHROUGH"}}]}`,
+		`VirtualService shop/cart {"hosts": ["cart.example.com"], "gateways": ["ingress/edge"], "tls": [
+			{"match": [{"sniHosts": ["cart.example.com"]}], "route": [{"destination": {"host": "cart.example.com"}}]}]}`,
+		`AuthorizationPolicy istio-system/nobody {}`,
+		`AuthorizationPolicy istio-system/unknown {"action": "DENY", "rules": [{"from": [{"source": {"notPrincipals": ["*"]}}]}]}`,
+	), w)
+	for name, want := range map[string]int{"0.0.0.0_15443": 1, "0.0.0.0_8443": 3} {
+		for _, c := range s.listener(edge(), name).GetFilterChains() {
+			if got := len(c.GetFilters()); got != want {
+				t.Errorf("%s: %d filters, want %d: %v", name, got, want, c.GetFilters())
+			}
+		}
+	}
+}

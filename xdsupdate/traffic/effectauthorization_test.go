@@ -23,6 +23,9 @@ func TestEffectsOfAuthorization(t *testing.T) {
 	objects := objectsOf(t,
 		`Gateway infra/edge {"selector": {"app": "edge"}, "servers": [
 			{"hosts": ["*"], "port": {"number": 80, "name": "http", "protocol": "HTTP"}}, {"hosts": ["*"], "port": {"number": 90, "name": "tcp", "protocol": "TCP"}}]}`,
+		`Gateway infra/networks {"selector": {"app": "networks"}, "servers": [
+			{"hosts": ["*"], "port": {"number": 15443, "name": "tls", "protocol": "TLS"}, "tls": {"mode": "AUTO_PASSTHROUGH"}}]}`,
+		`AuthorizationPolicy infra/networks {"action": "DENY", "selector": {"matchLabels": {"app": "networks"}}, "rules": [{"to": [{"operation": {"paths": ["/a"]}}]}]}`,
 		`AuthorizationPolicy infra/all {"rules": [{"from": [{"source": {"namespaces": ["shop"]}}]}]}`,
 		`AuthorizationPolicy istio-system/mesh {"action": "AUDIT", "rules": [{}]}`,
 		`AuthorizationPolicy infra/edge {"action": "DENY", "selector": {"matchLabels": {"app": "edge"}}, "rules": [{"to": [{"operation": {"paths": ["/a"]}}]}]}`,
@@ -46,6 +49,12 @@ func TestEffectsOfAuthorization(t *testing.T) {
 		"istio-system/mesh": {"routers of all namespaces: what they serve: AUDIT"},
 		"infra/edge": {
 			"routers of namespace infra with the labels app=edge: what they serve: DENY",
+			"spec.rules[0].to[0].operation.paths: of TCP connections it is not looked at, so that the rule is about more of them: " +
+				"it is of HTTP requests, and is not known of TCP connections",
+		},
+		"infra/networks": {
+			"routers of namespace infra with the labels app=networks: what they serve: DENY",
+			"spec.servers[0] of Gateway infra/networks has the mode AUTO_PASSTHROUGH and checks no policies: the workloads behind it do",
 			"spec.rules[0].to[0].operation.paths: of TCP connections it is not looked at, so that the rule is about more of them: " +
 				"it is of HTTP requests, and is not known of TCP connections",
 		},

@@ -65,7 +65,7 @@ func TestEffectsOfPeers(t *testing.T) {
 func TestTokensOfServers(t *testing.T) {
 	t.Parallel()
 	const (
-		tokens  = `RequestAuthentication %s/tokens {"selector": {"matchLabels": {"app": "%s"}}, "jwtRules": [{"issuer": "one", "jwks": "{}"}]}`
+		tokens  = `RequestAuthentication %s/tokens {"selector": {"matchLabels": {"app": "%s"}}, "jwtRules": [{"issuer": "one", "jwks": "{\"keys\": [{\"kty\": \"EC\", \"x\": \"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4\", \"y\": \"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM\"}]}"}]}`
 		policy  = `AuthorizationPolicy %s/a {"selector": {"matchLabels": {"app": "%s"}}, "rules": [{"from": [{"source": {"requestPrincipals": ["*"]}}]}]}`
 		gateway = `Gateway infra/edge {"selector": {"app": "edge"}, "servers": [{"hosts": ["*"], "port": {"number": 80, "name": "http", "protocol": "HTTP"}}]}`
 		servers = "gRPC servers verify no tokens: "

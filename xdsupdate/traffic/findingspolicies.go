@@ -28,6 +28,7 @@ func (f *findings) authorizationPolicy(a *objects.AuthorizationPolicy) func() []
 	f.tokens(a)
 	f.provider(a)
 	f.unverified(a)
+	f.passesBy(a)
 	f.unchecked(a, rbac.HTTP)
 	if slices.ContainsFunc(f.Gateways, servesTCP) {
 		f.unchecked(a, rbac.TCP)
@@ -92,6 +93,21 @@ func (f *findings) unverified(a *objects.AuthorizationPolicy) {
 	}
 }
 
+// passesBy adds a finding for a policy for certain gateways if a server of these checks no policies.
+func (f *findings) passesBy(a *objects.AuthorizationPolicy) {
+	for _, g := range f.Gateways {
+		if len(a.Selector) == 0 || !f.mayProtect(f.name.Namespace, a.Selector, g) {
+			continue
+		}
+		for i, s := range g.Spec.GetServers() {
+			if kind, ok := kindOf(s); ok && kind == autoPassthrough {
+				f.add("", "%s of Gateway %s has the mode AUTO_PASSTHROUGH and checks no policies: the workloads behind it do", objects.Element("spec.servers", i), g)
+				return
+			}
+		}
+	}
+}
+
 // selectsGateways reports whether a policy may select routers of some Gateway.
 func (f *findings) selectsGateways(namespace string, t *objects.PolicyTarget) bool {
 	return slices.ContainsFunc(f.Gateways, func(g *objects.Gateway) bool { return f.mayProtect(namespace, t.Selector, g) })
@@ -114,10 +130,11 @@ func compatible(a, b map[string]string) bool {
 	return true
 }
 
-// servesTCP reports whether the Gateway has a server that forwards connections without HTTP.
+// servesTCP reports whether the Gateway has a server that forwards connections without HTTP and
+// checks policies.
 func servesTCP(g *objects.Gateway) bool {
 	for _, s := range g.Spec.GetServers() {
-		if kind, ok := kindOf(s); ok && kind != plainHTTP && kind != terminatedHTTP {
+		if kind, ok := kindOf(s); ok && kind != plainHTTP && kind != terminatedHTTP && kind != autoPassthrough {
 			return true
 		}
 	}

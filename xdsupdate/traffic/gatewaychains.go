@@ -180,15 +180,14 @@ func (b *chainBuilder) chain(names []string, filter *listenerv3.Filter, before [
 func (s *gatewayServer) field() string { return objects.Element("spec.servers", s.position-1) }
 
 // autoPassthroughChains adds the filter chains of an AUTO_PASSTHROUGH server, one for each port and
-// subset of the mesh services that its hosts cover.
+// subset of the mesh services that its hosts cover. They have no filters of AuthorizationPolicies,
+// as in Istio: the workloads behind them check policies and know the clients.
 func (b *chainBuilder) autoPassthroughChains() {
 	passed, err := b.passedServices(b.proxy, b.server)
 	b.add(gatewayChain{}, err)
 	for _, svc := range passed {
 		for _, name := range b.passedNames(b.proxy, svc) {
-			c, err := b.guard.connections().before(func(filters []*listenerv3.Filter) *listenerv3.FilterChain {
-				return xdsbuild.AutoPassthroughChain(name, filters...)
-			})
+			c, err := xdsbuild.Try(envoy.ForEnvoy, func() *listenerv3.FilterChain { return xdsbuild.AutoPassthroughChain(name) })
 			if err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 			}

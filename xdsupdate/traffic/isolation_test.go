@@ -72,7 +72,7 @@ var tenantObjects = []struct {
 		{"from": [{"source": {"namespaces": ["a"], "ipBlocks": ["10.0.0.MOMENT"]}}], "to": [{"operation": {"paths": ["/a", "/{*}"], "ports": ["80"]}}],
 			"when": [{"key": "request.headers[a]", "values": ["b"]}]}]}`},
 	{istio.RequestAuthentication, `{"selector": {"matchLabels": {"app": "edge"}}, "jwtRules": [{"issuer": "TENANT", "audiences": ["MOMENT"],
-		"jwks": "{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"AQAB\",\"y\":\"AQAB\"}]}", "fromHeaders": [{"name": "x-jwt", "prefix": "p "}],
+		"jwks": "{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4\",\"y\":\"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM\"}]}", "fromHeaders": [{"name": "x-jwt", "prefix": "p "}],
 		"outputClaimToHeaders": [{"header": "x-a", "claim": "a"}]}]}`},
 }
 

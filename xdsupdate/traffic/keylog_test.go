@@ -37,7 +37,7 @@ func TestKeyLog(t *testing.T) {
 		if text := log.String(); strings.Count(text, denied) != 1 || !strings.Contains(text, "keys=https://a/keys object=ingress/first objects=2 ") || !strings.Contains(text, "on fire") {
 			t.Errorf("logged: %s", text)
 		}
-		published.publish("https://a/keys", `{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y"}]}`)
+		published.publish("https://a/keys", `{"keys":[{"kty":"EC","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}]}`)
 		time.Sleep(time.Hour)
 		published.publish("https://a/keys", "")
 		time.Sleep(24 * time.Hour)

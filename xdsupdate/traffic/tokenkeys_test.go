@@ -102,7 +102,7 @@ func TestFetchedKeys(t *testing.T) {
 			t.Errorf("without an answer %d of 3 issuers have keys of nobody, synced %t", n, s.policies.HasSynced())
 		}
 		published.publish("https://b/keys", "")
-		published.publish("https://a/keys", `{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y","kid":"one"}]}`)
+		published.publish("https://a/keys", `{"keys":[{"kty":"EC","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM","kid":"one"}]}`)
 		synctest.Wait()
 		if l := listenerText(c.State()); strings.Count(l, nobody) != 2 || !strings.Contains(l, "one") || !s.policies.HasSynced() {
 			t.Errorf("synced %t, with keys of one: %s", s.policies.HasSynced(), l)
@@ -117,7 +117,7 @@ func TestFetchedKeys(t *testing.T) {
 			}
 		}
 		// Other keys come by themselves, and an object that is changed has them at once.
-		published.publish("https://a/keys", `{"keys":[{"kty":"EC","crv":"P-256","x":"x","y":"y","kid":"two"}]}`)
+		published.publish("https://a/keys", `{"keys":[{"kty":"EC","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM","kid":"two"}]}`)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if l := listenerText(c.State()); strings.Contains(l, "one") || !strings.Contains(l, "two") {
@@ -138,13 +138,14 @@ func TestFetchedKeys(t *testing.T) {
 // TestEffectsOfRequestAuthentication: what is verified is said, and what is not.
 func TestEffectsOfRequestAuthentication(t *testing.T) {
 	t.Parallel()
-	const keys = `"jwks": "{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"x\",\"y\":\"y\"}]}"`
+	const keys = `"jwks": "{\"keys\":[{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4\",\"y\":\"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM\"}]}"`
 	s := stage(t, traffic.Options{}, objectsOf(t, httpEdge,
 		`RequestAuthentication ingress/jwt {"selector": {"matchLabels": {"app": "edge"}}, "jwtRules": [{"issuer": "a", `+keys+`}, {"issuer": "b", "jwksUri": "https://b/keys"}]}`,
 		`RequestAuthentication shop/server {"selector": {"matchLabels": {"app": "cart"}}, "jwtRules": [{"issuer": "a", `+keys+`}]}`,
 		`RequestAuthentication shop/waypoint {"targetRefs": [{"kind": "Service", "name": "cart"}], "jwtRules": [{"issuer": "a", `+keys+`}]}`,
 		`RequestAuthentication istio-system/none {}`,
 		`RequestAuthentication ingress/anybody {"jwtRules": [{`+keys+`}]}`,
+		`RequestAuthentication ingress/broken {"jwtRules": [{"issuer": "a", "jwks": "{\"keys\":[{\"kty\":\"RSA\",\"n\":\"AQAB\",\"e\":\"AQAB\"}]}"}]}`,
 		`RequestAuthentication billing/bad {"jwtRules": [{"issuer": "a", "fromHeaders": [{"name": "a\nb"}], `+keys+`}]}`,
 	), populate())
 	const verified = "requests with tokens that are not valid are refused, those of issuer "
@@ -156,6 +157,7 @@ func TestEffectsOfRequestAuthentication(t *testing.T) {
 		"shop/waypoint":     "spec.targetRefs: policies for a Service are for waypoints, which are not configured",
 		"istio-system/none": "spec.jwtRules: there are no rules, and no token is verified",
 		"ingress/anybody":   "routers of namespace ingress: " + verified + `"" are verified; spec.jwtRules[0]: requests with tokens are denied: the rule has no issuer`,
+		"ingress/broken":    "routers of namespace ingress: " + verified + `"a" are verified; spec.jwtRules[0]: requests with tokens of a are denied: none of its keys is one that Envoy can use`,
 		"billing/bad":       "routers of namespace billing: " + verified + `"a" are verified; spec.jwtRules[0]: all requests are denied: `,
 	} {
 		namespace, object, _ := strings.Cut(name, "/")

@@ -88,7 +88,7 @@ func (d Dice) requestAuthentication() proto.Message {
 	for range r.IntN(3) {
 		rule := &security.JWTRule{Issuer: pick(r, []string{"https://a.example.com", "https://b.example.com"})}
 		if onceIn(r, 2) {
-			rule.Jwks = `{"keys":[{"kty":"EC","crv":"P-256","x":"AQAB","y":"AQAB"}]}`
+			rule.Jwks = `{"keys":[{"kty":"EC","crv":"P-256","x":"MKBCTNIcKUSDii11ySs3526iDZ8AiTo7Tu6KPAqv7D4","y":"4Etl6SRW2YiLUrN5vfvVHuhp7x8PxltmWWlbbM4IFyM"}]}`
 		}
 		spec.JwtRules = append(spec.JwtRules, rule)
 	}

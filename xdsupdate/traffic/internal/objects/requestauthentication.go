@@ -34,6 +34,9 @@ var ErrNoIssuer = errors.New("requests with tokens are denied: the rule has no i
 // errNoPublicKey says that a rule with only private or symmetric keys accepts no token.
 var errNoPublicKey = errors.New("none of its keys is public: private and symmetric ones are not sent to proxies")
 
+// errUnusableKeys says that a rule accepts no token because Envoys would reject its keys.
+var errUnusableKeys = errors.New("none of its keys is one that Envoy can use")
+
 func newRequestAuthentication(c *configstore.Config, spec *security.RequestAuthentication, s *Settings) *RequestAuthentication {
 	base := newPolicy(c)
 	out := &RequestAuthentication{Stored: base, PolicyTarget: newPolicyTarget(spec, base.Unread), spec: spec}
@@ -54,6 +57,9 @@ func (s *Settings) TokenRule(r *security.JWTRule) TokenRule {
 	case fetched:
 		keys := s.KeysFrom(source)
 		out.Keys, out.Err = keys.Set, keys.Err
+	}
+	if out.Keys != "" && !keyset.Usable(out.Keys) {
+		out.Keys, out.Err = "", errUnusableKeys
 	}
 	return out
 }

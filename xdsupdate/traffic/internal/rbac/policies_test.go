@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
+	meshconfig "istio.io/api/mesh/v1alpha1"
 	security "istio.io/api/security/v1beta1"
 )
 
@@ -64,6 +65,18 @@ func TestFailsClosed(t *testing.T) {
 			`{"to": [` + good + `], "when": [{"key": "request.auth.claims[a][]", "values": ["b"]}]}`, HTTP, []string{"spec.rules[0].when[0].key: false"},
 		},
 		"a value": {`{"to": [` + good + `], "when": [{"key": "source.ip", "notValues": ["b"]}]}`, HTTP, []string{"spec.rules[0].when[0].notValues: false"}},
+		"a template without a slash": {
+			`{"to": [{"operation": {"paths": ["{**}"], "methods": ["GET"]}}]}`, HTTP, []string{"spec.rules[0].to[0].operation.paths: false"},
+		},
+		"an empty segment": {
+			`{"to": [{"operation": {"notPaths": ["//{*}"], "methods": ["GET"]}}]}`, HTTP, []string{"spec.rules[0].to[0].operation.notPaths: false"},
+		},
+		"a template of other characters": {
+			`{"to": [{"operation": {"paths": ["/*/{*}"], "methods": ["GET"]}}]}`, HTTP, []string{"spec.rules[0].to[0].operation.paths: false"},
+		},
+		"operators after the last one": {
+			`{"to": [{"operation": {"paths": ["/{**}/{*}"], "methods": ["GET"]}}]}`, HTTP, []string{"spec.rules[0].to[0].operation.paths: false"},
+		},
 		"a path of a connection": {
 			`{"from": [{"source": {"namespaces": ["a"]}}], "to": [{"operation": {"paths": ["/a"], "ports": ["80"]}}]}`, TCP,
 			[]string{"spec.rules[0].to[0].operation.paths: true"},
@@ -94,6 +107,24 @@ func TestFailsClosed(t *testing.T) {
 				t.Errorf("reported of DENY (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestZones: an address with a zone, which validation accepts, is matched without the zone.
+func TestZones(t *testing.T) {
+	rule, fields := translated(t, Translator{}, policyOf(t, `{"action": "DENY", "rules": [{"from": [{"source": {"ipBlocks": ["fe80::1%eth0"]}}]}]}`))
+	if got := rule.GetPrincipals()[0].GetDirectRemoteIp(); got.GetAddressPrefix() != "fe80::1" || got.GetPrefixLen().GetValue() != 128 || len(fields) > 0 {
+		t.Errorf("it denies %v, and does not check %q", rule, fields)
+	}
+}
+
+// TestPathPrefix: a provider is not asked with a prefix for which Envoy rejects the listener.
+func TestPathPrefix(t *testing.T) {
+	for prefix, want := range map[string]bool{"": true, "/check": true, "check": false} {
+		p := Provider{HTTP: &meshconfig.MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider{PathPrefix: prefix}}
+		if _, err := p.HTTPAuthz(); (err == nil) != want {
+			t.Errorf("%q: %v", prefix, err)
+		}
 	}
 }
 

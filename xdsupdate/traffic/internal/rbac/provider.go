@@ -3,6 +3,7 @@
 package rbac
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -101,6 +102,9 @@ func (p Provider) HTTPAuthz() (*httpauthz.ExtAuthz, error) {
 		out.WithRequestBody = body(h.GetIncludeRequestBodyInCheck())
 		out.AllowedHeaders = headers(append(slices.Clone(h.GetIncludeRequestHeadersInCheck()), h.GetIncludeHeadersInCheck()...)) //nolint:staticcheck // still in use
 		out.StatusOnError, err = statusOf(h.GetStatusOnError())
+		if prefix := h.GetPathPrefix(); prefix != "" && prefix[0] != '/' { // Envoy rejects the listener
+			err = cmp.Or(err, fmt.Errorf("pathPrefix: %q does not begin with a slash", prefix))
+		}
 	}
 	return out, err
 }
