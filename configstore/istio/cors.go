@@ -28,8 +28,8 @@ func checkCORS(at *field, policy *networking.CorsPolicy) {
 	checkHeaderNames(at, "allowHeaders", policy.AllowHeaders)
 	checkHeaderNames(at, "exposeHeaders", policy.ExposeHeaders)
 	if age := policy.MaxAge; age != nil && checkDurationValid(at.child("maxAge"), age) {
-		if d := age.AsDuration(); d < 0 || d%time.Second != 0 {
-			at.child("maxAge").refuse("must be whole seconds, is %s", d)
+		if d := age.AsDuration(); d <= 0 || d%time.Second != 0 {
+			at.child("maxAge").refuse("must be whole seconds, at least 1s, is %s", d)
 		}
 	}
 	checkEnum(at.child("unmatchedPreflights"), policy.UnmatchedPreflights)

@@ -45,8 +45,8 @@ func checkDirectResponse(at *field, response *networking.HTTPDirectResponse) {
 func checkRedirect(at *field, route *networking.HTTPRoute) {
 	redirect := route.Redirect
 	if redirect.Uri == "" && redirect.Authority == "" && redirect.RedirectPort == nil && redirect.Scheme == "" &&
-		redirect.RedirectCode == 0 && redirect.PrefixRewrite == "" {
-		at.refuse("must have one of uri, authority, port, derivePort, scheme, redirectCode, prefixRewrite")
+		redirect.PrefixRewrite == "" {
+		at.refuse("must have one of uri, authority, port, derivePort, scheme, prefixRewrite")
 	}
 	if redirect.PrefixRewrite != "" {
 		checkPrefixRewrite(at.child("prefixRewrite"), route)

@@ -16,7 +16,7 @@ func checkRetries(at *field, retries *networking.HTTPRetry) {
 	checkNotNegative(at.child("attempts"), retries.Attempts)
 	checkDuration(at.child("perTryTimeout"), retries.PerTryTimeout)
 	checkDuration(at.child("backoff"), retries.Backoff)
-	if retries.Attempts == 0 && (retries.PerTryTimeout != nil || retries.RetryOn != "" || retries.RetryRemoteLocalities != nil || retries.Backoff != nil) {
+	if retries.Attempts == 0 && (retries.PerTryTimeout != nil || retries.RetryOn != "" || retries.RetryRemoteLocalities != nil) {
 		at.child("attempts").refuse("must be above 0 together with other settings, as 0 turns retries off")
 	}
 	if retries.RetryOn == "" {

@@ -57,12 +57,10 @@ func (u *Upstream) setBalancerForGRPC(c *clusterv3.Cluster) {
 		} else {
 			setHash(c, hash)
 		}
-	case lb.GetSimple() == networking.LoadBalancerSettings_LEAST_REQUEST, lb.GetSimple() == leastConn:
+	case lb.GetSimple() == networking.LoadBalancerSettings_LEAST_REQUEST:
 		c.LbPolicy = clusterv3.Cluster_LEAST_REQUEST
 	}
 }
-
-const leastConn = networking.LoadBalancerSettings_LEAST_CONN //nolint:staticcheck // users still have it
 
 // setHash sets a hash-based load balancer. The routes have the key of the hash.
 func setHash(c *clusterv3.Cluster, hash *networking.LoadBalancerSettings_ConsistentHashLB) {

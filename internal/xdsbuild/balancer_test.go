@@ -17,6 +17,10 @@ func TestUpstreamBalancers(t *testing.T) {
 			want: `"commonLbConfig":{"healthyPanicThreshold":{}},"connectTimeout":"10s","lbPolicy":"CLUSTER_PROVIDED","type":"ORIGINAL_DST"`,
 		},
 		{
+			name: "a subset of a passthrough", subset: "v1", want: `"lbPolicy":"RANDOM",` + plain,
+			rule: `{"trafficPolicy":{"loadBalancer":{"simple":"PASSTHROUGH"}},"subsets":[{"name":"v1","trafficPolicy":{"loadBalancer":{"simple":"RANDOM"}}}]}`,
+		},
+		{
 			name: "ring hash", rule: `{"trafficPolicy":{"loadBalancer":{"consistentHash":{"useSourceIp":true}}}}`,
 			want: plain + `,"lbPolicy":"RING_HASH","ringHashLbConfig":{"minimumRingSize":"1024"}`,
 		},

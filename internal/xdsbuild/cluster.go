@@ -111,7 +111,7 @@ func (u *Upstream) passThrough(c *clusterv3.Cluster) bool {
 	c.ClusterDiscoveryType = discoveryType(clusterv3.Cluster_ORIGINAL_DST)
 	c.LbPolicy = clusterv3.Cluster_CLUSTER_PROVIDED
 	target := u.Service.Attributes.PassthroughTargetPorts[u.Port.Number]
-	if target != 0 && target != u.Port.Number {
+	if target != 0 {
 		c.LbConfig = &clusterv3.Cluster_OriginalDstLbConfig_{OriginalDstLbConfig: &clusterv3.Cluster_OriginalDstLbConfig{
 			UpstreamPortOverride: wrapperspb.UInt32(target),
 		}}

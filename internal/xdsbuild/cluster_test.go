@@ -21,6 +21,8 @@ func TestPassthroughPorts(t *testing.T) {
 	svc.Attributes.PassthroughTargetPorts = map[uint32]uint32{80: 8080}
 	u := xdsbuild.Upstream{Service: svc, Port: svc.Ports[0]}
 	check(t, "override", u.Cluster().GetOriginalDstLbConfig().GetUpstreamPortOverride().GetValue(), uint32(8080))
+	svc.Attributes.PassthroughTargetPorts[80] = 80 // said although it is the port itself
+	check(t, "override with the same port", u.Cluster().GetOriginalDstLbConfig().GetUpstreamPortOverride().GetValue(), uint32(80))
 	for target, want := range map[uint32]bool{65535: true, 65536: false} { // Envoy rejects invalid ports
 		svc.Attributes.PassthroughTargetPorts[80] = target
 		check(t, fmt.Sprint("a cluster with port ", target), u.Cluster() != nil, want)

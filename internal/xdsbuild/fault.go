@@ -29,8 +29,8 @@ func faultDelay(d *networking.HTTPFaultInjection_Delay) *commonfault.FaultDelay 
 		return nil
 	}
 	share := percentage(d.GetPercentage())
-	if p := d.GetPercent(); share == nil && p > 0 { //nolint:staticcheck // Users still write it.
-		share = &typev3.FractionalPercent{Numerator: uint32(min(p, 100))}
+	if share == nil { // without either, no request is delayed
+		share = &typev3.FractionalPercent{Numerator: uint32(min(max(d.GetPercent(), 0), 100))} //nolint:staticcheck // Users still write it.
 	}
 	return &commonfault.FaultDelay{
 		FaultDelaySecifier: &commonfault.FaultDelay_FixedDelay{FixedDelay: duration(d.GetFixedDelay())}, Percentage: share,

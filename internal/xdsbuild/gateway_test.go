@@ -4,6 +4,7 @@ package xdsbuild_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -221,6 +222,11 @@ func TestRequestedCertificates(t *testing.T) {
 	combined = tls.GetCommonTlsContext().GetCombinedValidationContext()
 	check(t, "roots", combined.GetValidationContextSdsSecretConfig().GetName(), "kubernetes://b-cacert")
 	check(t, "a revocation list beside a credential", combined.GetDefaultValidationContext().GetCrl() == nil, true)
+
+	tls = xdsbuild.DownstreamTLS(server("HTTPS", nil, &networking.ServerTLSSettings{
+		Mode: networking.ServerTLSSettings_SIMPLE, CredentialName: "a", SubjectAltNames: []string{"b"},
+	}), nil)
+	check(t, "names of clients that no authority verifies", tls.GetCommonTlsContext().GetValidationContextType() == nil, true)
 }
 
 func TestServerParameters(t *testing.T) {
@@ -253,10 +259,12 @@ func TestServerParameters(t *testing.T) {
 			`tls_minimum_protocol_version:TLSv1_2 tls_maximum_protocol_version:TLSv1_2 cipher_suites:"AES128-SHA" ecdh_curves:"P-256"`,
 		},
 	} {
-		tc.tls.Mode, tc.tls.CredentialName = networking.ServerTLSSettings_SIMPLE, "c"
-		tls := xdsbuild.DownstreamTLS(server("HTTPS", nil, tc.tls), tc.mesh)
-		got := strings.ReplaceAll(tls.GetCommonTlsContext().GetTlsParams().String(), "  ", " ")
-		check(t, tc.name, got, tc.want)
+		for _, mode := range []networking.ServerTLSSettings_TLSmode{networking.ServerTLSSettings_SIMPLE, networking.ServerTLSSettings_ISTIO_MUTUAL} {
+			tc.tls.Mode, tc.tls.CredentialName = mode, "c"
+			tls := xdsbuild.DownstreamTLS(server("HTTPS", nil, tc.tls), tc.mesh)
+			got := strings.ReplaceAll(tls.GetCommonTlsContext().GetTlsParams().String(), "  ", " ")
+			check(t, fmt.Sprint(tc.name, ", ", mode), got, tc.want)
+		}
 	}
 }
 

@@ -148,7 +148,7 @@ func TestRoutesLeaveOutWhatClientsRefuse(t *testing.T) {
 }
 
 // C-core expects a sum of weights of 100 unless the sum is set, and grpc-js rejects a fault without
-// a percentage.
+// a percentage. A delay always has one.
 func TestGRPCWeightsAndFaults(t *testing.T) {
 	rule := decode(t, []byte(`{"fault": {"delay": {"fixedDelay": "1s"}, "abort": {"httpStatus": 503, "percentage": {"value": 5}}},
 		"route": [{"destination": {"host": "a"}, "weight": 3}, {"destination": {"host": "b"}, "weight": 2}]}`), &networking.HTTPRoute{})
@@ -158,10 +158,10 @@ func TestGRPCWeightsAndFaults(t *testing.T) {
 		t.Errorf("sum of the weights: %d, want 5", sum)
 	}
 	var fault httpfault.HTTPFault
-	if err := route.GetTypedPerFilterConfig()["envoy.filters.http.fault"].UnmarshalTo(&fault); err != nil || fault.GetDelay() != nil || fault.GetAbort() == nil {
-		t.Errorf("fault %v (%v), want the abort alone", &fault, err)
+	if err := route.GetTypedPerFilterConfig()["envoy.filters.http.fault"].UnmarshalTo(&fault); err != nil || fault.GetDelay().GetPercentage().GetNumerator() != 0 || fault.GetDelay().GetPercentage() == nil || fault.GetAbort() == nil {
+		t.Errorf("fault %v (%v), want the abort and a delay of no calls", &fault, err)
 	}
-	rule.Fault.Abort = nil
+	rule.Fault.Delay, rule.Fault.Abort.Percentage = nil, nil
 	if route := scope.Routes([]*networking.HTTPRoute{rule})[0]; len(route.GetTypedPerFilterConfig()) > 0 {
 		t.Errorf("faults that are never injected: %v", route)
 	}

@@ -43,7 +43,15 @@ func TestUpstreamConnections(t *testing.T) {
 		{
 			name: "HTTP/2 options", change: protocol(registry.ProtocolHTTP2),
 			rule: `{"trafficPolicy":{"connectionPool":{"http":{"maxConcurrentStreams":11,"http2KeepAlive":{"interval":"5s","timeout":"1s"}}}}}`,
-			want: least + optionsOf(`"explicitHttpConfig":{"http2ProtocolOptions":{"maxConcurrentStreams":11,"connectionKeepalive":{"interval":"5s","timeout":"1s"}}}`),
+			want: least + optionsOf(`"commonHttpProtocolOptions":{},"explicitHttpConfig":{"http2ProtocolOptions":{"maxConcurrentStreams":11,"connectionKeepalive":{"interval":"5s","timeout":"1s"}}}`),
+		},
+		{
+			name: "HTTP/2 options, HTTP/1", rule: `{"trafficPolicy":{"connectionPool":{"http":{"maxConcurrentStreams":11}}}}`,
+			want: least + optionsOf(`"commonHttpProtocolOptions":{},`+http1),
+		},
+		{
+			name: "HTTP/2 options, client protocol", rule: `{"trafficPolicy":{"connectionPool":{"http":{"useClientProtocol":true,"maxConcurrentStreams":11}}}}`,
+			want: least + optionsOf(`"commonHttpProtocolOptions":{},"useDownstreamProtocolConfig":{"http2ProtocolOptions":{},"httpProtocolOptions":{}}`),
 		},
 		{
 			name: "upgrade", rule: `{"trafficPolicy":{"connectionPool":{"http":{"h2UpgradePolicy":"UPGRADE"}}}}`,

@@ -32,7 +32,7 @@ func (u *Upstream) setProtocol(c *clusterv3.Cluster) {
 	case u.downstreamProtocol():
 		options.UpstreamProtocolOptions = &http.HttpProtocolOptions_UseDownstreamProtocolConfig{
 			UseDownstreamProtocolConfig: &http.HttpProtocolOptions_UseDownstreamHttpConfig{
-				HttpProtocolOptions: &core.Http1ProtocolOptions{}, Http2ProtocolOptions: u.http2Options(),
+				HttpProtocolOptions: &core.Http1ProtocolOptions{}, Http2ProtocolOptions: &core.Http2ProtocolOptions{},
 			},
 		}
 	case u.http2() && !explicit && u.Policy.GetConnectionPool() == nil && u.Service.Resolution != registry.DynamicDNS:
@@ -105,7 +105,7 @@ func (u *Upstream) downstreamProtocol() bool {
 }
 
 // commonOptions returns the options for all versions of HTTP, or nil. Envoy applies them to TCP
-// connections, too.
+// connections, too. Options for HTTP/2 alone make them empty, as in Istio.
 func (u *Upstream) commonOptions() *core.HttpProtocolOptions {
 	tcp, pool := u.Policy.GetConnectionPool().GetTcp(), u.Policy.GetConnectionPool().GetHttp()
 	idle := pool.GetIdleTimeout()
@@ -122,7 +122,8 @@ func (u *Upstream) commonOptions() *core.HttpProtocolOptions {
 	if n := pool.GetMaxRequestsPerConnection(); n > 0 {
 		out.MaxRequestsPerConnection = unsigned(n)
 	}
-	if out.GetIdleTimeout() == nil && out.GetMaxConnectionDuration() == nil && out.GetMaxRequestsPerConnection() == nil {
+	if out.GetIdleTimeout() == nil && out.GetMaxConnectionDuration() == nil && out.GetMaxRequestsPerConnection() == nil &&
+		pool.GetMaxConcurrentStreams() <= 0 && pool.GetHttp2KeepAlive() == nil {
 		return nil
 	}
 	return out

@@ -61,3 +61,14 @@ func TestPoliciesBehindAutoPassthrough(t *testing.T) {
 		}
 	}
 }
+
+// TestNamespaceBehindAutoPassthrough: a host with a namespace covers the services of this namespace.
+func TestNamespaceBehindAutoPassthrough(t *testing.T) {
+	s := stage(t, traffic.Options{}, objectsOf(t,
+		`Gateway ingress/edge {"selector": {"app": "edge"}, "servers": [{"port": {"number": 15443, "name": "tls", "protocol": "TLS"}, "hosts": ["shop/*"], "tls": {"mode": "AUTO_PASSTHROUGH"}}]}`,
+	), populate(testService("shop", "cart.example.com", 80), testService("billing", "ledger.example.com", 80)))
+	chains := s.listener(edge(), "0.0.0.0_15443").GetFilterChains()
+	if len(chains) != 1 || chains[0].GetFilterChainMatch().GetServerNames()[0] != "outbound_.80_._.cart.example.com" {
+		t.Errorf("filter chains %v, want one for cart", chains)
+	}
+}

@@ -197,6 +197,33 @@ func TestGatewayHosts(t *testing.T) {
 	}
 }
 
+// TestHiddenDestination: the only port of a service is that of a destination without port if the
+// router sees the service, also if the service is one of the VirtualService's namespace.
+func TestHiddenDestination(t *testing.T) {
+	for exportTo, want := range map[string]string{".": "outbound|8080||cart.com", "'*'": "outbound|80||cart.com"} {
+		s := newScene(t, traffic.Options{})
+		s.apply(fmt.Sprintf(`
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: cart}
+spec: {hosts: [cart.com], ports: [{number: 80, name: http, protocol: HTTP}], exportTo: [%s]}
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: a, namespace: ingress}
+spec: {selector: {app: edge}, servers: [{port: {number: 8080, name: http, protocol: HTTP}, hosts: ['*']}]}
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: cart}
+spec: {hosts: [shop.com], gateways: [ingress/a], http: [{route: [{destination: {host: cart.com}}]}]}
+`, exportTo))
+		if got := clusterOf(s.routes(edge(), "http.8080"), "shop.com"); got != want {
+			t.Errorf("exported to %s: %s, want %s", exportTo, got, want)
+		}
+	}
+}
+
 // TestPassthrough: filter chains by server names, of which none is there twice.
 func TestPassthrough(t *testing.T) {
 	tlsRoute := func(gateways []string, port uint32, sni ...string) *networking.TLSRoute {

@@ -85,6 +85,20 @@ func TestRuleOf(t *testing.T) {
 			[]asked{{"shop", "", "1 by the client's namespace: s1"}, {"zoo", "", "2 by the service's namespace: s2"}},
 		},
 		{
+			"apart from others of another visibility", // T82
+			[][2]string{
+				{"shop/web", limited("cart", 1, web)},
+				{"shop/private", limited("cart", 2, `,"exportTo":["."]`)},
+				{"shop/wider", limited("cart", 3, `,"exportTo":[".","billing"]`)},
+				{"shop/private2", limited("cart", 4, `,"exportTo":["."]`)},
+			},
+			[]asked{
+				{"shop", "app=web", "1 by the client's namespace: s1"},
+				{"shop", "", "3 by the client's namespace: s3"},
+				{"billing", "", "3 by the service's namespace: s3"},
+			},
+		},
+		{
 			"merged",
 			[][2]string{
 				{"shop/none", `{"host":"cart","subsets":[{"name":"s0"}]}`}, {"shop/one", limited("cart", 1, "")}, {"shop/two", limited("cart", 2, "")},

@@ -97,11 +97,11 @@ func (st *state) scopeOf(p *proxy) *mesh.Scope {
 }
 
 // serviceFor returns the service that an object of a namespace refers to by a host name, for a
-// router: the service in the object's namespace if it is visible there, or else the service that
-// the router sees, or nil.
+// router: the service in the object's namespace if the router sees it, or else the service that the
+// router sees otherwise, or nil.
 func (st *state) serviceFor(p *proxy, host registry.Hostname, namespace string) *mesh.Service {
 	own := mesh.ChooseService(st.world.Named(host), namespace, func(s *registry.Service) bool {
-		return s.Attributes.Namespace == namespace && st.settings.Visible(s, namespace)
+		return s.Attributes.Namespace == namespace && st.settings.Visible(s, p.Namespace)
 	})
 	if own != nil {
 		return own

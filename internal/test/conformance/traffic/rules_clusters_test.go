@@ -187,6 +187,28 @@ func (c *comparison) someMutual(cluster string) bool {
 	return found
 }
 
+// t80: exportTo hides a service from its own namespace, too.
+func (c *comparison) t80() {
+	hidden := func(cluster string) bool {
+		n, ok := parseCluster(cluster)
+		return ok && len(c.of(n.host, c.proxy)) == 0 && slices.ContainsFunc(c.services, func(s hostService) bool {
+			return strings.EqualFold(s.host, n.host) && s.entry.Namespace == c.proxy.Namespace
+		})
+	}
+	for _, s := range []section{clusters, endpoints} {
+		c.want[s] = slices.DeleteFunc(c.want[s], func(r tree) bool { return hidden(name(s, r)) })
+	}
+	c.want[listeners] = slices.DeleteFunc(c.want[listeners], func(l tree) bool { return slices.ContainsFunc(routesOf(resources{l}), hidden) })
+	for _, list := range []resources{c.want[routes], c.got[routes]} {
+		eachRoute(list, func(_, _, route tree) {
+			if action := object(route, "route"); hidden(text(action, "cluster")) { // without a service there is no DestinationRule
+				drop(action, "hashPolicy")
+				drop(object(action, "retryPolicy"), "retryHostPredicate")
+			}
+		})
+	}
+}
+
 // t62: clusters that a Sidecar's listener with port makes unreachable may be left
 // out.
 func (c *comparison) t62() {

@@ -328,6 +328,15 @@ func (c *comparison) t13() {
 	eachRoute(c.got[routes], visit)
 }
 
+// t86: an empty retry condition means nothing.
+func (c *comparison) t86() {
+	eachRoute(c.want[routes], func(_, _, route tree) {
+		if policy := object(object(route, "route"), "retryPolicy"); policy != nil {
+			policy["retryOn"] = strings.TrimPrefix(text(policy, "retryOn"), ",")
+		}
+	})
+}
+
 // t64: header matches mean the same in their old and new forms.
 func (c *comparison) t64() {
 	visit := func(_, _, route tree) {
