@@ -18,7 +18,7 @@ type listing struct {
 	// failed has the errors of unreadable directories and entries. Files at or below such a path
 	// may still exist.
 	failed map[string]error
-	// linked: a file is a symbolic link. Notifications of its changes have the name of another file.
+	// linked means that a file is a symbolic link. Notifications of its changes have the name of another file.
 	linked bool
 }
 
