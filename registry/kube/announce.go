@@ -50,6 +50,20 @@ func (b *batch) noteHost(h *host) {
 	}
 }
 
+// changedHidden reports whether the service changed and is exported to no namespace, before and
+// after. It exists neither for handlers nor for the updater, but if other clusters have the service,
+// it is merged with theirs, and may hide it.
+func (h *host) changedHidden() bool {
+	var was, is *registry.Service
+	if v := h.work.before; v != nil {
+		was = v.service
+	}
+	if v := h.view; v != nil {
+		is = v.service
+	}
+	return was != is && (was == nil || h.work.before.object.hidden()) && (is == nil || h.view.object.hidden())
+}
+
 // notePushes adds push requests: for everything if gateways changed, for each changed service, and
 // for each headless service with changed endpoints, because DNS answers for it contain the
 // endpoints.
@@ -67,6 +81,9 @@ func (b *batch) notePushes() {
 		c.Pushes = append(c.Pushes, publish.Push{Reason: xdsupdate.ReasonService, Key: key})
 	}
 	for _, h := range b.hosts {
+		if h.changedHidden() {
+			c.Pushes = append(c.Pushes, publish.Push{Reason: xdsupdate.ReasonService, Key: xdsupdate.ServiceKey(h.hostname, h.namespace)})
+		}
 		if len(h.work.changes) > 0 && h.reported() && h.object.resolution() == registry.Passthrough {
 			c.Pushes = append(c.Pushes, publish.Push{Reason: ReasonHeadlessEndpoint, Key: headlessKey(h)})
 		}

@@ -84,6 +84,40 @@ func TestHiddenServiceIsNotReported(t *testing.T) {
 	}
 }
 
+// A change of a service that is exported to no namespace is pushed, because the service is merged
+// with that of other clusters, and may hide it.
+func TestHiddenServiceIsPushed(t *testing.T) {
+	t.Parallel()
+	updater := &recorder{index: xdsupdate.NewEndpointIndex()}
+	k := kube.New(nil, updater)
+	hidden := func(ip string) *corev1.Service {
+		s := shopService("ns")
+		s.Annotations, s.Spec.ClusterIP = map[string]string{"networking.istio.io/exportTo": "~"}, ip
+		return s
+	}
+	for i, step := range []struct {
+		change func(any)
+		object *corev1.Service
+		pushes int
+	}{
+		{k.Put, hidden("10.96.0.1"), 1}, {k.Put, hidden("10.96.0.1"), 0}, {k.Put, hidden("10.96.0.2"), 1}, {k.Remove, hidden("10.96.0.2"), 1},
+	} {
+		step.change(step.object)
+		k.Drain()
+		pushes := 0
+		for _, c := range updater.take() {
+			if c.name != callConfigUpdate {
+				t.Errorf("step %d: %s", i, c.name)
+			} else if _, ok := c.request.ConfigsUpdated[xdsupdate.ServiceKey("shop.ns.svc.cluster.local", "ns")]; ok {
+				pushes++
+			}
+		}
+		if pushes != step.pushes {
+			t.Errorf("step %d: %d pushes, want %d", i, pushes, step.pushes)
+		}
+	}
+}
+
 // A pod that has another address is another proxy to push.
 func TestProxyUpdateForAddress(t *testing.T) {
 	t.Parallel()

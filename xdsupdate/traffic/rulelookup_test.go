@@ -182,3 +182,17 @@ func (s *scene) ruleOf(n *core.Node) string {
 	limit := clusters.resources["outbound|80||"+cart].(*clusterv3.Cluster).GetCircuitBreakers().GetThresholds()[0].GetMaxConnections().GetValue()
 	return fmt.Sprintf("%d by %s: %s", limit, found, strings.Join(subsets, " "))
 }
+
+// TestHashOfThePort: the key of a hash is that of the port to which a destination leads, though it does
+// not name the port.
+func TestHashOfThePort(t *testing.T) {
+	s := stage(t, traffic.Options{}, objectsOf(t,
+		`VirtualService shop/cart {"hosts": ["cart"], "http": [{"route": [{"destination": {"host": "cart"}}]}]}`,
+		`DestinationRule shop/cart {"host": "cart", "trafficPolicy": {"portLevelSettings": [{"port": {"number": 80}, "loadBalancer": {"consistentHash": {"httpHeaderName": "x"}}}]}}`,
+	), populate(testService("shop", cart, 80)))
+	for _, vh := range s.routes(in("sidecar", "shop"), "80").GetVirtualHosts() {
+		if key := vh.GetRoutes()[0].GetRoute().GetHashPolicy(); vh.GetDomains()[0] != "*" && (len(key) != 1 || key[0].GetHeader().GetHeaderName() != "x") {
+			t.Errorf("%v: the key is %v, want the header x", vh.GetDomains(), key)
+		}
+	}
+}

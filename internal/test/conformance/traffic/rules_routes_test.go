@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	networking "istio.io/api/networking/v1alpha3"
+
+	"github.com/pilotkit/pilotkit/configstore"
 )
 
 // t02t04: a destination without port leads to the only port of its service, and a
@@ -335,6 +337,34 @@ func (c *comparison) t86() {
 			policy["retryOn"] = strings.TrimPrefix(text(policy, "retryOn"), ",")
 		}
 	})
+}
+
+// t87: port level settings have a say in the key of a hash also if the destination does not name
+// its port.
+func (c *comparison) t87() {
+	hashed := func(policy *networking.TrafficPolicy, port uint32) bool {
+		return slices.ContainsFunc(policy.GetPortLevelSettings(), func(s *networking.TrafficPolicy_PortTrafficPolicy) bool {
+			return s.GetPort().GetNumber() == port && s.GetLoadBalancer().GetConsistentHash() != nil
+		})
+	}
+	implicit := func(cluster string) bool {
+		n, ok := parseCluster(cluster)
+		return ok && !c.explicitly(n.host, n.port) && slices.ContainsFunc(c.rules, func(r *configstore.Config) bool {
+			spec := r.Spec.(*networking.DestinationRule)
+			return hashed(spec.GetTrafficPolicy(), n.port) || slices.ContainsFunc(spec.GetSubsets(), func(s *networking.Subset) bool {
+				return s.GetName() == n.subset && hashed(s.GetTrafficPolicy(), n.port)
+			})
+		})
+	}
+	for _, list := range []resources{c.want[routes], c.got[routes]} {
+		eachRoute(list, func(_, _, route tree) {
+			one := tree{"virtualHosts": []any{tree{"routes": []any{route}}}}
+			if action := object(route, "route"); slices.ContainsFunc(clustersOf(resources{one}), implicit) {
+				drop(action, "hashPolicy")
+				drop(object(action, "retryPolicy"), "retryHostPredicate")
+			}
+		})
+	}
 }
 
 // t64: header matches mean the same in their old and new forms.

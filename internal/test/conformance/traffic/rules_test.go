@@ -21,7 +21,7 @@ var rules = []func(*comparison){
 	(*comparison).t80, (*comparison).t83t84,
 	(*comparison).t50, (*comparison).t42, (*comparison).reachable, (*comparison).t53, (*comparison).t45, (*comparison).t04Gateways,
 	(*comparison).t03, (*comparison).t05, (*comparison).t11, (*comparison).t20t21,
-	(*comparison).t02t04, (*comparison).t06t09t10, (*comparison).t12, (*comparison).t13, (*comparison).t86, (*comparison).t64, (*comparison).t55,
+	(*comparison).t02t04, (*comparison).t06t09t10, (*comparison).t12, (*comparison).t13, (*comparison).t86, (*comparison).t87, (*comparison).t64, (*comparison).t55,
 	(*comparison).t30, (*comparison).t66, (*comparison).t37, (*comparison).t38, (*comparison).t40, (*comparison).t51, (*comparison).t56, (*comparison).t62,
 	(*comparison).t31, (*comparison).t33, (*comparison).t36, (*comparison).t52, (*comparison).t65,
 	(*comparison).t54t64,
