@@ -58,7 +58,7 @@ func TestUsable(t *testing.T) {
 			t.Errorf("%s: %t", keys, got)
 		}
 	}
-	if Usable(`{"KEYS": [`+whole+`]}`) || Usable("text") || Usable(`{"keys": {}}`) {
+	if Usable(`{"keys": [`+whole+`], "keys": [`+whole+`]}`) || Usable(`{"KEYS": [`+whole+`]}`) || Usable("text") || Usable(`{"keys": {}}`) {
 		t.Error("no set is usable")
 	}
 }

@@ -5,23 +5,23 @@ package keyset
 import (
 	"crypto/ecdh"
 	"encoding/base64"
-	"encoding/json"
 	"math/big"
 	"slices"
 	"strings"
+
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/structpb"
 )
 
 // Usable reports whether Envoy can use a key of a set (Envoy 1.40, jwt_verify_lib). Envoy ignores keys
 // that it cannot use, but rejects a listener with a set of only such keys.
 func Usable(set string) bool {
-	var members map[string]json.RawMessage // unlike those of a struct, its names are case-sensitive
-	var keys []json.RawMessage
-	if json.Unmarshal([]byte(set), &members) != nil || json.Unmarshal(members["keys"], &keys) != nil {
+	var root structpb.Struct // as in Envoy, no member may be there twice
+	if protojson.Unmarshal([]byte(set), &root) != nil {
 		return false
 	}
-	return slices.ContainsFunc(keys, func(text json.RawMessage) bool {
-		var key map[string]json.RawMessage
-		return json.Unmarshal(text, &key) == nil && usable(key)
+	return slices.ContainsFunc(root.GetFields()["keys"].GetListValue().GetValues(), func(key *structpb.Value) bool {
+		return usable(key.GetStructValue().GetFields())
 	})
 }
 
@@ -45,11 +45,8 @@ func curveOf(name string) (c curve, ok bool) {
 	}
 }
 
-func usable(key map[string]json.RawMessage) bool {
-	text := func(name string) (s string) {
-		_ = json.Unmarshal(key[name], &s) // without it, or with another type, s is empty
-		return s
-	}
+func usable(key map[string]*structpb.Value) bool {
+	text := func(name string) string { return key[name].GetStringValue() }
 	number := func(name string) *big.Int { return new(big.Int).SetBytes(decoded(text(name))) }
 	algorithm := text("alg")
 	switch text("kty") {
