@@ -19,8 +19,8 @@ const maxAlternatives = 64
 // if no gRPC call can match.
 //
 // gRPC calls have no query and no claims, their method is POST, and clients do not see the other pseudo
-// headers, so conditions on these are decided here. The other conditions use the deprecated fields of header matches, because no gRPC
-// client rejects a route configuration with these.
+// headers, so conditions on these are decided here. The other conditions use the deprecated fields of
+// header matches, because no gRPC client rejects a route configuration with these.
 func grpcMatches(m *routev3.RouteMatch) []*routev3.RouteMatch {
 	if len(m.GetQueryParameters()) > 0 {
 		return nil
