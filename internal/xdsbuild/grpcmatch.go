@@ -18,9 +18,9 @@ const maxAlternatives = 64
 // grpcMatches returns the matches for gRPC clients that are equivalent to a match for Envoys, none
 // if no gRPC call can match.
 //
-// gRPC calls have no query and no claims, and their method is POST, so conditions on these are
-// decided here. The other conditions use the deprecated fields of header matches, because no gRPC
-// client rejects a route configuration with these.
+// gRPC calls have no query and no claims, their method is POST, and clients do not see the other pseudo
+// headers, so conditions on these are decided here. The other conditions use the deprecated fields of
+// header matches, because no gRPC client rejects a route configuration with these.
 func grpcMatches(m *routev3.RouteMatch) []*routev3.RouteMatch {
 	if len(m.GetQueryParameters()) > 0 {
 		return nil
@@ -69,6 +69,9 @@ func grpcHeader(h *routev3.HeaderMatcher) [][]*routev3.HeaderMatcher {
 		if headerHolds(h, "POST") {
 			return [][]*routev3.HeaderMatcher{nil}
 		}
+		return nil
+	}
+	if strings.HasPrefix(h.GetName(), ":") {
 		return nil
 	}
 	name := strings.ToLower(h.GetName())

@@ -79,6 +79,7 @@ func TestGRPCRoutesOfRules(t *testing.T) {
 			[]string{"/ a !a~x? -> to"},
 		},
 		{"calls are POST", `{"match": [{"method": {"regex": "POST|PUT"}}]}`, []string{"/ -> to"}},
+		{"clients see no pseudo headers", `{"match": [{"scheme": {"exact": "http"}}, {"authority": {"prefix": "a"}}, {"headers": {"x": {"exact": "y"}}}]}`, []string{"/ x=y -> to"}},
 		{"calls are not GET", `{"match": [{"method": {"exact": "GET"}}]}`, []string{"/ -> own fails with 12"}},
 		{"calls have no query", `{"match": [{"queryParams": {"a": {}}}]}`, []string{"/ -> own fails with 12"}},
 		{"calls have no claims", `{"match": [{"headers": {"@request.auth.claims.a": {"exact": "1"}}}]}`, []string{"/ -> own fails with 12"}},
