@@ -29,7 +29,7 @@ func TestOverdueGateway(t *testing.T) {
 				s.adapter = envoyproxy.NewAdapter(s.t)
 				return planeOptions{
 					grpc: []grpc.ServerOption{grpc.ChainStreamInterceptor(s.adapter.Intercept)},
-					ads:  ads.Options{PhaseTimeout: 100 * time.Millisecond},
+					ads:  ads.Options{PhaseTimeout: time.Second}, // an Envoy on a busy machine takes more than 100 ms
 				}
 			},
 		}.withDefaults(), variant{delta: delta})
