@@ -30,7 +30,7 @@ func (h *host) updatedService() (event registry.Event, changed bool) {
 		return registry.EventAdd, true
 	case was && !is:
 		return registry.EventDelete, true
-	case is && (h.work.before.service != h.view.service || !sameTargets(h.work.before.object, h.view.object)):
+	case is && h.changedService():
 		return registry.EventUpdate, true
 	default:
 		return 0, false
@@ -50,18 +50,14 @@ func (b *batch) noteHost(h *host) {
 	}
 }
 
-// changedHidden reports whether the service changed and is exported to no namespace, before and
-// after. It exists neither for handlers nor for the updater, but if other clusters have the service,
-// it is merged with theirs, and may hide it.
-func (h *host) changedHidden() bool {
-	var was, is *registry.Service
-	if v := h.work.before; v != nil {
-		was = v.service
+// changedService reports whether the service changed, also one that is exported to no namespace: an
+// aggregate merges it with the services of other clusters, which it may hide.
+func (h *host) changedService() bool {
+	was, is := h.work.before, h.view
+	if was == nil || is == nil {
+		return was != is
 	}
-	if v := h.view; v != nil {
-		is = v.service
-	}
-	return was != is && (was == nil || h.work.before.object.hidden()) && (is == nil || h.view.object.hidden())
+	return was.service != is.service || !sameTargets(was.object, is.object)
 }
 
 // notePushes adds push requests: for everything if gateways changed, for each changed service, and
@@ -76,12 +72,8 @@ func (b *batch) notePushes() {
 		}
 		c.Pushes = append(c.Pushes, publish.Push{Reason: reason})
 	}
-	for _, s := range c.ServiceChanges {
-		key := xdsupdate.ServiceKey(s.Curr.Hostname, s.Curr.Attributes.Namespace)
-		c.Pushes = append(c.Pushes, publish.Push{Reason: xdsupdate.ReasonService, Key: key})
-	}
 	for _, h := range b.hosts {
-		if h.changedHidden() {
+		if h.changedService() {
 			c.Pushes = append(c.Pushes, publish.Push{Reason: xdsupdate.ReasonService, Key: xdsupdate.ServiceKey(h.hostname, h.namespace)})
 		}
 		if len(h.work.changes) > 0 && h.reported() && h.object.resolution() == registry.Passthrough {

@@ -167,7 +167,7 @@ func (e *engine) noteService(h *host) {
 			e.noteChange(nil, prev.service, registry.EventDelete)
 		}
 	case prev.object.hidden() && curr.object.hidden():
-	case prev.service != curr.service || !sameTargets(prev.object, curr.object):
+	case h.changedService():
 		e.noteChange(prev.service, curr.service, registry.EventUpdate)
 	}
 }
