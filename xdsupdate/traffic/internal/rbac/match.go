@@ -102,8 +102,8 @@ func addresses(value string) (*core.CidrRange, error) {
 			return nil, fmt.Errorf("%q is not a CIDR block", value)
 		}
 	}
-	// Envoy compares addresses without zones.
-	return &core.CidrRange{AddressPrefix: a.WithZone("").String(), PrefixLen: wrapperspb.UInt32(uint32(n))}, nil //nolint:gosec // at most 128
+	address, _, _ = strings.Cut(address, "%")                                                    // Envoy compares addresses without zones
+	return &core.CidrRange{AddressPrefix: address, PrefixLen: wrapperspb.UInt32(uint32(n))}, nil //nolint:gosec // at most 128
 }
 
 // metadata returns the matcher of a value at a path in a filter's dynamic metadata.
@@ -166,24 +166,12 @@ func isTemplate(path string) bool {
 	return strings.Contains(path, oneSegment) || strings.Contains(path, allSegments)
 }
 
-// parsable reports whether Envoy can parse a path template. Other templates crash Envoy (1.36, 1.40).
-func parsable(path string) bool {
-	segments, ok := strings.CutPrefix(path, "/")
-	last := false
-	for segment := range strings.SplitSeq(strings.TrimSuffix(segments, "/"), "/") {
-		operator := segment == oneSegment || segment == allSegments
-		literal := segment != "" && strings.Trim(segment, templateLiterals) == ""
-		ok = ok && (operator && !last || literal)
-		last = last || segment == allSegments
-	}
-	return ok
-}
-
-// templateLiterals are the characters of the literal segments of a template, besides operators.
-const templateLiterals = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~%!$&'()+,;:@="
+// parsable matches the path templates that Envoy can parse: segments of literal characters or {*}, after
+// {**} of literal ones only. Other templates crash Envoy (1.36, 1.40).
+var parsable = regexp.MustCompile(`^(/([-\w.~%!$&'()+,;:@=]+|\{\*}))*(/\{\*\*}(/[-\w.~%!$&'()+,;:@=]+)*)?/?$`)
 
 func pathTemplate(value string) (*rbacv3.Permission, error) {
-	if !parsable(value) {
+	if !parsable.MatchString(value) {
 		return nil, fmt.Errorf("%q is no path template that Envoy can parse", value)
 	}
 	config, err := anypb.New(&template.UriTemplateMatchConfig{
