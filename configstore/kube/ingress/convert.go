@@ -136,7 +136,8 @@ func (c *Converter) report(key Key, problems []Problem) {
 func (c *Converter) gateway(i *ingress, found *findings) *configstore.Config {
 	spec := &networking.Gateway{Selector: map[string]string{gatewayLabel: c.mesh.gatewayPods()}}
 	config := c.config(istio.Gateway, c.gatewayKey(i.key), 0)
-	add := func(field string, s *networking.Server) { // for those of its hosts that are valid
+	// add adds a server with its valid hosts.
+	add := func(field string, s *networking.Server) {
 		hosts := s.Hosts
 		s.Hosts = nil
 		for n, host := range hosts {
