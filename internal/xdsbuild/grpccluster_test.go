@@ -17,6 +17,7 @@ func TestUpstreamOfGRPCClients(t *testing.T) {
 			want: `"type":"EDS","lbPolicy":"LEAST_REQUEST"`,
 		},
 		{name: "gRPC client, no rule", change: forGRPC, want: `"type":"EDS"`},
+		{name: "gRPC client, least connections", change: forGRPC, rule: `{"trafficPolicy":{"loadBalancer":{"simple":"LEAST_CONN"}}}`, want: `"type":"EDS"`},
 		{name: "gRPC client, random", change: forGRPC, rule: `{"trafficPolicy":{"loadBalancer":{"simple":"RANDOM"}}}`, want: `"type":"EDS"`},
 		{name: "gRPC client, passthrough", change: forGRPC, rule: `{"trafficPolicy":{"loadBalancer":{"simple":"PASSTHROUGH"}}}`, want: `"type":"EDS"`},
 		{

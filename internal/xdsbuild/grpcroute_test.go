@@ -158,9 +158,13 @@ func TestGRPCWeightsAndFaults(t *testing.T) {
 	if sum := route.GetRoute().GetWeightedClusters().GetTotalWeight().GetValue(); sum != 5 { //nolint:staticcheck // On purpose.
 		t.Errorf("sum of the weights: %d, want 5", sum)
 	}
-	var fault httpfault.HTTPFault
-	if err := route.GetTypedPerFilterConfig()["envoy.filters.http.fault"].UnmarshalTo(&fault); err != nil || fault.GetDelay().GetPercentage().GetNumerator() != 0 || fault.GetDelay().GetPercentage() == nil || fault.GetAbort() == nil {
-		t.Errorf("fault %v (%v), want the abort and a delay of no calls", &fault, err)
+	for percent, want := range map[int32]uint32{0: 0, 30: 30, 300: 100, -3: 0} {
+		rule.Fault.Delay.Percent = percent //nolint:staticcheck // Users still write it.
+		var fault httpfault.HTTPFault
+		err := scope.Routes([]*networking.HTTPRoute{rule})[0].GetTypedPerFilterConfig()["envoy.filters.http.fault"].UnmarshalTo(&fault)
+		if share := fault.GetDelay().GetPercentage(); err != nil || share == nil || share.GetNumerator() != want || fault.GetAbort() == nil {
+			t.Errorf("percent %d: fault %v (%v), want the abort and a delay of %d %%", percent, &fault, err, want)
+		}
 	}
 	rule.Fault.Delay, rule.Fault.Abort.Percentage = nil, nil
 	if route := scope.Routes([]*networking.HTTPRoute{rule})[0]; len(route.GetTypedPerFilterConfig()) > 0 {

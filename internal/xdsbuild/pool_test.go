@@ -50,6 +50,10 @@ func TestUpstreamConnections(t *testing.T) {
 			want: least + optionsOf(`"commonHttpProtocolOptions":{},`+http1),
 		},
 		{
+			name: "HTTP/2 keep-alive, HTTP/1", rule: `{"trafficPolicy":{"connectionPool":{"http":{"http2KeepAlive":{"interval":"5s"}}}}}`,
+			want: least + optionsOf(`"commonHttpProtocolOptions":{},`+http1),
+		},
+		{
 			name: "HTTP/2 options, client protocol", rule: `{"trafficPolicy":{"connectionPool":{"http":{"useClientProtocol":true,"maxConcurrentStreams":11}}}}`,
 			want: least + optionsOf(`"commonHttpProtocolOptions":{},"useDownstreamProtocolConfig":{"http2ProtocolOptions":{},"httpProtocolOptions":{}}`),
 		},

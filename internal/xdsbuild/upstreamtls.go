@@ -230,12 +230,12 @@ func (u *Upstream) names() []string {
 	}
 	out := slices.Clone(known)
 	for _, id := range known {
-		domain, path, _ := strings.Cut(strings.TrimPrefix(id, spiffe), "/")
-		if !strings.HasPrefix(id, spiffe) || domain != u.Mesh.GetTrustDomain() && !slices.Contains(aliases, domain) {
-			continue
-		}
-		for _, alias := range aliases {
-			out = append(out, spiffe+alias+"/"+path)
+		rest, is := strings.CutPrefix(id, spiffe)
+		domain, path, _ := strings.Cut(rest, "/")
+		if is && (domain == u.Mesh.GetTrustDomain() || slices.Contains(aliases, domain)) {
+			for _, alias := range aliases {
+				out = append(out, spiffe+alias+"/"+path)
+			}
 		}
 	}
 	slices.Sort(out)

@@ -75,16 +75,16 @@ func TestUpstreamTLS(t *testing.T) {
 				"typedConfig":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}}}]`,
 		},
 		{
-			name: "automatic TLS, with an alias of the trust domain", mesh: `{"trustDomain": "td", "trustDomainAliases": ["old"]}`,
+			name: "automatic TLS, with an alias of the trust domain", mesh: `{"trustDomain": "td", "trustDomainAliases": ["old", "older"]}`,
 			change: func(u *xdsbuild.Upstream) {
 				u.Identities, u.MutualTLS = []string{"spiffe://td/a"}, true
-				u.Service.ServiceAccounts = []string{"a.example.com", "spiffe://old/c", "spiffe://other/d", "spiffe://td/b"}
+				u.Service.ServiceAccounts = []string{"a.example.com", "spiffe://old/c", "spiffe://other/d", "td/b"}
 			},
 			want: least + `,"transportSocketMatches":[{"match":{"tlsMode":"istio"},"name":"tlsMode-istio","transportSocket":` +
 				meshTLS(`[{"sanType":"DNS","matcher":{"exact":"a.example.com"}},{"sanType":"URI","matcher":{"exact":"spiffe://old/a"}},
-					{"sanType":"URI","matcher":{"exact":"spiffe://old/b"}},{"sanType":"URI","matcher":{"exact":"spiffe://old/c"}},
-					{"sanType":"URI","matcher":{"exact":"spiffe://other/d"}},{"sanType":"URI","matcher":{"exact":"spiffe://td/a"}},
-					{"sanType":"URI","matcher":{"exact":"spiffe://td/b"}}]`, "outbound_.80_._.a.com") +
+					{"sanType":"URI","matcher":{"exact":"spiffe://old/c"}},{"sanType":"URI","matcher":{"exact":"spiffe://older/a"}},
+					{"sanType":"URI","matcher":{"exact":"spiffe://older/c"}},{"sanType":"URI","matcher":{"exact":"spiffe://other/d"}},
+					{"sanType":"URI","matcher":{"exact":"spiffe://td/a"}},{"sanType":"DNS","matcher":{"exact":"td/b"}}]`, "outbound_.80_._.a.com") +
 				`},{"match":{},"name":"tlsMode-disabled","transportSocket":{"name":"envoy.transport_sockets.raw_buffer",
 				"typedConfig":{"@type":"type.googleapis.com/envoy.extensions.transport_sockets.raw_buffer.v3.RawBuffer"}}}]`,
 		},

@@ -4,10 +4,13 @@ package traffic_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pilotkit/pilotkit/configstore"
+	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/envoycheck"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 )
@@ -70,5 +73,18 @@ func TestNamespaceBehindAutoPassthrough(t *testing.T) {
 	chains := s.listener(edge(), "0.0.0.0_15443").GetFilterChains()
 	if len(chains) != 1 || chains[0].GetFilterChainMatch().GetServerNames()[0] != "outbound_.80_._.cart.example.com" {
 		t.Errorf("filter chains %v, want one for cart", chains)
+	}
+}
+
+// TestPathsBehindAutoPassthrough: an AUTO_PASSTHROUGH server, which checks no policies, is no TCP server
+// that a rule about paths could deny too much of.
+func TestPathsBehindAutoPassthrough(t *testing.T) {
+	s := stage(t, traffic.Options{}, objectsOf(t,
+		`Gateway ingress/edge {"selector": {"app": "edge"}, "servers": [{"port": {"number": 15443, "name": "tls", "protocol": "TLS"}, "hosts": ["*"], "tls": {"mode": "AUTO_PASSTHROUGH"}}]}`,
+		`AuthorizationPolicy ingress/paths {"action": "DENY", "selector": {"matchLabels": {"app": "edge"}}, "rules": [{"to": [{"operation": {"paths": ["/a"]}}]}]}`,
+	), populate())
+	_, found := s.policies.Effects(configstore.ConfigKey{Kind: istio.AuthorizationPolicy, Namespace: "ingress", Name: "paths"})
+	if len(found) != 1 || !strings.Contains(found[0].Reason, "AUTO_PASSTHROUGH") {
+		t.Errorf("without effect: %v", found)
 	}
 }

@@ -99,7 +99,7 @@ func TestUnchangedIsShared(t *testing.T) {
 func TestProblems(t *testing.T) {
 	o := simple("a", "a.example.com", "/", "http")
 	o.Spec.DefaultBackend = &networkingv1.IngressBackend{Resource: &corev1.TypedLocalObjectReference{Kind: "Bucket"}}
-	o.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"a.example.com"}}, {SecretName: "s", Hosts: []string{"a*", "b"}}}
+	o.Spec.TLS = []networkingv1.IngressTLS{{Hosts: []string{"a.example.com"}}, {SecretName: "s", Hosts: []string{"a*"}}, {SecretName: "s", Hosts: []string{"a*", "b"}}}
 	bad := simple("bad", "a_*_b", "/", "80")
 	class, front := simple("class", "c.example.com", "/", "80"), "front"
 	class.Spec.IngressClassName = &front
@@ -114,6 +114,7 @@ func TestProblems(t *testing.T) {
 	want := map[string]string{
 		"shop/a": `[spec.tls[0].secretName: is required: there is no server for these hosts ` +
 			`spec.tls[1].hosts[0]: servers[0].hosts[0]: must be a domain name, is "a*": "a*" is not a DNS label (letters, digits and inner dashes, at most 63 characters) ` +
+			`spec.tls[2].hosts[0]: servers[0].hosts[0]: must be a domain name, is "a*": "a*" is not a DNS label (letters, digits and inner dashes, at most 63 characters) ` +
 			`spec.defaultBackend.service: is required: other backends are not supported ` +
 			`spec.rules[0].http.paths[0].backend.service.name: there is no Service shop/cart]`,
 		"shop/bad":   `[spec.rules[0].http.paths[0]: hosts[0]: must be a domain name, is "a_*_b": "a_*_b" is not a DNS label (letters, digits and inner dashes, at most 63 characters)]`,

@@ -102,7 +102,8 @@ func addresses(value string) (*core.CidrRange, error) {
 			return nil, fmt.Errorf("%q is not a CIDR block", value)
 		}
 	}
-	address, _, _ = strings.Cut(address, "%")                                                    // Envoy compares addresses without zones
+	// Envoy compares addresses without zones.
+	address, _, _ = strings.Cut(address, "%")
 	return &core.CidrRange{AddressPrefix: address, PrefixLen: wrapperspb.UInt32(uint32(n))}, nil //nolint:gosec // at most 128
 }
 
