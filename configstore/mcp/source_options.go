@@ -35,8 +35,8 @@ type SourceOptions struct {
 	// istiod with another root namespace, the node has to be in that namespace:
 	// "waypoint~127.0.0.1~NAME.NAMESPACE~NAMESPACE.svc.cluster.local".
 	Node *core.Node
-	// AskAgain is the interval at which everything is requested again on a SotW stream, without a
-	// nonce. An istiod pushes no change of WorkloadGroups, of WasmPlugins, of WorkloadEntries that
+	// AskAgain is the interval of repeated requests for everything on a SotW stream, without a nonce.
+	// An istiod pushes no change of WorkloadGroups, of WasmPlugins, of WorkloadEntries that
 	// nothing selects, or of labels alone, but its response to such a request has them. If a server
 	// that has responded once does not respond within the next interval, the stream ends with an
 	// error, and Status is stale. A Server pushes every change, and does not respond. The default is
@@ -44,11 +44,11 @@ type SourceOptions struct {
 	AskAgain time.Duration
 	// Delta makes the source use the delta protocol, or SotW if the server does not implement delta.
 	// Do not use it with an istiod: before 1.32 its delta responses do not name the removed configs,
-	// and with delta the source does not request again what an istiod does not push. The default is
+	// and changes that an istiod does not push are not requested by delta. The default is
 	// SotW, which every server implements.
 	Delta bool
-	// EmptyHold is the time for which the first response on a stream is held back if it removes all
-	// objects of its kind: see the package comment. The default is 10 s; with a negative value it is
+	// EmptyHold is the delay of the first response on a stream if the response removes all objects of
+	// its kind: see the package comment. The default is 10 s; with a negative value it is
 	// applied at once.
 	EmptyHold time.Duration
 	// MaxBackoff is the longest time between two attempts to open a stream, without jitter. The

@@ -57,8 +57,8 @@ type Provided interface {
 }
 
 // Gate is an optional interface of Provided, for providers that learn the resources of a view after
-// its clients have connected. A response without these resources would remove them from clients that
-// have them from another server.
+// its clients have connected. Clients that come from another server would lose these resources by a
+// response without them.
 type Gate interface {
 	Provided
 	// IsOpen reports whether the resources of a view are known. As long as any provider is not open
