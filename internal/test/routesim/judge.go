@@ -246,7 +246,7 @@ func grpcCode(name string) codes.Code {
 func (w where) cluster(d *networking.Destination, namespace string) string {
 	host, port := fullName(d.GetHost(), namespace), w.port
 	for _, s := range w.mesh.Services {
-		if strings.EqualFold(s.Host, host) && w.visibleFor(s, namespace) && w.inScope(s) {
+		if strings.EqualFold(s.Host, host) && w.mesh.sees(w.proxy, s) && w.inScope(s) {
 			host = s.Host
 			if len(s.Ports) == 1 {
 				port = s.Ports[0]
@@ -257,14 +257,6 @@ func (w where) cluster(d *networking.Destination, namespace string) string {
 		port = n
 	}
 	return fmt.Sprintf("outbound|%d|%s|%s", port, d.GetSubset(), host)
-}
-
-// visibleFor: gateways look a destination up as the VirtualService sees it, too.
-func (w where) visibleFor(s *Service, namespace string) bool {
-	if w.gateway != "mesh" && s.Namespace == namespace {
-		return true
-	}
-	return w.mesh.sees(w.proxy, s)
 }
 
 func authority(h *networking.Headers) string {
