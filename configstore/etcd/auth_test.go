@@ -72,9 +72,7 @@ func TestUsers(t *testing.T) {
 	root, allow := protect(t, srv, "/pilotkit")
 	allow(true)
 	p := newProxy(t, srv.addr)
-	opts := impatient("")
-	opts.Timeout = patience
-	r := replicaOf(t, usersClient(t, p.addr(), "pilot"), opts)
+	r := replicaOf(t, usersClient(t, p.addr(), "pilot"), impatient(""))
 	r.run(t)
 	eventually(t, "the cache has synced", r.HasSynced)
 	r.create(t, entry("a", "10.0.0.1"))

@@ -17,9 +17,14 @@ import (
 
 // impatient returns options with a short interval for detecting outages and a short backoff.
 func impatient(prefix string) etcd.Options {
-	return etcd.Options{
-		Prefix: prefix, Timeout: 5 * time.Second, ProgressInterval: 200 * time.Millisecond, MaxBackoff: 100 * time.Millisecond,
-	}
+	return etcd.Options{Prefix: prefix, ProgressInterval: 200 * time.Millisecond, MaxBackoff: 100 * time.Millisecond}
+}
+
+// hasty returns options with a short timeout, for writes that cannot succeed.
+func hasty(prefix string) etcd.Options {
+	opts := impatient(prefix)
+	opts.Timeout = 5 * time.Second
+	return opts
 }
 
 // isStale expects that the last state stays, and that Status marks it as stale.
@@ -52,14 +57,14 @@ func TestRestart(t *testing.T) {
 	begun := time.Now()
 	srv := newServer(t)
 	p := newProxy(t, srv.addr)
-	r := start(t, p.addr(), impatient(""))
+	r, away := start(t, p.addr(), impatient("")), start(t, p.addr(), hasty(""))
 	r.create(t, entry("a", "10.0.0.1"))
 	r.create(t, entry("b", "10.0.0.1"))
 	r.expect(t, "add ns/a", "add ns/b")
 	p.set(refusing) // as when the process is killed: a server that stops would wait for its clients
 	srv.stop()
 	r.isStale(t, begun)
-	if _, err := r.Update(entry("a", "10.0.0.2")); !errors.Is(err, etcd.ErrUnavailable) {
+	if _, err := away.Update(entry("a", "10.0.0.2")); !errors.Is(err, etcd.ErrUnavailable) {
 		t.Errorf("a write while etcd is away: %v, want ErrUnavailable", err)
 	}
 	if addressOf(r.get("a")) != "10.0.0.1" || len(r.List(istio.ServiceEntry, "")) != 2 {
@@ -84,7 +89,7 @@ func TestPartition(t *testing.T) {
 			begun := time.Now()
 			srv, prefix := shared.get(t)
 			p := newProxy(t, srv.addr)
-			cut, other := start(t, p.addr(), impatient(prefix)), start(t, srv.addr, etcd.Options{Prefix: prefix})
+			cut, other := start(t, p.addr(), hasty(prefix)), start(t, srv.addr, etcd.Options{Prefix: prefix})
 			other.create(t, entry("a", "10.0.0.1"))
 			other.create(t, entry("b", "10.0.0.1"))
 			cut.awaits(t, "b", "10.0.0.1")
