@@ -42,12 +42,14 @@ type Cache struct {
 	started atomic.Bool
 
 	// feeding contains one token while somebody writes to published: Run, or, while it does not
-	// run, a call that needs the latest state. The holder of the token owns known and cluster.
+	// run, a call that needs the latest state. The holder of the token owns known, cluster and silent.
 	feeding chan struct{}
 	// known contains the keys that were read from etcd.
 	known map[string]version
 	// cluster is the ID of the etcd cluster that was read.
 	cluster uint64
+	// silent is the number of watches in a row that the server was silent on, at most maxSilent.
+	silent int
 
 	mu sync.Mutex
 	// listed is set once the initial state is published.

@@ -22,6 +22,8 @@ const (
 	// catchUpInterval is the interval of the progress requests of a call that needs the latest
 	// state. They are repeated because a server that has not caught up does not respond.
 	catchUpInterval = 5 * time.Millisecond
+	// maxSilent bounds how often the time that a watch may be silent is doubled.
+	maxSilent = 4
 )
 
 // follow synchronizes the cache with etcd until ctx ends.
@@ -130,11 +132,13 @@ func (c *Cache) relistAfter(ctx context.Context, err error) error {
 
 // pump publishes the events of a stream until done returns true. Before each wait, done gets the
 // latest revision with all events published. pump requests progress at each interval. It fails if
-// no response comes for the time silence.
+// no response comes for the time silence. After a silent watch this time is doubled until a response
+// is complete, because a server that needs longer would never come to an end.
 func (c *Cache) pump(ctx context.Context, s *stream, interval, silence time.Duration, done func(current int64) bool) error {
 	ask := time.NewTicker(interval)
 	defer ask.Stop()
-	quiet := time.NewTimer(silence)
+	patience := silence << c.silent
+	quiet := time.NewTimer(patience)
 	defer quiet.Stop()
 	for current := int64(0); !done(current); {
 		select {
@@ -146,7 +150,7 @@ func (c *Cache) pump(ctx context.Context, s *stream, interval, silence time.Dura
 				return c.relistAfter(ctx, err)
 			}
 			if r.GetFragment() {
-				quiet.Reset(silence)
+				quiet.Reset(patience)
 				continue
 			}
 			if len(r.GetEvents()) == 0 {
@@ -154,11 +158,13 @@ func (c *Cache) pump(ctx context.Context, s *stream, interval, silence time.Dura
 			}
 			c.publishEvents(r.GetEvents())
 			c.heard()
-			quiet.Reset(silence)
+			c.silent, patience = 0, silence
+			quiet.Reset(patience)
 		case <-ask.C:
 			s.requestProgress()
 		case <-quiet.C:
-			return fmt.Errorf("watch: %w in %v", errNoProgress, silence)
+			c.silent = min(c.silent+1, maxSilent)
+			return fmt.Errorf("watch: %w in %v", errNoProgress, patience)
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}

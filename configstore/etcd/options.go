@@ -37,8 +37,8 @@ type Options struct {
 	// seconds.
 	Timeout time.Duration
 	// ProgressInterval is the interval of the progress requests to the servers. After two intervals
-	// without a response the content counts as stale, and the watch is opened again. Default: 5
-	// seconds.
+	// without a response the content counts as stale, and the watch is opened again, with twice as
+	// much time for the response, up to 32 intervals. Default: 5 seconds.
 	ProgressInterval time.Duration
 	// MaxBackoff is the maximum backoff between two attempts to reach etcd, before jitter; the
 	// first retry follows within 300 ms. The jitter adds up to half of the backoff. Default: 3
