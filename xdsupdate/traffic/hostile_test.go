@@ -25,7 +25,7 @@ import (
 // hostileSets is how many sets of objects of a hostile namespace are tried: about 25 a second.
 func hostileSets() int {
 	if tier.Full() {
-		return 2000
+		return 500
 	}
 	return 100 // of which a share runs
 }

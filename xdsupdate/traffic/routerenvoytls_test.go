@@ -119,8 +119,11 @@ type sealedMesh struct {
 	seed     uint64
 	tokens   *routecheck.Tokens
 	listener *listenerv3.Listener
-	// sent is the listener with the names of its secrets.
-	sent *listenerv3.Listener
+	// sent is the listener with the names of its secrets. routed is its decisions, and router those of
+	// a gateway that has it alone.
+	sent   *listenerv3.Listener
+	routed *route.Listener
+	router *route.Router
 }
 
 func (x *sealedTest) add(seed uint64, key *routesim.Key) sealedMesh {
@@ -141,7 +144,10 @@ func (x *sealedTest) add(seed uint64, key *routesim.Key) sealedMesh {
 		x.seal(chain)
 	}
 	x.listeners[len(x.listeners)-1] = sealed
-	return sealedMesh{s, seed, tokens, sealed, sent}
+	return sealedMesh{
+		s, seed, tokens, sealed, sent,
+		route.NewListener(route.Made{Message: sent}), route.New(route.Gateway, routecheck.Sent{envoy.ListenerType: {"l": sent}}),
+	}
 }
 
 // seal puts certificates in the place of the names of secrets.
@@ -220,15 +226,13 @@ func (x *sealedTest) ask(m sealedMesh, address string) string {
 
 // compare returns how an exchange differs from the decisions of a router.
 func (x *sealedTest) compare(m sealedMesh, q route.Request, presented string, response *http.Response, body []byte) string {
-	router := route.New(route.Gateway, routecheck.Sent{envoy.ListenerType: {"l": m.sent}})
-	l := route.NewListener(route.Made{Message: m.sent})
-	d, by := l.Route(q, nil), router.Handshake(q)
+	d, by := m.routed.Route(q, nil), m.router.Handshake(q)
 	x.counts[fmt.Sprintf("%s, to a cluster: %t", d.Reason, d.Destination != nil)]++
 	if by != nil && presented != "" && !slices.Contains(by.Certificates, presented) {
 		return fmt.Sprintf("the certificate is %s; the router: %v", presented, by.Certificates)
 	}
 	if d.VirtualHost != "" || d.Outcome == route.Answered {
-		problem, _ := looser(l, q, response, body)
+		problem, _ := looser(m.routed, q, response, body)
 		if problem != "" && dependsOnVersion(d) {
 			x.counts["another reading of an older Envoy"]++
 			return ""
