@@ -187,7 +187,8 @@ func effectiveMeshFields() []string {
 		"localityLbSetting", "dnsRefreshRate", "h2UpgradePolicy", "extensionProviders", "pathNormalization",
 		"defaultHttpRetryPolicy", "tlsDefaults.minProtocolVersion", "tlsDefaults.cipherSuites", "tlsDefaults.ecdhCurves",
 		"defaultTrafficPolicy.connectionPool", "defaultTrafficPolicy.outlierDetection",
-		"defaultConfig.gatewayTopology", "defaultConfig.proxyHeaders.attemptCount",
+		"defaultConfig.gatewayTopology", "defaultConfig.proxyHeaders.attemptCount", "defaultConfig.proxyHeaders.server",
+		"defaultConfig.proxyHeaders.requestId", "defaultConfig.proxyHeaders.envoyDebugHeaders", "defaultConfig.proxyHeaders.xForwardedPort",
 		"serviceEntryVisibility",
 		"ingressClass", "ingressService", "ingressControllerMode", "ingressSelector",
 	}
