@@ -38,8 +38,9 @@ type HTTPOptions struct {
 // GatewayConnectionManager returns the network filter of a gateway that serves HTTP with a route
 // configuration. The mesh determines the path normalization, the number of trusted proxies in front
 // of the gateway, the forwarding of client certificates (gatewayTopology in its defaultConfig), and
-// headers (proxyHeaders: server, requestId, envoyDebugHeaders and xForwardedPort). A nil mesh has Istio's defaults. A GRPC-Web port translates GRPC-Web. The trailing dot of a host
-// is removed, for the routes and for the upstream.
+// headers (proxyHeaders: server, requestId, envoyDebugHeaders and xForwardedPort). A nil mesh has
+// Istio's defaults. A GRPC-Web port translates GRPC-Web. The trailing dot of a host is removed, for
+// the routes and for the upstream.
 func GatewayConnectionManager(
 	routeConfig string, protocol registry.Protocol, mesh *meshconfig.MeshConfig, options HTTPOptions,
 ) *listenerv3.Filter {

@@ -276,7 +276,7 @@ func TestServerNames(t *testing.T) {
 		hosts, want []string
 		ok          bool
 	}{
-		{[]string{"B.com", "*.a.com", "b.com"}, []string{"*.a.com", "b.com"}, true},
+		{[]string{"B.com", "*.a.com", "b.com."}, []string{"*.a.com", "b.com"}, true},
 		{[]string{"b.com", "*"}, nil, true},
 		{[]string{"*a.com", "a.*.com", ""}, nil, false},
 		{nil, nil, false},
