@@ -265,6 +265,32 @@ func (f *findings) l4Source(v *objects.VirtualService, field string, m objects.L
 	}
 }
 
+// unusedL4Routes adds findings for TCP and TLS routes that no gateway has a filter chain for.
+func (f *findings) unusedL4Routes(v *objects.VirtualService) {
+	for _, r := range v.L4Routes() {
+		all, _, _ := strings.Cut(r.Field, "[")
+		if !f.has(all) && !f.has(r.Field) && !f.mayServe(v, r) {
+			f.add(r.Field, "no connection gets to it: no server of the Gateways takes such connections, or routes before it, or of older VirtualServices, take them")
+		}
+	}
+}
+
+// mayServe reports whether some router of the Gateways of a VirtualService may have a filter chain for
+// a route. What depends on the routers' labels or namespace is not known.
+func (f *findings) mayServe(v *objects.VirtualService, r objects.L4Route) bool {
+	if slices.ContainsFunc(r.Matches, func(m objects.L4Match) bool { return m.GetSourceNamespace() != "" || len(m.GetSourceLabels()) > 0 }) {
+		return true
+	}
+	return slices.ContainsFunc(v.Gateways, func(name string) bool {
+		g := f.GatewayNamed(name)
+		if g == nil {
+			return false
+		}
+		_, ok := f.built(g).chains[originOf(v, r.Field)]
+		return ok || !v.Visibility.In(f.routerFor(g).Namespace)
+	})
+}
+
 // routeUse describes where a route of a VirtualService applies.
 type routeUse struct {
 	of *objects.VirtualService

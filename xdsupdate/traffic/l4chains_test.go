@@ -297,3 +297,29 @@ func TestL4Quarantine(t *testing.T) {
 		return has && slices.Equal(chains(l), want)
 	})
 }
+
+// TestUnusedRoutesAreFound: TCP and TLS routes that get no connection are found, whatever takes the
+// connections.
+func TestUnusedRoutesAreFound(t *testing.T) {
+	const to, unused = `"route": [{"destination": {"host": "cart"}}]`, ": no connection gets to it: no server of the Gateways takes such connections, or routes before it, or of older VirtualServices, take them"
+	tls := func(names string) string { return `{"match": [{"sniHosts": [` + names + `]}], ` + to + `}` }
+	at := func(key, routes string) string {
+		return "VirtualService shop/" + key + ` {"hosts": ["*"], "gateways": ["ingress/edge", "mesh", "ingress/edge"], ` + routes + "}"
+	}
+	s := stage(t, traffic.Options{}, objectsOf(t,
+		`Gateway ingress/edge {"selector": {"app": "edge"}, "servers": [
+			{"port": {"number": 5000, "name": "tcp", "protocol": "TCP"}, "hosts": ["*"]},
+			{"port": {"number": 443, "name": "tls", "protocol": "TLS"}, "hosts": ["*"], "tls": {"mode": "PASSTHROUGH"}}]}`,
+		at("a", `"tcp": [{"match": [{"port": 5000}], `+to+`}, {`+to+`}], "tls": [`+tls(`"a.com"`)+`, `+tls(`"a.com", "b.com"`)+`]`),
+		at("b", `"tcp": [{`+to+`}], "tls": [`+tls(`"c.com"`)+`]`),
+		at("c", `"tcp": [{"match": [{"port": 5001}], `+to+`}], "tls": [`+tls(`"d.com", "c.com"`)+`]`),
+		at("d", `"tcp": [{"match": [{"port": 5000, "sourceLabels": {"app": "edge"}}], `+to+`}]`),
+	), cartPopulation())
+	want := []string{
+		"VirtualService shop/a: spec.tcp[1]" + unused, "VirtualService shop/a: spec.tls[1]" + unused, "VirtualService shop/b: spec.tcp[0]" + unused,
+		"VirtualService shop/c: spec.tcp[0]" + unused, "VirtualService shop/c: spec.tls[0]" + unused,
+	}
+	if diff := gocmp.Diff(want, s.ineffective()); diff != "" {
+		t.Errorf("without effect (-want +got):\n%s", diff)
+	}
+}
