@@ -120,17 +120,8 @@ func (f *findings) whyNotServed(v *objects.VirtualService, name string) string {
 		if s == nil || !s.sharesHost(v) {
 			continue
 		}
-		common = true
-		switch s.kind {
-		case plainHTTP, terminatedHTTP:
-			if len(v.Spec.GetHttp()) > 0 {
-				return ""
-			}
-		case plainTCP, terminatedTCP, passthrough:
-			if len(v.Spec.GetTcp()) > 0 && s.kind != passthrough || len(v.Spec.GetTls()) > 0 && s.kind.takesTLSRoutes(v) {
-				return ""
-			}
-		case autoPassthrough: // supports no routes
+		if common = true; s.takes(v) {
+			return ""
 		}
 	}
 	if !common {

@@ -309,13 +309,15 @@ func TestUnusedRoutesAreFound(t *testing.T) {
 	s := stage(t, traffic.Options{}, objectsOf(t,
 		`Gateway ingress/edge {"selector": {"app": "edge"}, "servers": [
 			{"port": {"number": 5000, "name": "tcp", "protocol": "TCP"}, "hosts": ["*"]},
-			{"port": {"number": 443, "name": "tls", "protocol": "TLS"}, "hosts": ["*"], "tls": {"mode": "PASSTHROUGH"}}]}`,
+			{"port": {"number": 443, "name": "tls", "protocol": "TLS"}, "hosts": ["*"], "tls": {"mode": "PASSTHROUGH"}},
+			{"port": {"number": 80, "name": "http", "protocol": "HTTP"}, "hosts": ["*"]}]}`,
 		at("a", `"tcp": [{"match": [{"port": 5000}], `+to+`}, {`+to+`}], "tls": [`+tls(`"a.com"`)+`, `+tls(`"a.com", "b.com"`)+`]`),
 		at("b", `"tcp": [{`+to+`}], "tls": [`+tls(`"c.com"`)+`]`),
 		at("c", `"tcp": [{"match": [{"port": 5001}], `+to+`}], "tls": [`+tls(`"d.com", "c.com"`)+`]`),
 		at("d", `"tcp": [{"match": [{"port": 5000, "sourceLabels": {"app": "edge"}}], `+to+`}]`),
 	), cartPopulation())
 	want := []string{
+		"Gateway ingress/edge: spec.servers[2]: no VirtualService for its hosts has routes of its kind",
 		"VirtualService shop/a: spec.tcp[1]" + unused, "VirtualService shop/a: spec.tls[1]" + unused, "VirtualService shop/b: spec.tcp[0]" + unused,
 		"VirtualService shop/c: spec.tcp[0]" + unused, "VirtualService shop/c: spec.tls[0]" + unused,
 	}
