@@ -261,7 +261,7 @@ func (f *findings) unusedL4Routes(v *objects.VirtualService) {
 	for _, r := range v.L4Routes() {
 		all, _, _ := strings.Cut(r.Field, "[")
 		if !f.has(all) && !f.has(r.Field) && !f.mayServe(v, r) {
-			f.add(r.Field, "no connection gets to it: no server of the Gateways takes such connections, or routes before it, or of older VirtualServices, take them")
+			f.add(r.Field, "no server takes its connections, or earlier routes take all of them")
 		}
 	}
 }

@@ -301,7 +301,7 @@ func TestL4Quarantine(t *testing.T) {
 // TestUnusedRoutesAreFound: TCP and TLS routes that get no connection are found, whatever takes the
 // connections.
 func TestUnusedRoutesAreFound(t *testing.T) {
-	const to, unused = `"route": [{"destination": {"host": "cart"}}]`, ": no connection gets to it: no server of the Gateways takes such connections, or routes before it, or of older VirtualServices, take them"
+	const to, unused = `"route": [{"destination": {"host": "cart"}}]`, ": no server takes its connections, or earlier routes take all of them"
 	tls := func(names string) string { return `{"match": [{"sniHosts": [` + names + `]}], ` + to + `}` }
 	at := func(key, routes string) string {
 		return "VirtualService shop/" + key + ` {"hosts": ["*"], "gateways": ["ingress/edge", "mesh", "ingress/edge"], ` + routes + "}"
