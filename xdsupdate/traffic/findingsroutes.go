@@ -160,20 +160,6 @@ func (f *findings) rules(v *objects.VirtualService) {
 	}
 }
 
-// delegatedHeaders adds a finding for headers of a root's rule if the delegate has headers of its
-// own, because the field is inherited as a whole.
-func (f *findings) delegatedHeaders(field string, root *networking.HTTPRoute, delegate *objects.VirtualService) {
-	if root.GetHeaders() == nil || delegate == nil {
-		return
-	}
-	for i, r := range delegate.Spec.GetHttp() {
-		if r.GetHeaders() != nil {
-			f.add(field, "%s of the delegate %s has headers of its own, which count instead", objects.Element("spec.http", i), delegate)
-			return
-		}
-	}
-}
-
 // destination adds a finding for a destination that does not exist or is unreachable.
 func (f *findings) destination(use routeUse, field string, d *networking.Destination) {
 	if d == nil {
@@ -207,24 +193,6 @@ func (f *findings) hasSubset(host registry.Hostname, name string) bool {
 		}
 	}
 	return false
-}
-
-// delegate is virtualService for a delegate.
-func (f *findings) delegate(v *objects.VirtualService) func() []Effect {
-	var effects []Effect
-	for _, root := range f.Finder.Roots(v.ObjectName) {
-		for i, r := range root.Spec.GetHttp() {
-			if f.DelegateOf(root, r) == v {
-				effects = append(effects, Effect{"clients of VirtualService " + root.String(), "in the place of " + objects.Element("spec.http", i)})
-			}
-		}
-	}
-	if len(effects) == 0 {
-		f.add("", "it has no hosts, and no VirtualService that it is exported to delegates to it")
-		return nil
-	}
-	f.rules(v)
-	return func() []Effect { return effects }
 }
 
 // l4Sources adds findings for matches of TCP and TLS routes on client labels, which gateways do not
