@@ -285,6 +285,8 @@ type labelled struct {
 	// grpc reports whether one of these workloads may be a gRPC server, judging by the protocol of
 	// its ports.
 	grpc bool
+	// ports are the distinct ports of these workloads.
+	ports []uint32
 }
 
 // workloadsOf returns the workloads of the services in a namespace, grouped by labels. An empty
@@ -306,6 +308,9 @@ func (f *findings) labelsIn(namespace string) []labelled {
 				out = append(out, labelled{labels: labels})
 			}
 			out[i].grpc = out[i].grpc || mayServeGRPC(svc, e)
+			if !slices.Contains(out[i].ports, e.EndpointPort) {
+				out[i].ports = append(out[i].ports, e.EndpointPort)
+			}
 		}
 	}
 	return out
