@@ -226,9 +226,17 @@ func (f *findings) l4Source(v *objects.VirtualService, field string, m objects.L
 
 // unusedL4Routes adds findings for TCP and TLS routes that no gateway has a filter chain for.
 func (f *findings) unusedL4Routes(v *objects.VirtualService) {
+	beyondMesh := func(m objects.L4Match) bool { return !slices.Equal(m.GetGateways(), []string{objects.MeshGateway}) }
 	for _, r := range v.L4Routes() {
 		all, _, _ := strings.Cut(r.Field, "[")
-		if !f.has(all) && !f.has(r.Field) && !f.mayServe(v, r) {
+		onlyMesh := len(r.Matches) > 0 && !slices.ContainsFunc(r.Matches, beyondMesh)
+		switch {
+		case f.has(all) || f.has(r.Field) || f.mayServe(v, r):
+		case onlyMesh && r.TLS:
+			f.add(r.Field, "only gateways are configured for TLS routes")
+		case onlyMesh:
+			f.add(r.Field, "only gateways are configured for TCP routes")
+		default:
 			f.add(r.Field, "no server takes its connections, or earlier routes take all of them")
 		}
 	}
@@ -300,8 +308,24 @@ func (f *findings) unreachableFrom(s *gatewayServer, field string, d *networking
 		f.add(field+".host", "service %s is not exported to namespace %s of Gateway %s: requests fail there", host, namespace, s.gateway)
 		return true
 	}
+	if !slices.ContainsFunc(services, f.addressed) {
+		f.add(field+".host", "service %s has resolution NONE, and gateways do not know where it is: requests fail at Gateway %s", host, s.gateway)
+		return true
+	}
 	if f.ambiguous(services, d, s.port()) {
 		f.add(field+".port", "service %s has several ports, and none is %d, that of the server of Gateway %s: requests fail there", host, s.port(), s.gateway)
+		return true
+	}
+	return false
+}
+
+// addressed reports whether gateways may know addresses of a service. If its clients choose the
+// address, only endpoints say it.
+func (f *findings) addressed(svc *registry.Service) bool {
+	if svc.Resolution != registry.Passthrough || svc.Attributes.Provider != registry.External {
+		return true
+	}
+	for range f.world.Endpoints(svc).All() {
 		return true
 	}
 	return false
