@@ -3,7 +3,9 @@
 package xdsbuild
 
 import (
+	"net/netip"
 	"slices"
+	"strings"
 	"time"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
@@ -29,13 +31,16 @@ type HTTPOptions struct {
 	// Filters are HTTP filters that precede the filters of VirtualServices, in order, such as
 	// filters for authorization. Nil means none.
 	Filters []*hcm.HttpFilter
+	// Internal are the addresses of clients whose x-envoy headers count. Nil means none.
+	Internal []netip.Prefix
 }
 
 // GatewayConnectionManager returns the network filter of a gateway that serves HTTP with a route
 // configuration. The mesh determines the path normalization, the number of trusted proxies in front
-// of the gateway, and the forwarding of client certificates (gatewayTopology in its defaultConfig).
-// A nil mesh has Istio's defaults. A GRPC-Web port translates GRPC-Web. The trailing dot of a host
-// is removed, for the routes and for the upstream.
+// of the gateway, the forwarding of client certificates (gatewayTopology in its defaultConfig), and
+// headers (proxyHeaders: server, requestId, envoyDebugHeaders and xForwardedPort). A nil mesh has
+// Istio's defaults. A GRPC-Web port translates GRPC-Web. The trailing dot of a host is removed, for
+// the routes and for the upstream.
 func GatewayConnectionManager(
 	routeConfig string, protocol registry.Protocol, mesh *meshconfig.MeshConfig, options HTTPOptions,
 ) *listenerv3.Filter {
@@ -45,7 +50,7 @@ func GatewayConnectionManager(
 		RouteSpecifier: &hcm.HttpConnectionManager_Rds{Rds: &hcm.Rds{
 			ConfigSource: ADS(), RouteConfigName: routeConfig,
 		}},
-		HttpFilters: append(slices.Clone(options.Filters), httpFilters(protocol)...),
+		HttpFilters: append(slices.Clone(options.Filters), httpFilters(protocol, mesh.GetDefaultConfig().GetProxyHeaders())...),
 		// A gateway is the first proxy on the path, so the remote address is the client's and
 		// X-Forwarded-For is ignored, except behind trusted proxies.
 		UseRemoteAddress:         wrapperspb.Bool(true),
@@ -69,6 +74,10 @@ func GatewayConnectionManager(
 		}
 	default:
 	}
+	if ranges := cidrRanges(options.Internal); len(ranges) > 0 {
+		m.InternalAddressConfig = &hcm.HttpConnectionManager_InternalAddressConfig{CidrRanges: ranges}
+	}
+	setProxyHeaders(m, mesh.GetDefaultConfig().GetProxyHeaders())
 	normalizePaths(m, mesh.GetPathNormalization().GetNormalization())
 	return NetworkFilter("envoy.filters.network.http_connection_manager", m)
 }
@@ -77,8 +86,23 @@ func GatewayConnectionManager(
 // request. Envoy's default is no limit.
 const requestHeadersTimeout = 15 * time.Second
 
+// setProxyHeaders sets the headers that a gateway adds.
+func setProxyHeaders(m *hcm.HttpConnectionManager, h *meshconfig.ProxyConfig_ProxyHeaders) {
+	name := h.GetServer().GetValue()
+	switch {
+	case h.GetServer().GetDisabled().GetValue():
+		m.ServerHeaderTransformation = hcm.HttpConnectionManager_PASS_THROUGH
+	case !strings.ContainsAny(name, "\x00\r\n"): // no header has others, and Envoy would reject the listener
+		m.ServerName = name
+	}
+	if h.GetRequestId().GetDisabled().GetValue() {
+		m.GenerateRequestId = wrapperspb.Bool(false)
+	}
+	m.AppendXForwardedPort = h.GetXForwardedPort().GetEnabled().GetValue()
+}
+
 // httpFilters returns the filters that the routes of VirtualServices use.
-func httpFilters(protocol registry.Protocol) []*hcm.HttpFilter {
+func httpFilters(protocol registry.Protocol, headers *meshconfig.ProxyConfig_ProxyHeaders) []*hcm.HttpFilter {
 	var filters []*hcm.HttpFilter
 	if protocol == registry.ProtocolGRPCWeb {
 		filters = append(filters, HTTPFilter("envoy.filters.http.grpc_web", &grpcweb.GrpcWeb{}))
@@ -86,7 +110,9 @@ func httpFilters(protocol registry.Protocol) []*hcm.HttpFilter {
 	return append(filters,
 		HTTPFilter("envoy.filters.http.fault", &fault.HTTPFault{}),
 		HTTPFilter("envoy.filters.http.cors", &cors.Cors{}),
-		HTTPFilter("envoy.filters.http.router", &router.Router{}),
+		HTTPFilter("envoy.filters.http.router", &router.Router{
+			SuppressEnvoyHeaders: headers.GetEnvoyDebugHeaders().GetDisabled().GetValue(),
+		}),
 	)
 }
 

@@ -20,13 +20,13 @@ func istioALPN() []string {
 	return []string{"istio", "istio-h2", "istio-http/1.0", "istio-http/1.1", peerExchange}
 }
 
-// ServerNames returns the server names of a filter chain for hosts: lower case, sorted, without
-// duplicates. They are empty, which matches every connection, if "*" is among the hosts. The result
-// is false if Envoy cannot match any of the hosts: it supports full names and "*.SUFFIX", and
-// rejects a whole listener with other wildcards.
+// ServerNames returns the server names of a filter chain for hosts: lower case, without a dot at the
+// end, which no client sends (RFC 6066), sorted, without duplicates. They are empty, which matches
+// every connection, if "*" is among the hosts. The result is false if Envoy cannot match any of the
+// hosts: it supports full names and "*.SUFFIX", and rejects a whole listener with other wildcards.
 func ServerNames(hosts []string) (names []string, ok bool) {
 	for _, h := range hosts {
-		h = strings.ToLower(h)
+		h = strings.TrimSuffix(strings.ToLower(h), ".")
 		if h == "*" {
 			return nil, true
 		}

@@ -4,6 +4,7 @@ package xdsbuild_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -11,6 +12,8 @@ import (
 	"testing"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
+	router "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/router/v3"
+	hcm "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/network/http_connection_manager/v3"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -273,7 +276,7 @@ func TestServerNames(t *testing.T) {
 		hosts, want []string
 		ok          bool
 	}{
-		{[]string{"B.com", "*.a.com", "b.com"}, []string{"*.a.com", "b.com"}, true},
+		{[]string{"B.com", "*.a.com", "b.com."}, []string{"*.a.com", "b.com"}, true},
 		{[]string{"b.com", "*"}, nil, true},
 		{[]string{"*a.com", "a.*.com", ""}, nil, false},
 		{nil, nil, false},
@@ -306,6 +309,47 @@ func TestSecretNames(t *testing.T) {
 	for _, name := range []string{"", "c", "kubernetes://", "kubernetes://-cacert", "file-cert:a", "file-cert:a~", "file-cert:~k", "file-cert:a~b~c", "file-root:"} {
 		if got, ok := envoy.ParseSecretName(name); ok {
 			t.Errorf("ParseSecretName(%q) = %+v, want none", name, got)
+		}
+	}
+}
+
+// TestGatewayHeaders: headers that the mesh configuration asks for or turns off.
+func TestGatewayHeaders(t *testing.T) {
+	off := &meshconfig.ProxyConfig_ProxyHeaders{
+		Server:    &meshconfig.ProxyConfig_ProxyHeaders_Server{Disabled: wrapperspb.Bool(true), Value: "x"},
+		RequestId: &meshconfig.ProxyConfig_ProxyHeaders_RequestId{Disabled: wrapperspb.Bool(true)}, EnvoyDebugHeaders: &meshconfig.ProxyConfig_ProxyHeaders_EnvoyDebugHeaders{Disabled: wrapperspb.Bool(true)},
+	}
+	on := &meshconfig.ProxyConfig_ProxyHeaders{
+		Server: &meshconfig.ProxyConfig_ProxyHeaders_Server{Value: "shop"}, XForwardedPort: &meshconfig.ProxyConfig_ProxyHeaders_XForwardedPort{Enabled: wrapperspb.Bool(true)},
+	}
+	bad := &meshconfig.ProxyConfig_ProxyHeaders{Server: &meshconfig.ProxyConfig_ProxyHeaders_Server{Value: "a\nb"}}
+	type result struct {
+		transformation      string
+		server              string
+		noID, noDebug, port bool
+	}
+	for _, tc := range []struct {
+		name    string
+		headers *meshconfig.ProxyConfig_ProxyHeaders
+		want    result
+	}{
+		{"nothing", nil, result{transformation: "OVERWRITE"}},
+		{"turned off", off, result{transformation: "PASS_THROUGH", noID: true, noDebug: true}},
+		{"asked for", on, result{transformation: "OVERWRITE", server: "shop", port: true}},
+		{"no header", bad, result{transformation: "OVERWRITE"}},
+	} {
+		f := xdsbuild.GatewayConnectionManager("r", registry.ProtocolHTTP, &meshconfig.MeshConfig{DefaultConfig: &meshconfig.ProxyConfig{ProxyHeaders: tc.headers}}, xdsbuild.HTTPOptions{})
+		var m hcm.HttpConnectionManager
+		var last router.Router
+		if err := errors.Join(f.GetTypedConfig().UnmarshalTo(&m), m.GetHttpFilters()[len(m.GetHttpFilters())-1].GetTypedConfig().UnmarshalTo(&last)); err != nil {
+			t.Fatal(err)
+		}
+		got := result{
+			m.GetServerHeaderTransformation().String(), m.GetServerName(),
+			m.GetGenerateRequestId() != nil && !m.GetGenerateRequestId().GetValue(), last.GetSuppressEnvoyHeaders(), m.GetAppendXForwardedPort(),
+		}
+		if got != tc.want {
+			t.Errorf("%s: %+v, want %+v", tc.name, got, tc.want)
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 
 // TestUpstreamTLS: TLS and the PROXY protocol.
 func TestUpstreamTLS(t *testing.T) {
+	const passed = `{"trafficPolicy":{"loadBalancer":{"simple":"PASSTHROUGH"}},"subsets":[{"name":"v1","labels":{"version":"v1"}}]}`
+	const original = `"commonLbConfig":{"healthyPanicThreshold":{}},"connectTimeout":"10s","lbPolicy":"CLUSTER_PROVIDED","type":"ORIGINAL_DST"`
 	checkClusters(t, []upstreamCase{
 		{
 			name: "simple TLS", rule: `{"trafficPolicy":{"tls":{"mode":"SIMPLE"}}}`,
@@ -109,6 +111,14 @@ func TestUpstreamTLS(t *testing.T) {
 			change: endpointWith("disabled"), want: least + `,"transportSocket":` + meshTLS("[]", "outbound_.80_._.a.com"),
 		},
 		{
+			name: "automatic TLS of a subset of a passthrough, that an endpoint does not take", mesh: `{}`, subset: "v1", rule: passed,
+			change: endpointWith("disabled"), want: original,
+		},
+		{
+			name: "automatic TLS of a subset of a passthrough, that all endpoints take", mesh: `{}`, subset: "v1", rule: passed,
+			change: endpointWith("istio"), want: original + `,"transportSocket":` + meshTLS("[]", "outbound_.80_.v1_.a.com"),
+		},
+		{
 			name: "PROXY protocol", rule: `{"trafficPolicy":{"proxyProtocol":{"version":"V2"}}}`,
 			want: least + `,"transportSocket":{"name":"envoy.transport_sockets.upstream_proxy_protocol","typedConfig":{
 				"@type":"type.googleapis.com/envoy.extensions.transport_sockets.proxy_protocol.v3.ProxyProtocolUpstreamTransport","config":{"version":"V2"},
@@ -122,7 +132,7 @@ func TestUpstreamTLS(t *testing.T) {
 func endpointWith(mode string) func(*xdsbuild.Upstream) {
 	return func(u *xdsbuild.Upstream) {
 		u.Endpoints = []*registry.Endpoint{{
-			Addresses: []string{"10.0.0.1"}, EndpointPort: 80, Shared: &registry.EndpointAttributes{TLSMode: mode},
+			Addresses: []string{"10.0.0.1"}, EndpointPort: 80, ServicePortName: u.Port.Name, Shared: &registry.EndpointAttributes{TLSMode: mode},
 		}}
 	}
 }

@@ -73,9 +73,26 @@ func (c *affected) virtualService(v *objects.VirtualService) {
 		for host := range st.DestinationsOf(v) {
 			for _, svc := range c.servicesNamed(host) {
 				c.upstream(svc)
+				c.grpcTarget(svc)
 			}
 		}
 	}
+	for _, host := range v.Hosts {
+		for _, svc := range c.matching(host) {
+			c.grpcTarget(svc)
+		}
+	}
+}
+
+// grpcTarget adds what gRPC clients have of a service that their Sidecars import only as a
+// destination.
+func (c *affected) grpcTarget(svc *registry.Service) {
+	i := slices.IndexFunc(svc.Ports, func(p *registry.Port) bool { return p.Number == unknownHostPort })
+	if i < 0 {
+		return
+	}
+	c.add(envoy.RouteType, envoy.ClusterName(unknownHostPort, svc.Hostname), "", nil)
+	c.grpcListeners(svc.Hostname, svc.Ports[i:i+1])
 }
 
 // mesh adds the routes of sidecars and gRPC clients that a VirtualService influences.

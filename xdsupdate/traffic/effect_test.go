@@ -12,7 +12,8 @@ import (
 
 func TestIneffective(t *testing.T) {
 	const (
-		all     = `"http": [{"route": [{"destination": {"host": "cart"}}]}]`
+		to      = `"route": [{"destination": {"host": "cart"}}]`
+		all     = `"http": [{` + to + `}]`
 		cart    = `VirtualService shop/cart {"hosts": ["cart"], ` + all + `}`
 		edge    = `Gateway infra/edge {"selector": {"app": "edge"}, "servers": [{"hosts": ["*.example.com"], "port": {"number": 80, "name": "http", "protocol": "HTTP"}}]}`
 		atEdge  = `VirtualService shop/edge {"hosts": ["shop.example.com"], "gateways": ["infra/edge"], ` + all + `}`
@@ -89,6 +90,15 @@ func TestIneffective(t *testing.T) {
 				"VirtualService shop/cart: spec.http[0].delegate: there is no VirtualService shop/none that is exported to here",
 				"VirtualService shop/unused: it has no hosts, and no VirtualService that it is exported to delegates to it",
 			},
+		},
+		{
+			"rules of a delegate",
+			[]string{
+				`VirtualService shop/cart {"hosts": ["cart"], "http": [{"match": [{"uri": {"prefix": "/a"}}], "delegate": {"name": "part"}}, {"match": [{"uri": {"prefix": "/b"}}], "delegate": {"name": "part"}}]}`,
+				`VirtualService shop/part {"http": [
+					{"match": [{"uri": {"exact": "/a/x"}}, {"uri": {"exact": "/b/x"}}], ` + to + `}, {"match": [{"uri": {"exact": "/b/y"}}], ` + to + `}, {` + to + `}]}`,
+			},
+			[]string{"VirtualService shop/part: spec.http[0]: no rule that delegates to it has a match for each of its matches"},
 		},
 		{
 			"rules",

@@ -75,7 +75,8 @@ func TestMeshFieldsWithoutEffect(t *testing.T) {
 		"serviceEntryVisibility": {"defaultVisibility": "PUBLIC"}, "ingressClass": "a", "ingressService": "a", "ingressControllerMode": "STRICT", "ingressSelector": "a",
 		"accessLogFile": "/dev/stdout", "defaultProviders": {"metrics": ["prometheus"]}, "enablePrometheusMerge": true,
 		"defaultConfig": {"discoveryAddress": "istiod.istio-system.svc:15012", "gatewayTopology": {"numTrustedProxies": 1},
-			"proxyHeaders": {"attemptCount": {"disabled": true}, "server": {"disabled": true}}},
+			"proxyHeaders": {"attemptCount": {"disabled": true}, "server": {"disabled": true}, "requestId": {"disabled": true},
+				"envoyDebugHeaders": {"disabled": true}, "xForwardedPort": {"enabled": true}, "xForwardedHost": {"enabled": true}}},
 		"tlsDefaults": {"minProtocolVersion": "TLSV1_3", "cipherSuites": ["a"], "ecdhCurves": ["P-256"]}, "meshMTLS": {"minProtocolVersion": "TLSV1_3"},
 		"extensionProviders": [
 			{"name": "authz", "envoyExtAuthzGrpc": {"service": "authz.shop.svc.cluster.local", "port": 90}},
@@ -87,7 +88,7 @@ func TestMeshFieldsWithoutEffect(t *testing.T) {
 	const nothing, in = ": nothing acts on this field", "MeshConfig istio-system/mesh: "
 	want := []string{
 		in + `extensionProviders[1]: provider "otel" has no effect: only authorization services of Envoy (envoyExtAuthzGrpc, envoyExtAuthzHttp) are asked`,
-		in + "accessLogFile" + nothing, in + "defaultConfig.discoveryAddress" + nothing, in + "defaultConfig.proxyHeaders.server" + nothing,
+		in + "accessLogFile" + nothing, in + "defaultConfig.discoveryAddress" + nothing, in + "defaultConfig.proxyHeaders.xForwardedHost" + nothing,
 		in + "defaultProviders" + nothing, in + "enablePrometheusMerge" + nothing, in + "meshMTLS" + nothing,
 	}
 	if diff := cmp.Diff(want, stage(t, traffic.Options{Mesh: mesh}, nil, populate(svc)).ineffective()); diff != "" {

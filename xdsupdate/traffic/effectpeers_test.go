@@ -24,10 +24,19 @@ func TestEffectsOfPeers(t *testing.T) {
 		`PeerAuthentication shop/old {"mtls": {"mode": "PERMISSIVE"}}`,
 		`PeerAuthentication shop/young {"mtls": {"mode": "STRICT"}}`,
 		`PeerAuthentication shop/web {"selector": {"matchLabels": {"app": "nobody"}}, "mtls": {"mode": "DISABLE"}}`,
+		`PeerAuthentication shop/ports {"selector": {"matchLabels": {"app": "cart"}}, "portLevelMtls": {"80": {"mode": "STRICT"}, "8080": {"mode": "DISABLE"}}}`,
 		`PeerAuthentication shop/web2 {"selector": {"matchLabels": {"app": "nobody", "version": "v1"}}, "mtls": {"mode": "STRICT"}}`,
 	)
-	s := stage(t, traffic.Options{}, objects, populate())
+	cart := testService("shop", "cart.shop.svc.cluster.local", 80)
+	services := populate(cart)
+	services.place(cart, "10.0.0.1 app=cart port=8080")
+	s := stage(t, traffic.Options{}, objects, services)
 	for name, want := range map[string][]string{
+		"shop/ports": {
+			"gRPC servers of namespace shop with the labels app=cart: the connections that they take: UNSET",
+			"sidecars and gateways: connections to workloads of namespace shop with the labels app=cart: UNSET",
+			"spec.portLevelMtls[80]: no service of the namespace leads to this port of the workloads, whose ports count here, and not those of services",
+		},
 		"istio-system/mesh": {
 			"gRPC servers of all namespaces, where their own do not say it: the connections that they take: STRICT",
 			"sidecars and gateways: connections to workloads of all namespaces, where their own do not say it: STRICT",

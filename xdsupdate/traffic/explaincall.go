@@ -74,6 +74,9 @@ func (x *explaining) meshCall() {
 		return
 	}
 	svc := e.Service(host)
+	if svc == nil && x.proxy.Role == objects.GRPCClient {
+		_, svc = x.grpcService(x.proxy, host, x.call.Port)
+	}
 	if _, ok := svc.Port(x.call.Port); svc != nil && !ok {
 		x.out.Outcome = fmt.Sprintf("%s has no port %d that the client sees", excerpt.Object("service", svc.Namespace, string(svc.Host)), x.call.Port)
 		return

@@ -21,6 +21,7 @@ import (
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/memo"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/mesh"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
+	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 )
 
 // findings collects the ineffective parts of objects. The methods that are named after a kind add
@@ -31,8 +32,9 @@ type findings struct {
 	// fields contains the fields with a finding, without the reason.
 	fields map[Ineffective]struct{}
 
-	// errors are the errors of all resources of a proxy.
+	// errors are the errors of all route configurations of a sidecar.
 	errors  memo.Results[*proxy, leftOutErrors]
+	routers memo.Results[*proxy, builtRouter]
 	checked memo.Results[*objects.VirtualService, checkedRules]
 	// meshHasRoom is measureMesh, computed once.
 	meshHasRoom func() bool
@@ -59,6 +61,9 @@ func (f *findings) object(o objects.Object) (effects func() []Effect) {
 	case *objects.VirtualService:
 		effects = f.virtualService(o)
 		f.leftOutRoutes(o)
+		if effects != nil {
+			f.unusedL4Routes(o)
+		}
 	case *objects.DestinationRule:
 		effects = f.destinationRule(o)
 		f.refusedClusters(o)
@@ -134,9 +139,15 @@ func (f *findings) addErrors(errs leftOutErrors) {
 
 // addOnce records a finding unless the field has one already.
 func (f *findings) addOnce(field string, reason error) {
-	if _, again := f.fields[Ineffective{Kind: f.kind, Namespace: f.name.Namespace, Name: f.name.Name, Field: field}]; !again {
+	if !f.has(field) {
 		f.add(field, "%s", reason)
 	}
+}
+
+// has reports whether a field of the current object has a finding.
+func (f *findings) has(field string) bool {
+	_, ok := f.fields[Ineffective{Kind: f.kind, Namespace: f.name.Namespace, Name: f.name.Name, Field: field}]
+	return ok
 }
 
 // leftOutErrors are the errors for parts of objects that are left out of resources, by object.
@@ -153,20 +164,36 @@ func newLeftOutErrors(errs []error) leftOutErrors {
 	return out
 }
 
+// builtRouter describes all route configurations and listeners of a router.
+type builtRouter struct {
+	errors leftOutErrors
+	// chains are the origins of the filter chains.
+	chains map[route.Origin]struct{}
+}
+
 // routerErrors returns the errors of all route configurations and listeners of a Gateway's routers.
-func (f *findings) routerErrors(g *objects.Gateway) leftOutErrors {
+func (f *findings) routerErrors(g *objects.Gateway) leftOutErrors { return f.built(g).errors }
+
+// built returns the description of a Gateway's routers.
+func (f *findings) built(g *objects.Gateway) builtRouter {
 	p := f.routerFor(g)
-	return f.errors.Get(p, func() leftOutErrors {
-		var out []error
+	return f.routers.Get(p, func() builtRouter {
+		var errs []error
 		for _, name := range f.gatewayRouteNames(p) {
-			_, errs := f.gatewayRoutes(p, name)
-			out = append(out, errs...)
+			_, found := f.gatewayRoutes(p, name)
+			errs = append(errs, found...)
 		}
+		recording := *f.state
+		recording.made = &made{}
 		for _, l := range f.listenersFor(g) {
-			_, errs := f.filterChains(p, l, f.protectionOf(p))
-			out = append(out, errs...)
+			_, found := recording.filterChains(p, l, f.protectionOf(p))
+			errs = append(errs, found...)
 		}
-		return newLeftOutErrors(out)
+		out := builtRouter{newLeftOutErrors(errs), make(map[route.Origin]struct{})}
+		for _, origin := range recording.made.chains {
+			out.chains[origin] = struct{}{}
+		}
+		return out
 	})
 }
 
@@ -258,6 +285,8 @@ type labelled struct {
 	// grpc reports whether one of these workloads may be a gRPC server, judging by the protocol of
 	// its ports.
 	grpc bool
+	// ports are the distinct ports of these workloads.
+	ports []uint32
 }
 
 // workloadsOf returns the workloads of the services in a namespace, grouped by labels. An empty
@@ -279,6 +308,9 @@ func (f *findings) labelsIn(namespace string) []labelled {
 				out = append(out, labelled{labels: labels})
 			}
 			out[i].grpc = out[i].grpc || mayServeGRPC(svc, e)
+			if !slices.Contains(out[i].ports, e.EndpointPort) {
+				out[i].ports = append(out[i].ports, e.EndpointPort)
+			}
 		}
 	}
 	return out

@@ -62,22 +62,31 @@ func (f *findings) gateway(g *objects.Gateway) func() []Effect {
 		if kind, _ := kindOf(spec); kind == passthrough || kind == autoPassthrough {
 			f.unusedTLS(field+".tls", spec.GetTls())
 		}
-		switch s := served[spec]; {
-		case s == nil:
+		if s := served[spec]; s == nil {
 			f.add(field, "a server before it, or of an older Gateway, has port %d, or one of the hosts on it", spec.GetPort().GetNumber())
-		case !f.routed(s):
-			f.add(field, "no VirtualService is for its hosts")
+		} else if reason := f.whyNotRouted(s); reason != "" {
+			f.add(field, "%s", reason)
 		}
 	}
 	return func() []Effect { return effects }
 }
 
-// routed reports whether a server has any traffic to serve.
-func (f *findings) routed(s *gatewayServer) bool {
+// whyNotRouted returns the reason why a server has no traffic to serve. It is empty if it has some.
+func (f *findings) whyNotRouted(s *gatewayServer) string {
 	if s.kind == autoPassthrough || s.redirects() {
-		return true
+		return ""
 	}
-	return slices.ContainsFunc(f.Finder.BoundTo(s.gateway.String()), func(v *objects.VirtualService) bool { return s.sharesHost(v) })
+	reason := "no VirtualService is for its hosts"
+	for _, v := range f.Finder.BoundTo(s.gateway.String()) {
+		switch {
+		case !s.sharesHost(v):
+		case s.takes(v):
+			return ""
+		default:
+			reason = "no VirtualService for its hosts has routes of its kind"
+		}
+	}
+	return reason
 }
 
 // unusedTLS adds findings for TLS settings that a server ignores because it does not terminate TLS.
@@ -187,7 +196,8 @@ func effectiveMeshFields() []string {
 		"localityLbSetting", "dnsRefreshRate", "h2UpgradePolicy", "extensionProviders", "pathNormalization",
 		"defaultHttpRetryPolicy", "tlsDefaults.minProtocolVersion", "tlsDefaults.cipherSuites", "tlsDefaults.ecdhCurves",
 		"defaultTrafficPolicy.connectionPool", "defaultTrafficPolicy.outlierDetection",
-		"defaultConfig.gatewayTopology", "defaultConfig.proxyHeaders.attemptCount",
+		"defaultConfig.gatewayTopology", "defaultConfig.proxyHeaders.attemptCount", "defaultConfig.proxyHeaders.server",
+		"defaultConfig.proxyHeaders.requestId", "defaultConfig.proxyHeaders.envoyDebugHeaders", "defaultConfig.proxyHeaders.xForwardedPort",
 		"serviceEntryVisibility",
 		"ingressClass", "ingressService", "ingressControllerMode", "ingressSelector",
 	}

@@ -120,17 +120,8 @@ func (f *findings) whyNotServed(v *objects.VirtualService, name string) string {
 		if s == nil || !s.sharesHost(v) {
 			continue
 		}
-		common = true
-		switch s.kind {
-		case plainHTTP, terminatedHTTP:
-			if len(v.Spec.GetHttp()) > 0 {
-				return ""
-			}
-		case plainTCP, terminatedTCP, passthrough:
-			if len(v.Spec.GetTcp()) > 0 && s.kind != passthrough || len(v.Spec.GetTls()) > 0 && s.kind.takesTLSRoutes(v) {
-				return ""
-			}
-		case autoPassthrough: // supports no routes
+		if common = true; s.takes(v) {
+			return ""
 		}
 	}
 	if !common {
@@ -165,20 +156,6 @@ func (f *findings) rules(v *objects.VirtualService) {
 		})
 		for j, d := range r.To {
 			f.destination(use, objects.Element(r.Field+".route", j)+".destination", d.GetDestination())
-		}
-	}
-}
-
-// delegatedHeaders adds a finding for headers of a root's rule if the delegate has headers of its
-// own, because the field is inherited as a whole.
-func (f *findings) delegatedHeaders(field string, root *networking.HTTPRoute, delegate *objects.VirtualService) {
-	if root.GetHeaders() == nil || delegate == nil {
-		return
-	}
-	for i, r := range delegate.Spec.GetHttp() {
-		if r.GetHeaders() != nil {
-			f.add(field, "%s of the delegate %s has headers of its own, which count instead", objects.Element("spec.http", i), delegate)
-			return
 		}
 	}
 }
@@ -218,24 +195,6 @@ func (f *findings) hasSubset(host registry.Hostname, name string) bool {
 	return false
 }
 
-// delegate is virtualService for a delegate.
-func (f *findings) delegate(v *objects.VirtualService) func() []Effect {
-	var effects []Effect
-	for _, root := range f.Finder.Roots(v.ObjectName) {
-		for i, r := range root.Spec.GetHttp() {
-			if f.DelegateOf(root, r) == v {
-				effects = append(effects, Effect{"clients of VirtualService " + root.String(), "in the place of " + objects.Element("spec.http", i)})
-			}
-		}
-	}
-	if len(effects) == 0 {
-		f.add("", "it has no hosts, and no VirtualService that it is exported to delegates to it")
-		return nil
-	}
-	f.rules(v)
-	return func() []Effect { return effects }
-}
-
 // l4Sources adds findings for matches of TCP and TLS routes on client labels, which gateways do not
 // know.
 func (f *findings) l4Sources(v *objects.VirtualService) {
@@ -263,6 +222,40 @@ func (f *findings) l4Source(v *objects.VirtualService, field string, m objects.L
 	if onlyMesh := slices.Equal(names, []string{objects.MeshGateway}); !onlyMesh && !slices.ContainsFunc(names, selecting) {
 		f.add(field+".sourceLabels", "gateways do not know the labels of their clients: the match is left out by those that do not have the labels %s themselves", labels)
 	}
+}
+
+// unusedL4Routes adds findings for TCP and TLS routes that no gateway has a filter chain for.
+func (f *findings) unusedL4Routes(v *objects.VirtualService) {
+	beyondMesh := func(m objects.L4Match) bool { return !slices.Equal(m.GetGateways(), []string{objects.MeshGateway}) }
+	for _, r := range v.L4Routes() {
+		all, _, _ := strings.Cut(r.Field, "[")
+		onlyMesh := len(r.Matches) > 0 && !slices.ContainsFunc(r.Matches, beyondMesh)
+		switch {
+		case f.has(all) || f.has(r.Field) || f.mayServe(v, r):
+		case onlyMesh && r.TLS:
+			f.add(r.Field, "only gateways are configured for TLS routes")
+		case onlyMesh:
+			f.add(r.Field, "only gateways are configured for TCP routes")
+		default:
+			f.add(r.Field, "no server takes its connections, or earlier routes take all of them")
+		}
+	}
+}
+
+// mayServe reports whether some router of the Gateways of a VirtualService may have a filter chain for
+// a route. What depends on the routers' labels or namespace is not known.
+func (f *findings) mayServe(v *objects.VirtualService, r objects.L4Route) bool {
+	if slices.ContainsFunc(r.Matches, func(m objects.L4Match) bool { return m.GetSourceNamespace() != "" || len(m.GetSourceLabels()) > 0 }) {
+		return true
+	}
+	return slices.ContainsFunc(v.Gateways, func(name string) bool {
+		g := f.GatewayNamed(name)
+		if g == nil {
+			return false
+		}
+		_, ok := f.built(g).chains[originOf(v, r.Field)]
+		return ok || !v.Visibility.In(f.routerFor(g).Namespace)
+	})
 }
 
 // routeUse describes where a route of a VirtualService applies.
@@ -315,8 +308,24 @@ func (f *findings) unreachableFrom(s *gatewayServer, field string, d *networking
 		f.add(field+".host", "service %s is not exported to namespace %s of Gateway %s: requests fail there", host, namespace, s.gateway)
 		return true
 	}
+	if !slices.ContainsFunc(services, f.addressed) {
+		f.add(field+".host", "service %s has resolution NONE, and gateways do not know where it is: requests fail at Gateway %s", host, s.gateway)
+		return true
+	}
 	if f.ambiguous(services, d, s.port()) {
 		f.add(field+".port", "service %s has several ports, and none is %d, that of the server of Gateway %s: requests fail there", host, s.port(), s.gateway)
+		return true
+	}
+	return false
+}
+
+// addressed reports whether gateways may know addresses of a service. If its clients choose the
+// address, only endpoints say it.
+func (f *findings) addressed(svc *registry.Service) bool {
+	if svc.Resolution != registry.Passthrough || svc.Attributes.Provider != registry.External {
+		return true
+	}
+	for range f.world.Endpoints(svc).All() {
 		return true
 	}
 	return false

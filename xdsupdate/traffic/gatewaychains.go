@@ -134,7 +134,7 @@ func (b *chainBuilder) httpChain() {
 	c, err := b.guard.http.before(func(filters []*hcm.HttpFilter) *listenerv3.FilterChain {
 		protocol := registry.ParseProtocol(b.server.spec.GetPort().GetProtocol())
 		return b.serverChain(xdsbuild.GatewayConnectionManager(b.server.routes, protocol, b.settings.meshOf(b.proxy), xdsbuild.HTTPOptions{
-			HTTP10: b.settings.options.HTTP10, Filters: filters,
+			HTTP10: b.settings.options.HTTP10, Filters: filters, Internal: b.settings.internal,
 		}))
 	})
 	b.add(gatewayChain{FilterChain: c}, err)

@@ -3,6 +3,8 @@
 package traffic_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
@@ -54,7 +56,7 @@ func TestProxyConfigOfRouters(t *testing.T) {
 				"gatewayTopology": map[string]any{
 					"proxyProtocol": map[string]any{}, "numTrustedProxies": 3, "forwardClientCertDetails": "FORWARD_ONLY",
 				},
-				"proxyHeaders": map[string]any{"attemptCount": map[string]any{"disabled": true}},
+				"proxyHeaders": map[string]any{"attemptCount": map[string]any{"disabled": true}, "server": map[string]any{"value": "shop"}},
 			}}, true, 3, hcm.HttpConnectionManager_FORWARD_ONLY, false,
 		},
 	} {
@@ -68,10 +70,35 @@ func TestProxyConfigOfRouters(t *testing.T) {
 			if m.GetXffNumTrustedHops() != tc.trusted || m.GetForwardClientCertDetails() != tc.forward {
 				t.Errorf("%d proxies are trusted, client certificates %s", m.GetXffNumTrustedHops(), m.GetForwardClientCertDetails())
 			}
+			if got := m.GetServerName() == "shop"; got == tc.counts {
+				t.Errorf("the server is called %q", m.GetServerName())
+			}
 			if got := hostOf(s.routes(router, "http.80"), "cart.example.com").GetIncludeRequestAttemptCount(); got != tc.counts {
 				t.Errorf("the numbers of attempts are sent: %t", got)
 			}
 		})
+	}
+}
+
+// TestInternalAddresses: the ranges of the networks are internal at gateways, as in Istio.
+func TestInternalAddresses(t *testing.T) {
+	var networks meshconfig.MeshNetworks
+	spec(t, `{"networks": {
+		"one": {"endpoints": [{"fromCidr": "10.1.0.0/16"}, {"fromRegistry": "x"}, {"fromCidr": "fd00::1"}, {"fromCidr": "10.0.0.1/16"}, {"fromCidr": "x"}]},
+		"two": {"endpoints": [{"fromCidr": "10.0.0.0/16"}]}}}`, &networks)
+	for _, tc := range []struct {
+		networks *meshconfig.MeshNetworks
+		want     string
+	}{{nil, ""}, {&meshconfig.MeshNetworks{}, ""}, {&networks, "10.0.0.0/16 10.1.0.0/16 fd00::1/128"}} {
+		s := newScene(t, traffic.Options{Networks: tc.networks})
+		s.apply(plainGateway)
+		var got []string
+		for _, r := range s.connectionManager(s.listener(node("router"), "0.0.0.0_80")).GetInternalAddressConfig().GetCidrRanges() {
+			got = append(got, fmt.Sprintf("%s/%d", r.GetAddressPrefix(), r.GetPrefixLen().GetValue()))
+		}
+		if got := strings.Join(got, " "); got != tc.want {
+			t.Errorf("internal are %q, want %q", got, tc.want)
+		}
 	}
 }
 

@@ -120,6 +120,18 @@ func (k serverKind) takesTLSRoutes(v *objects.VirtualService) bool {
 	return k == passthrough || k == terminatedTCP && objects.StandsForRoutes(v.Config)
 }
 
+// takes reports whether a VirtualService has routes of a kind that the server applies.
+func (s *gatewayServer) takes(v *objects.VirtualService) bool {
+	switch s.kind {
+	case plainHTTP, terminatedHTTP:
+		return len(v.Spec.GetHttp()) > 0
+	case plainTCP, terminatedTCP, passthrough:
+		return len(v.Spec.GetTcp()) > 0 && s.kind != passthrough || len(v.Spec.GetTls()) > 0 && s.kind.takesTLSRoutes(v)
+	default: // autoPassthrough supports no routes
+		return false
+	}
+}
+
 // redirects reports whether the server redirects HTTP requests to HTTPS. A server that terminates
 // TLS redirects requests that a trusted proxy in front of it reports as received in plain text.
 func (s *gatewayServer) redirects() bool {

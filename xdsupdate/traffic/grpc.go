@@ -38,19 +38,27 @@ func (st *state) grpcRoutes(p *proxy, name string) (*routev3.RouteConfiguration,
 	}
 	rules := st.serviceRoutes(p, e, svc, place{gateway: objects.MeshGateway, port: port, service: svc})
 	b := st.newVirtualHosts(p, e, []*mesh.Service{svc})
-	b.addService(svc, port, bothDomains, rules)
+	if rules.of != nil || e.Service(host) != nil {
+		b.addService(svc, port, bothDomains, rules)
+	}
 	return &routev3.RouteConfiguration{Name: name, VirtualHosts: b.hosts}, rules.leftOut
 }
 
-// grpcService returns the service with a port, and the egress listener that contains it.
+// grpcService returns the service with a port, and the egress listener that contains it. A listener
+// without the service stands for a host without a service, which only VirtualServices route (Istio
+// 1.30): the client sees the service as a destination.
 func (st *state) grpcService(p *proxy, host registry.Hostname, port uint32) (*mesh.Egress, *mesh.Service) {
-	e := st.scopeOf(p).EgressFor(port)
+	scope := st.scopeOf(p)
+	e := scope.EgressFor(port)
 	if e == nil {
 		return nil, nil
 	}
 	svc := e.Service(host)
-	if svc != nil {
+	switch {
+	case svc != nil:
 		_, svc = mesh.Concrete(svc, e.Service)
+	case port == unknownHostPort && len(e.VirtualServicesOf(hostname.Lower(host))) > 0:
+		svc = scope.Service(host)
 	}
 	if _, ok := svc.Port(port); !ok {
 		return nil, nil

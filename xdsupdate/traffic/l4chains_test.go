@@ -18,6 +18,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
+	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -296,4 +297,38 @@ func TestL4Quarantine(t *testing.T) {
 		l, has := st.Resources(envoy.ListenerType)["0.0.0.0_90"]
 		return has && slices.Equal(chains(l), want)
 	})
+}
+
+// TestUnusedRoutesAreFound: TCP and TLS routes that get no connection are found, whatever takes the
+// connections.
+func TestUnusedRoutesAreFound(t *testing.T) {
+	const to, unused = `"route": [{"destination": {"host": "cart"}}]`, ": no server takes its connections, or earlier routes take all of them"
+	tls := func(names string) string { return `{"match": [{"sniHosts": [` + names + `]}], ` + to + `}` }
+	at := func(key, routes string) string {
+		return "VirtualService shop/" + key + ` {"hosts": ["*"], "gateways": ["ingress/edge", "mesh", "ingress/edge"], ` + routes + "}"
+	}
+	services, none := cartPopulation(), testService("shop", "*.none.com", 443)
+	none.Resolution, none.Attributes.Provider = registry.Passthrough, registry.External
+	services.services = append(services.services, none)
+	s := stage(t, traffic.Options{}, objectsOf(t,
+		`Gateway ingress/edge {"selector": {"app": "edge"}, "servers": [
+			{"port": {"number": 5000, "name": "tcp", "protocol": "TCP"}, "hosts": ["*"]},
+			{"port": {"number": 443, "name": "tls", "protocol": "TLS"}, "hosts": ["*"], "tls": {"mode": "PASSTHROUGH"}},
+			{"port": {"number": 80, "name": "http", "protocol": "HTTP"}, "hosts": ["*"]}]}`,
+		at("a", `"tcp": [{"match": [{"port": 5000}], `+to+`}, {`+to+`}], "tls": [`+tls(`"a.com"`)+`, `+tls(`"a.com", "b.com"`)+`]`),
+		at("b", `"tcp": [{`+to+`}], "tls": [`+tls(`"c.com"`)+`]`),
+		at("c", `"tcp": [{"match": [{"port": 5001}], `+to+`}], "tls": [`+tls(`"d.com", "c.com"`)+`]`),
+		at("mesh", `"tls": [{"match": [{"sniHosts": ["e.com"], "gateways": ["mesh"]}], `+to+`}, {"match": [{"sniHosts": ["e.com"], "gateways": ["ingress/edge"]}], "route": [{"destination": {"host": "*.none.com"}}]}]`),
+		at("d", `"tcp": [{"match": [{"port": 5000, "sourceLabels": {"app": "edge"}}], `+to+`}]`),
+	), services)
+	want := []string{
+		"Gateway ingress/edge: spec.servers[2]: no VirtualService for its hosts has routes of its kind",
+		"VirtualService shop/a: spec.tcp[1]" + unused, "VirtualService shop/a: spec.tls[1]" + unused, "VirtualService shop/b: spec.tcp[0]" + unused,
+		"VirtualService shop/c: spec.tcp[0]" + unused, "VirtualService shop/c: spec.tls[0]" + unused,
+		"VirtualService shop/mesh: spec.tls[1].route[0].destination.host: service *.none.com has resolution NONE, and gateways do not know where it is: requests fail at Gateway ingress/edge",
+		"VirtualService shop/mesh: spec.tls[0]: only gateways are configured for TLS routes",
+	}
+	if diff := gocmp.Diff(want, s.ineffective()); diff != "" {
+		t.Errorf("without effect (-want +got):\n%s", diff)
+	}
 }

@@ -5,7 +5,6 @@ package traffic
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	listenerv3 "github.com/envoyproxy/go-control-plane/envoy/config/listener/v3"
 	networking "istio.io/api/networking/v1alpha3"
@@ -79,7 +78,7 @@ func (s *gatewayServer) namesOf(v *objects.VirtualService, m *networking.TLSMatc
 	}
 	var asked []registry.Hostname
 	for _, h := range m.GetSniHosts() {
-		asked = append(asked, registry.Hostname(strings.ToLower(h)))
+		asked = append(asked, hostname.Canonical(h))
 	}
 	for _, h := range intersect(s.hosts, s.names, asked, v.Namespace) {
 		names = append(names, string(h))

@@ -6,6 +6,8 @@ import (
 	"cmp"
 	"fmt"
 	"log/slog"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -18,6 +20,7 @@ import (
 	meshconfig "istio.io/api/mesh/v1alpha1"
 	networking "istio.io/api/networking/v1alpha3"
 
+	"github.com/pilotkit/pilotkit/internal/ipaddr"
 	"github.com/pilotkit/pilotkit/internal/xdsbuild"
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/internal/objects"
@@ -34,7 +37,8 @@ type Options struct {
 	// The default is "cluster.local".
 	Domain string
 	// Networks are Istio's mesh networks and the gateways that connect them. Nil means that every
-	// endpoint is reached directly.
+	// endpoint is reached directly. Gateways keep the x-envoy headers of requests from the networks'
+	// ranges (fromCidr).
 	Networks *meshconfig.MeshNetworks
 	// FilterGatewayClusters restricts the clusters of gateways to services that their
 	// VirtualServices route to (Istio's PILOT_FILTER_GATEWAY_CLUSTER_CONFIG). By default gateways
@@ -82,6 +86,8 @@ type settings struct {
 	objects.Settings
 	options  Options
 	gateways *xdsbuild.Networks
+	// internal are the address ranges of the networks.
+	internal []netip.Prefix
 	// unixSockets is a canonical path. It is empty if there is no such directory.
 	unixSockets string
 	limits      Limits
@@ -93,6 +99,7 @@ func newSettings(o Options) *settings {
 	s := &settings{
 		options: o, limits: o.Limits.withDefaults(),
 		gateways:    xdsbuild.NewNetworks(networkGateways(o.Networks)),
+		internal:    networkRanges(o.Networks),
 		unixSockets: cleanDirectory(o.UnixSockets),
 	}
 	s.Settings = objects.Settings{
@@ -113,6 +120,20 @@ func networkGateways(networks *meshconfig.MeshNetworks) []registry.NetworkGatewa
 		}
 	}
 	return out
+}
+
+// networkRanges returns the address ranges of the networks, sorted.
+func networkRanges(networks *meshconfig.MeshNetworks) []netip.Prefix {
+	var out []netip.Prefix
+	for _, n := range networks.GetNetworks() {
+		for _, e := range n.GetEndpoints() {
+			if block, ok := ipaddr.ParseBlock(e.GetFromCidr()); ok {
+				out = append(out, block)
+			}
+		}
+	}
+	slices.SortFunc(out, netip.Prefix.Compare)
+	return slices.Compact(out)
 }
 
 // defaultMesh returns the defaults of the mesh configuration (Istio 1.30).

@@ -73,8 +73,11 @@ func proxyConfigOf(node *core.Node) string {
 		return ""
 	}
 	used := &meshconfig.ProxyConfig{GatewayTopology: all.GetGatewayTopology()}
-	if a := all.GetProxyHeaders().GetAttemptCount(); a != nil {
-		used.ProxyHeaders = &meshconfig.ProxyConfig_ProxyHeaders{AttemptCount: a}
+	if h := all.GetProxyHeaders(); h != nil {
+		used.ProxyHeaders = &meshconfig.ProxyConfig_ProxyHeaders{
+			AttemptCount: h.GetAttemptCount(), Server: h.GetServer(), RequestId: h.GetRequestId(),
+			EnvoyDebugHeaders: h.GetEnvoyDebugHeaders(), XForwardedPort: h.GetXForwardedPort(),
+		}
 	}
 	encoded, err := (proto.MarshalOptions{Deterministic: true}).Marshal(used)
 	if err != nil {

@@ -80,6 +80,15 @@ func TestOutboundRoutes(t *testing.T) {
 			"80", cart + ":80 /b -> outbound|80||" + cart + "\n" + orders + ":80 / -> outbound|80||" + orders + "\n",
 		},
 		{
+			"T88: the younger VirtualService for a wildcard, if the older one says nothing to the proxy",
+			[]*registry.Service{testService("shop", "a.x.com", 80)},
+			[]string{
+				"shop/a", `{"hosts": ["*.x.com"], "http": [{"match": [{"port": 8080}], "redirect": {"uri": "/"}}]}`,
+				"shop/b", `{"hosts": ["*.x.com"], "http": [{"match": [{"uri": {"exact": "/b"}}], ` + forward + `}]}`,
+			},
+			"80", "a.x.com:80 /b -> outbound|80||" + cart + "\n",
+		},
+		{
 			"the longest wildcard, unless there is an exact host",
 			[]*registry.Service{testService("shop", "a.x.com", 80), testService("shop", "b.x.com", 80), testService("shop", "c.b.x.com", 80)},
 			[]string{

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
+	routev3 "github.com/envoyproxy/go-control-plane/envoy/config/route/v3"
 	"github.com/google/go-cmp/cmp"
 	networking "istio.io/api/networking/v1alpha3"
 
@@ -151,5 +152,43 @@ func TestScopeOfListenersThatDisagree(t *testing.T) {
 	services := populate(testService("shop", "a.example.com", 80), testService("billing", "a.example.com", 8080))
 	if got, want := stage(t, traffic.Options{}, configs, services).seen("apps"), "a:80"; got != want {
 		t.Errorf("%q are seen, want %q", got, want)
+	}
+}
+
+// TestImportedTarget: a gRPC client that sees a service only as a destination calls it by the routes
+// of the VirtualServices for its host, on port 80 as sidecars, and not without.
+func TestImportedTarget(t *testing.T) {
+	const listener, cluster = "ledger.example.com:80", "outbound|80||ledger.example.com"
+	leading, about := `VirtualService apps/leading {"hosts": ["other.example.com"], "http": [{"route": [{"destination": {"host": "ledger.example.com"}}]}]}`,
+		func(port string) string {
+			return `VirtualService apps/about {"hosts": ["ledger.example.com"], "http": [{"name": "about", "match": [{"port": ` + port + `}], "route": [{"destination": {"host": "cart.example.com", "port": {"number": 80}}}]}]}`
+		}
+	s := stage(t, traffic.Options{}, objectsOf(t, `Sidecar apps/s {"egress": [{"hosts": ["./*"]}]}`), populate(
+		testService("billing", "ledger.example.com", 80, 90), testService("shop", "cart.example.com", 80),
+	))
+	n := in("grpc", "apps")
+	listeners := s.follow(n, envoy.ListenerType, listener, "ledger.example.com:90")
+	routes := s.follow(n, envoy.RouteType, cluster, "outbound|90||ledger.example.com")
+	for _, tc := range []struct {
+		name    string
+		objects []string
+		call    string // where it leads; empty: nowhere
+	}{
+		{"no VirtualService", nil, ""},
+		{"none for the host", []string{leading}, ""},
+		{"one without routes on the port", []string{about("90")}, ""},
+		{"one", []string{about("80")}, "outbound|80||cart.example.com"},
+	} {
+		s.change(objectsOf(t, tc.objects...))
+		rc, _ := routes.has()[cluster].(*routev3.RouteConfiguration)
+		if got := clusterOf(rc, "ledger.example.com"); got != tc.call || got != "" && listeners.has()[listener] == nil || len(listeners.has()) > 1 {
+			t.Errorf("%s: calls lead to %q with the listeners %v, want %q", tc.name, got, listeners.has(), tc.call)
+		}
+		out := s.explain(n, traffic.Call{Host: "ledger.example.com", Port: 80})
+		if led := len(out.Destinations) > 0 && out.Destinations[0].Cluster == tc.call; led != (tc.call != "") {
+			t.Errorf("%s: explained as %+v", tc.name, out)
+		}
+		listeners.check()
+		routes.check()
 	}
 }

@@ -128,7 +128,7 @@ func TestTokens(t *testing.T) {
 			Issuer: "https://a", ForwardOriginalToken: forward, OutputPayloadToHeader: "x-payload",
 			OutputClaimToHeaders: []*security.ClaimToHeader{{Header: "x-sub", Claim: "sub"}, {Header: "x-org", Claim: "org.name"}, {Header: "x-no", Claim: "no"}},
 		}}, {Keys: "keys", Spec: &security.JWTRule{
-			Issuer: "https://b", FromHeaders: []*security.JWTHeader{{Name: "x-token", Prefix: "T "}}, FromParams: []string{"t"}, FromCookies: []string{"c"},
+			Issuer: "https://b", FromHeaders: []*security.JWTHeader{{Name: "x-token", Prefix: "T "}, {Name: "host", Prefix: "t."}}, FromParams: []string{"t"}, FromCookies: []string{"c"},
 		}}})
 	}
 	decide := func(config *jwt.JwtAuthentication, r route.Request) route.Decision {
@@ -147,6 +147,7 @@ func TestTokens(t *testing.T) {
 		"a default param":   {Path: "/?a=b&access_token=x"},
 		"an escaped param":  {Path: "/?%74=x"},
 		"a header":          {Headers: http.Header{"X-Token": {"T x"}}},
+		"the host":          {Authority: "t.x"},
 		"a param":           {Path: "/?t=x"},
 		"a cookie":          {Headers: http.Header{"Cookie": {"a=b; c=x"}}},
 		"an invalid one":    {InvalidToken: true},

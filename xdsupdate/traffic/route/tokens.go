@@ -208,7 +208,8 @@ func (t *tokenPlaces) hold(c *call) bool {
 }
 
 func (h tokenHeader) in(c *call) bool {
-	return slices.ContainsFunc(c.Headers[h.name], func(value string) bool { return strings.Contains(value, h.prefix) })
+	value, ok := c.header(h.name)
+	return ok && strings.Contains(value, h.prefix)
 }
 
 // change changes a header of the request, for later filters, routes and the destination.

@@ -12,10 +12,11 @@ import (
 
 // Resolve returns the full host name that an object in a namespace refers to. A short name (no
 // dot, no "*", no IP address) is a service of the namespace. The result is canonical: names are in
-// lower case because they are compared case-insensitively, and addresses have one spelling.
+// lower case because they are compared case-insensitively, and have no dot at the end, which stands
+// for the root of DNS; addresses have one spelling.
 func Resolve(host, namespace, domain string) registry.Hostname {
 	name := Canonical(host)
-	if name == "" || strings.ContainsAny(string(name), ".:") || name.IsWildcard() {
+	if name == "" || strings.ContainsAny(host, ".:") || name.IsWildcard() {
 		return name
 	}
 	return name + registry.Hostname("."+namespace+".svc."+domain)
@@ -23,16 +24,15 @@ func Resolve(host, namespace, domain string) registry.Hostname {
 
 // Canonical returns the canonical form of a host name or address, for comparisons.
 func Canonical(host string) registry.Hostname {
-	host = strings.ToLower(host)
 	if strings.Contains(host, ":") {
 		host = ipaddr.Canonical(host)
 	}
-	return registry.Hostname(host)
+	return Lower(registry.Hostname(host))
 }
 
-// Lower returns a host name in the form for comparisons.
+// Lower returns a host name in the form for comparisons: in lower case, without a dot at the end.
 func Lower(host registry.Hostname) registry.Hostname {
-	return registry.Hostname(strings.ToLower(string(host)))
+	return registry.Hostname(strings.TrimSuffix(strings.ToLower(string(host)), "."))
 }
 
 // MostSpecific returns the most specific host that covers a name: the name itself, or else the

@@ -5,7 +5,6 @@ package mesh
 import (
 	"iter"
 	"slices"
-	"strings"
 
 	"github.com/pilotkit/pilotkit/internal/pmap"
 	"github.com/pilotkit/pilotkit/registry"
@@ -208,7 +207,7 @@ func TargetOf(svc *registry.Service) registry.Hostname {
 	if svc.Resolution != registry.Alias || svc.Attributes.Kubernetes == nil {
 		return ""
 	}
-	return registry.Hostname(strings.TrimSuffix(strings.ToLower(svc.Attributes.Kubernetes.ExternalName), "."))
+	return hostname.Lower(registry.Hostname(svc.Attributes.Kubernetes.ExternalName))
 }
 
 // targetsOf returns the distinct alias targets of the services of one host name.

@@ -41,6 +41,12 @@ func (j *joining) delegated(root *networking.HTTPRoute, rules []*networking.HTTP
 	return out
 }
 
+// Includes reports whether a rule that delegates includes a rule of its delegate.
+func Includes(root, rule *networking.HTTPRoute) bool {
+	_, ok := joinMatches(root.GetMatch(), rule.GetMatch())
+	return ok && rule.GetDelegate() == nil
+}
+
 // joining counts the matches of the rules of a VirtualService.
 type joining struct {
 	matches int

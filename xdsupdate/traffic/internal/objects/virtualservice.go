@@ -57,14 +57,16 @@ func newVirtualService(c *configstore.Config, spec *networking.VirtualService, s
 	return v
 }
 
-// ResolveGateways returns the full names of gateways.
+// ResolveGateways returns the distinct full names of gateways.
 func ResolveGateways(names []string, namespace string) []string {
 	var out []string
 	for _, n := range names {
 		if n != MeshGateway {
 			n = parseObjectName(n, namespace).String()
 		}
-		out = append(out, n)
+		if !slices.Contains(out, n) {
+			out = append(out, n)
+		}
 	}
 	return out
 }
