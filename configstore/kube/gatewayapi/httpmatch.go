@@ -10,6 +10,8 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 func exact(value string) *networking.StringMatch {
@@ -24,7 +26,7 @@ func prefix(value string) *networking.StringMatch {
 // Envoy's.
 func matching(expression string) (*networking.StringMatch, error) {
 	if _, err := regexp.Compile(expression); err != nil {
-		return nil, fmt.Errorf("the regular expression %q does not compile", expression)
+		return nil, fmt.Errorf("the regular expression %q does not compile", excerpt.Cut(expression))
 	}
 	return &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: expression}}, nil
 }
