@@ -14,7 +14,7 @@ import (
 // edgeDecisions are cases about values at the edge of what a field may have.
 var edgeDecisions = []decision{
 	{
-		"the timeout of a backend beside retries that are off is that of the request",
+		"G67 the timeout of a backend beside retries that are off is that of the request",
 		httpRoute("r", `[{retry: {attempts: 0}, timeouts: {request: 5s, backendRequest: 2s}, `+toCart+`}]`),
 		[]string{"http"},
 		[]string{"[{match:[{uri:{prefix:/}}],name:shop.r.0,retries:{},route:[{destination:{host:cart.shop.svc.cluster.local,port:{number:80}}}],timeout:2s}]"},
