@@ -20,6 +20,20 @@ var edgeDecisions = []decision{
 		[]string{"[{match:[{uri:{prefix:/}}],name:shop.r.0,retries:{},route:[{destination:{host:cart.shop.svc.cluster.local,port:{number:80}}}],timeout:2s}]"},
 	},
 	{
+		"G46 regular expressions that Envoys reject",
+		httpRoute("r", `[{matches: [{path: {type: RegularExpression, value: ""}}], `+toCart+`},
+			{matches: [{headers: [{type: RegularExpression, name: a, value: '\p{Letter}+'}]}], `+toCart+`},
+			{matches: [{queryParams: [{type: RegularExpression, name: a, value: '(\pL{100}){10}'}]}], `+toCart+`}]`),
+		[]string{"http", "HTTPRoute/shop/r parents Accepted"},
+		[]string{"", "False UnsupportedValue 1"},
+	},
+	{
+		"G68 alternatives of a service or a method",
+		grpcRoute("r", `[{matches: [{method: {type: RegularExpression, service: 'a|b', method: 'Get|Set'}}], `+toCart+`}]`),
+		[]string{"http"},
+		[]string{"[{match:[{uri:{regex:/(?:a|b)/(?:Get|Set)}}],name:shop.r.0,route:[{destination:{host:cart.shop.svc.cluster.local,port:{number:80}}}]}]"},
+	},
+	{
 		"a ListenerSet of a parent that is no Gateway", `
 kind: Gateway
 metadata: {name: edge, namespace: infra}
