@@ -34,6 +34,20 @@ var edgeDecisions = []decision{
 		[]string{"[{match:[{uri:{regex:/(?:a|b)/(?:Get|Set)}}],name:shop.r.0,route:[{destination:{host:cart.shop.svc.cluster.local,port:{number:80}}}]}]"},
 	},
 	{
+		"G69 replaced paths without a slash at the beginning",
+		httpRoute("r", `[{filters: [{type: RequestRedirect, requestRedirect: {path: {type: ReplaceFullPath, replaceFullPath: ".example.com"}}}]},
+			{filters: [{type: RequestRedirect, requestRedirect: {path: {type: ReplacePrefixMatch, replacePrefixMatch: a/}}}]},
+			{filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplaceFullPath, replaceFullPath: ""}}}], `+toCart+`},
+			{filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: a}}}], `+toCart+`}]`),
+		[]string{"http"},
+		[]string{
+			"[{match:[{uri:{prefix:/}}],name:shop.r.0,redirect:{derivePort:FROM_REQUEST_PORT,redirectCode:302,uri:/.example.com}}," +
+				"{match:[{uri:{prefix:/}}],name:shop.r.1,redirect:{derivePort:FROM_REQUEST_PORT,prefixRewrite:/a,redirectCode:302}}," +
+				"{match:[{uri:{prefix:/}}],name:shop.r.2,rewrite:{uriRegexRewrite:{match:/.*,rewrite:/}},route:[{destination:{host:cart.shop.svc.cluster.local,port:{number:80}}}]}," +
+				"{match:[{uri:{prefix:/}}],name:shop.r.3,rewrite:{uri:/a},route:[{destination:{host:cart.shop.svc.cluster.local,port:{number:80}}}]}]",
+		},
+	},
+	{
 		"a ListenerSet of a parent that is no Gateway", `
 kind: Gateway
 metadata: {name: edge, namespace: infra}
