@@ -48,6 +48,19 @@ var edgeDecisions = []decision{
 		},
 	},
 	{
+		"listeners of one name", `
+kind: Gateway
+metadata: {name: edge, namespace: infra}
+spec:
+  gatewayClassName: istio
+  listeners:
+  - {name: web, port: 80, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}
+  - {name: web, port: 81, protocol: HTTP, allowedRoutes: {namespaces: {from: All}}}
+---` + "\n" + strings.Replace(httpRoute("r", `[{`+toCart+`}]`), "name: edge,", "name: edge, sectionName: web,", 1),
+		[]string{"servers", "Gateway/infra/edge listeners Accepted", "HTTPRoute/shop/r parents Accepted"},
+		[]string{"[{hosts:[*/*],port:{name:default,number:80,protocol:HTTP}}]", "True Accepted 2, False Invalid 2", "True Accepted 1"},
+	},
+	{
 		"a ListenerSet of a parent that is no Gateway", `
 kind: Gateway
 metadata: {name: edge, namespace: infra}
