@@ -159,7 +159,7 @@ var allowed = map[string][]string{
 	},
 	"configstore/kube": {
 		"configstore", "configstore/manifest", "configstore/memory", "configstore/internal/commit", "configstore/internal/reading", "registry",
-		"aggregate", "configstore/kube/internal/statuswriter",
+		"aggregate", "configstore/kube/internal/boundedlist", "configstore/kube/internal/statuswriter",
 	},
 	"configstore/kube/ingress": {
 		"configstore", "configstore/istio", "aggregate", "configstore/kube", "configstore/kube/internal/follow",
@@ -174,7 +174,8 @@ var allowed = map[string][]string{
 	"configstore/kube/gatewayapi/credentials": {
 		"configstore", "configstore/istio", "configstore/kube/gatewayapi", "xdsupdate/envoy", "xdsupdate/secrets",
 	},
-	"configstore/kube/internal/follow":       {},
+	"configstore/kube/internal/boundedlist":  {},
+	"configstore/kube/internal/follow":       {"configstore/kube/internal/boundedlist"},
 	"configstore/kube/internal/statuswriter": {"configstore"},
 	"registry/kube": {
 		"configstore", "configstore/istio", "registry", "xdsupdate", "registry/internal/publish", "registry/kube/internal/reach",

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/pilotkit/pilotkit/configstore/kube/internal/boundedlist"
 )
 
 // firstBackoff is the delay before the second attempt to reach the API server.
@@ -47,7 +49,8 @@ func quiet(ctx context.Context) context.Context {
 func (c *Cache) reflect(ctx context.Context, from *source, expected any, into cache.ReflectorStore) {
 	logger := klog.FromContext(ctx)
 	defer from.end()
-	cache.NewReflectorWithOptions(from, expected, into, cache.ReflectorOptions{
+	bounded := boundedlist.New(from, into)
+	cache.NewReflectorWithOptions(bounded, expected, bounded, cache.ReflectorOptions{
 		Name:   "pilotkit",
 		Logger: &logger,
 		Backoff: &wait.Backoff{

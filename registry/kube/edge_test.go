@@ -21,6 +21,16 @@ func TestEdges(t *testing.T) {
 				p.equal("annotation "+value, p.service("a", "trafficDistribution"), want)
 			}
 		}},
+		{row: "service", is: "a selector that loses an empty label selects by the others", with: withEntries(), test: func(p *play) {
+			empty := "spec: {labels: {app: null, tier: ''}}"
+			p.apply(serviceObject("a", "spec: {selector: {app: null, tier: ''}}"), workloadEntry("w", "10.9.0.1", empty))
+			p.is("by the empty label", p.endpoints("a"), "10.9.0.1")
+			p.apply(serviceObject("a"), workloadEntry("v", "10.9.0.2"))
+			p.is("by another label", p.endpoints("a"), "10.9.0.2")
+			p.is("the proxy", p.targets(proxySpec{IP: "10.9.0.2", Namespace: "ns"}), "a http 8080")
+			p.apply(serviceObject("a", "spec: {selector: null}"))
+			p.is("without a selector", append(p.endpoints("a"), p.targets(proxySpec{IP: "10.9.0.1", Namespace: "ns"})...))
+		}},
 		{row: "pod", is: "an empty label for the name of the workload is its name", test: func(p *play) {
 			p.apply(serviceObject("a"), podObject("p1", "10.0.0.1", "metadata: {labels: {service.istio.io/workload-name: ''}}"))
 			p.is("notified", p.notified("workloadName"), "add p1 -")

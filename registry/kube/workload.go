@@ -73,7 +73,7 @@ func (e *engine) reselectFor(w *registry.WorkloadInstance) {
 // services, because many services may share the others.
 func (e *engine) indexSelector(h *host) {
 	was := h.indexed
-	if h.object != nil && was != (labelPair{}) && h.object.selector[was.key] == was.value {
+	if h.object != nil && (registry.Labels{was.key: was.value}).SubsetOf(h.object.selector) {
 		return
 	}
 	if was != (labelPair{}) {

@@ -320,6 +320,8 @@ func TestProxyOf(t *testing.T) {
 	check(t, "pod", ads.ProxyOf(&core.Node{Id: "x", Metadata: metadata}), &registry.Proxy{
 		ID: "x", NodeName: "node-1", WorkloadPorts: []registry.WorkloadPort{{Name: "http", Number: 8080, Protocol: "TCP"}},
 	})
+	dotted := "sidecar~10.0.0.1~web.v1-0.shop~shop.svc.cluster.local"
+	check(t, "pod with dots", ads.ProxyOf(&core.Node{Id: dotted}), &registry.Proxy{ID: dotted, Namespace: "shop", IPAddresses: []string{"10.0.0.1"}})
 	check(t, "bare", ads.ProxyOf(&core.Node{Id: "x"}), &registry.Proxy{ID: "x"})
 	check(t, "none", ads.ProxyOf(nil), &registry.Proxy{})
 }

@@ -132,12 +132,12 @@ func (v View) SeenBy(provider string) View {
 }
 
 // ProxyOf returns the proxy that an xDS node describes, in the format of Istio's proxies: the ID is
-// "type~ip~name.namespace~domain", and the metadata has NAMESPACE, CLUSTER_ID, NETWORK, LABELS,
-// NODE_NAME, INSTANCE_IPS (separated by commas), POD_PORTS (a list of name, containerPort and
-// protocol, as JSON in a string) and DNS_CAPTURE ("true"). With DNS_CAPTURE the proxy resolves
-// automatically allocated addresses, unless DNS_AUTO_ALLOCATE is set to another value than "true".
-// Metadata wins over the ID. A node without any of this gives a proxy with only its ID and
-// locality.
+// "type~ip~name.namespace~domain", where the name may contain dots, and the metadata has NAMESPACE,
+// CLUSTER_ID, NETWORK, LABELS, NODE_NAME, INSTANCE_IPS (separated by commas), POD_PORTS (a list of
+// name, containerPort and protocol, as JSON in a string) and DNS_CAPTURE ("true"). With DNS_CAPTURE
+// the proxy resolves automatically allocated addresses, unless DNS_AUTO_ALLOCATE is set to another
+// value than "true". Metadata wins over the ID. A node without any of this gives a proxy with only
+// its ID and locality.
 func ProxyOf(node *core.Node) *registry.Proxy {
 	at := node.GetLocality()
 	p := &registry.Proxy{ID: node.GetId(), Locality: strings.TrimRight(at.GetRegion()+"/"+at.GetZone()+"/"+at.GetSubZone(), "/")}
@@ -145,8 +145,8 @@ func ProxyOf(node *core.Node) *registry.Proxy {
 		if parts[1] != "" {
 			p.IPAddresses = []string{parts[1]}
 		}
-		if _, namespace, ok := strings.Cut(parts[2], "."); ok {
-			p.Namespace = namespace
+		if dot := strings.LastIndexByte(parts[2], '.'); dot >= 0 {
+			p.Namespace = parts[2][dot+1:]
 		}
 	}
 	text := func(key string) string { return node.GetMetadata().GetFields()[key].GetStringValue() }

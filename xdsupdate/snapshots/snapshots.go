@@ -145,7 +145,7 @@ func (s *Snapshots) Provide(*ads.PushContext) (ads.Provided, ads.Changes) {
 		before = &state{}
 	}
 	s.provided = next
-	return next, ads.Changes{Names: next.changedSince(before)}
+	return next, ads.Changes{Everything: next.changedSince(before)}
 }
 
 // state is the sets of all nodes at one moment. It is immutable.
@@ -163,28 +163,32 @@ func (s *state) IsOpen(view ads.View) bool {
 	return known || s.optional
 }
 
-// changedSince returns the resources that differ, each in the views of its node.
-func (s *state) changedSince(before *state) (out []ads.ChangedName) {
+// changedSince accepts the views of the nodes whose sets differ, with the types of both sets; nil
+// accepts none. A push of many nodes asks once for each view, not once for each resource of each node.
+func (s *state) changedSince(before *state) func(View ads.View, typeURL string) bool {
+	type part struct{ node, typeURL string }
+	changed := map[part]struct{}{}
+	mark := func(e *pmap.Entry[string, set]) {
+		if e == nil {
+			return
+		}
+		for typeURL := range e.Value {
+			changed[part{e.Key, typeURL}] = struct{}{}
+		}
+	}
 	pmap.Changes(before.nodes, s.nodes, func(old, now *pmap.Entry[string, set]) bool {
-		var was, is set
-		var node string
-		if old != nil {
-			node, was = old.Key, old.Value
-		}
-		if now != nil {
-			node, is = now.Key, now.Value
-		}
-		in := func(view ads.View) bool { return view.Policy == node }
-		for _, of := range []set{was, is} {
-			for typeURL, names := range of {
-				for name := range names {
-					out = append(out, ads.ChangedName{TypeURL: typeURL, Name: name, In: in})
-				}
-			}
-		}
+		mark(old)
+		mark(now)
 		return true
 	})
-	return out
+	if len(changed) == 0 {
+		return nil
+	}
+	return func(view ads.View, typeURL string) bool {
+		node, _ := view.Policy.(string)
+		_, is := changed[part{node, typeURL}]
+		return is
+	}
 }
 
 // of returns the resources of a type in a view.

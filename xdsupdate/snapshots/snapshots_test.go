@@ -200,3 +200,27 @@ func must(t *testing.T, errs ...error) {
 		}
 	}
 }
+
+// TestManySets: a push of many sets asks once for each view and type. It does not ask for each resource of each set.
+func TestManySets(t *testing.T) {
+	nodes := snapshots.New()
+	must(t, nodes.Set("a", cluster("blue")), nodes.Set("b", cluster("red")), nodes.Set("c", route("web")))
+	nodes.Provide(nil)
+	must(t, nodes.Set("a", cluster("green")), nodes.Set("c"))
+	nodes.Delete("b")
+	_, changes := nodes.Provide(nil)
+	var changed []string
+	for _, node := range []string{"a", "b", "c", "d"} {
+		for _, typeURL := range []string{envoy.ClusterType, envoy.RouteType} {
+			if changes.Everything(ads.View{Policy: node}, typeURL) {
+				changed = append(changed, node+" "+typeURL[strings.LastIndex(typeURL, ".")+1:])
+			}
+		}
+	}
+	if want := []string{"a Cluster", "b Cluster", "c RouteConfiguration"}; !slices.Equal(changed, want) || len(changes.Names) > 0 {
+		t.Errorf("changed %v, want %v; %d names", changed, want, len(changes.Names))
+	}
+	if _, changes = nodes.Provide(nil); changes.Everything != nil {
+		t.Error("there is a change without a change")
+	}
+}

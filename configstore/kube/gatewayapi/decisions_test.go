@@ -51,7 +51,7 @@ const toCart = `backendRefs: [{name: cart, port: 80}]`
 // and the requested conditions.
 func TestDecisions(t *testing.T) {
 	t.Parallel()
-	for _, c := range slices.Concat(decisions, tenantDecisions) {
+	for _, c := range slices.Concat(decisions, tenantDecisions, edgeDecisions) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			sys := newSystem()

@@ -72,7 +72,7 @@
 //
 // Names, annotations and any behaviour that is not described here are as in Istio of August 2026.
 // The scenarios in testdata/conformance are recorded from it; DECISIONS.md lists the deliberate
-// differences (G1 to G66). VirtualServices have the annotation
+// differences (G1 to G69). VirtualServices have the annotation
 // internal.istio.io/route-semantics: gateway: prefixes match whole path elements.
 //
 // # Statuses

@@ -178,8 +178,14 @@ func exportedTo(to, byDefault []string, owner, ns string) bool {
 	return len(to) == 0 || slices.Contains(to, "*") || slices.Contains(to, ns) || slices.Contains(to, ".") && ns == owner
 }
 
+// gatewayOfSet returns the Gateway that a ListenerSet references, or the zero Key if its parent is of another
+// kind.
 func gatewayOfSet(o *gatewayv1.ListenerSet) Key {
-	return Key{string(deref(o.Spec.ParentRef.Namespace, gatewayv1.Namespace(o.Namespace))), string(o.Spec.ParentRef.Name)}
+	parent := &o.Spec.ParentRef
+	if groupOf(parent.Group, gatewayv1.GroupName) != gatewayv1.GroupName || kindOf(parent.Kind, string(KindGateway)) != string(KindGateway) {
+		return Key{}
+	}
+	return Key{namespaceOf(parent.Namespace, o.Namespace), string(parent.Name)}
 }
 
 // deref returns the value of p, or otherwise if p is nil.

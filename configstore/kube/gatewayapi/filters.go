@@ -66,14 +66,18 @@ func headerMap(list []gatewayv1.HTTPHeader) map[string]string {
 	return out
 }
 
+// replacedPath returns the replacement of a path, which begins with a slash. Without one, a request
+// is malformed, and a redirect leads to another host.
+func replacedPath(value string) string {
+	if strings.HasPrefix(value, "/") {
+		return value
+	}
+	return "/" + value
+}
+
 // replacedPrefix returns the replacement of a prefix in whole path elements: without a trailing
 // slash, and never empty.
-func replacedPrefix(value string) string {
-	if value = strings.TrimRight(value, "/"); value == "" {
-		return "/"
-	}
-	return value
-}
+func replacedPrefix(value string) string { return replacedPath(strings.TrimRight(value, "/")) }
 
 func redirectOf(f *gatewayv1.HTTPRequestRedirectFilter) *networking.HTTPRedirect {
 	out := &networking.HTTPRedirect{
@@ -91,7 +95,7 @@ func redirectOf(f *gatewayv1.HTTPRequestRedirectFilter) *networking.HTTPRedirect
 	if f.Path != nil {
 		switch f.Path.Type {
 		case gatewayv1.FullPathHTTPPathModifier:
-			out.Uri = deref(f.Path.ReplaceFullPath, "")
+			out.Uri = replacedPath(deref(f.Path.ReplaceFullPath, ""))
 		case gatewayv1.PrefixMatchHTTPPathModifier:
 			out.PrefixRewrite = replacedPrefix(deref(f.Path.ReplacePrefixMatch, ""))
 		}
@@ -109,7 +113,7 @@ func rewriteOf(f *gatewayv1.HTTPURLRewriteFilter) *networking.HTTPRewrite {
 		case gatewayv1.FullPathHTTPPathModifier:
 			// A backslash in the replacement of a regular expression begins a reference.
 			out.UriRegexRewrite = &networking.RegexRewrite{
-				Match: "/.*", Rewrite: strings.ReplaceAll(deref(f.Path.ReplaceFullPath, ""), `\`, `\\`),
+				Match: "/.*", Rewrite: strings.ReplaceAll(replacedPath(deref(f.Path.ReplaceFullPath, "")), `\`, `\\`),
 			}
 		}
 	}

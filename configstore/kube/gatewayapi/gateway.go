@@ -149,7 +149,7 @@ func (c *Converter) convertGateway(n node) (*gatewayState, map[Key]*setState) {
 	owner := parentKey{KindGateway, n.key}
 	for i := range o.Spec.Listeners {
 		spec := o.Spec.Listeners[i]
-		state.listeners = append(state.listeners, newListener(owner, n.key, listenerConfig(n.key.Name, string(spec.Name)), spec))
+		state.listeners = withListener(state.listeners, newListener(owner, n.key, listenerConfig(n.key.Name, string(spec.Name)), spec))
 	}
 	ofSets := v.attachSets(o, state, sets)
 	findConflicts(state.listeners, ofSets)
@@ -185,7 +185,7 @@ func (v view) attachSets(gateway *gatewayv1.Gateway, state *gatewayState, sets m
 			spec := gatewayv1.Listener(set.Spec.Listeners[i])
 			taken := namesake != nil && slices.ContainsFunc(namesake.Spec.Listeners, func(l gatewayv1.Listener) bool { return l.Name == spec.Name })
 			config := setListenerConfig(set.Name, string(spec.Name), taken)
-			s.listeners = append(s.listeners, newListener(parentKey{KindListenerSet, keyOf(set)}, key, config, spec))
+			s.listeners = withListener(s.listeners, newListener(parentKey{KindListenerSet, keyOf(set)}, key, config, spec))
 		}
 		listeners = append(listeners, s.listeners...)
 	}

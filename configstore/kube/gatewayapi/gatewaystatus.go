@@ -9,6 +9,10 @@ import (
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
+// maxAddresses is the maximum number of addresses in the status of a Gateway: a load balancer may have one for
+// each node of a cluster.
+const maxAddresses = 16
+
 // computeGatewayStatus recomputes the status of a Gateway. It is separate from the listeners,
 // because a route that attaches only changes the status.
 func (c *Converter) computeGatewayStatus(n node) {
@@ -30,7 +34,7 @@ func (c *Converter) computeGatewayStatus(n node) {
 	}
 	ports := portsOf(state.listeners)
 	addresses, unprogrammed := v.reached(n.key, o.Annotations[annotationAddressType], state.services, ports)
-	status.Addresses = addresses
+	status.Addresses = addresses[:min(len(addresses), maxAddresses)]
 	if n := c.acceptedSets(state); n > 0 {
 		status.AttachedListenerSets = &n
 	}

@@ -10,6 +10,9 @@ import (
 
 	networking "istio.io/api/networking/v1alpha3"
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/pilotkit/pilotkit/internal/envoycheck/re2"
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 func exact(value string) *networking.StringMatch {
@@ -20,11 +23,10 @@ func prefix(value string) *networking.StringMatch {
 	return &networking.StringMatch{MatchType: &networking.StringMatch_Prefix{Prefix: value}}
 }
 
-// matching returns the match of a regular expression, in the syntax of RE2, which is Go's and
-// Envoy's.
+// matching returns the match of a regular expression that Envoys compile. They refuse the empty one.
 func matching(expression string) (*networking.StringMatch, error) {
-	if _, err := regexp.Compile(expression); err != nil {
-		return nil, fmt.Errorf("the regular expression %q does not compile", expression)
+	if err := re2.Check(expression); err != nil || expression == "" {
+		return nil, fmt.Errorf("the regular expression %q does not compile", excerpt.Cut(expression))
 	}
 	return &networking.StringMatch{MatchType: &networking.StringMatch_Regex{Regex: expression}}, nil
 }
@@ -156,7 +158,7 @@ func methodMatch(m *gatewayv1.GRPCMethodMatch) (*networking.StringMatch, error) 
 		case service != "":
 			return prefix("/" + service + "/"), nil
 		case method != "":
-			return matching("/[^/]+/" + method)
+			return matching("/[^/]+/" + regexp.QuoteMeta(method))
 		}
 		return nil, nil //nolint:nilnil // any path
 	case gatewayv1.GRPCMethodMatchRegularExpression:
@@ -166,8 +168,16 @@ func methodMatch(m *gatewayv1.GRPCMethodMatch) (*networking.StringMatch, error) 
 		if method == "" {
 			method = ".+"
 		}
-		return matching("/" + service + "/" + method)
+		return matching("/" + asPart(service) + "/" + asPart(method))
 	default:
 		return nil, errMatch
 	}
+}
+
+// asPart returns a regular expression whose alternatives end with it where it is part of another one.
+func asPart(expression string) string {
+	if strings.Contains(expression, "|") {
+		return "(?:" + expression + ")"
+	}
+	return expression
 }

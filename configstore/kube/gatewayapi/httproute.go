@@ -213,7 +213,7 @@ func setTimeouts(out *networking.HTTPRoute, timeouts *gatewayv1.HTTPRouteTimeout
 	attempt := durationOf(timeouts.BackendRequest)
 	switch {
 	case attempt == 0:
-	case out.Retries != nil:
+	case out.Retries.GetAttempts() > 0:
 		out.Retries.PerTryTimeout = durationpb.New(attempt)
 	default:
 		out.Timeout = durationpb.New(attempt)

@@ -96,7 +96,7 @@ func newListener(owner parentKey, gateway Key, config string, spec gatewayv1.Lis
 	}
 	l.view.Kinds = possible
 	if wrong := l.view.badNames(); wrong.is() {
-		l.unsupported, l.view.Kinds = wrong, nil // No VirtualService could refer to it.
+		l.refuse(wrong)
 		return l
 	}
 	if spec.AllowedRoutes == nil {
@@ -119,6 +119,18 @@ func newListener(owner parentKey, gateway Key, config string, spec gatewayv1.Lis
 		}
 	}
 	return l
+}
+
+// refuse makes a listener serve nothing, because no VirtualService could refer to it.
+func (l *listener) refuse(wrong problem) { l.unsupported, l.view.Kinds = wrong, nil }
+
+// withListener adds a listener to those of its Gateway or ListenerSet. A directory may contain a
+// second one of a name.
+func withListener(list []*listener, l *listener) []*listener {
+	if slices.ContainsFunc(list, func(first *listener) bool { return first.view.Section == l.view.Section }) {
+		l.refuse(problem{string(gatewayv1.ListenerReasonInvalid), "listener " + excerpt.Name(l.view.Section) + " is there twice"})
+	}
+	return append(list, l)
 }
 
 // badNames returns the problem of a listener's names, which a directory may contain.

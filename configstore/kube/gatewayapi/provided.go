@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/pilotkit/pilotkit/internal/excerpt"
 )
 
 // Provided is the present infrastructure of a Gateway, as its Infrastructure reports it.
@@ -32,7 +34,7 @@ func (p *Provided) problem() problem {
 	case p.Ready:
 		return problem{}
 	}
-	out := problem{string(p.Reason), p.Message}
+	out := problem{string(p.Reason), excerpt.CutTo(p.Message, maxText)}
 	if out.reason == "" {
 		out.reason = string(gatewayv1.GatewayReasonPending)
 	}

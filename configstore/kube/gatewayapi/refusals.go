@@ -17,8 +17,8 @@ import (
 // reasonRefused is the reason of conditions that report a proxy's NACK.
 const reasonRefused = "RefusedByProxy"
 
-// maxRefusal is the maximum length of a NACK's text in a condition.
-const maxRefusal = 2048
+// maxText is the maximum length of the text of a NACK or of an Infrastructure in a condition.
+const maxText = 2048
 
 // refusals are the proxies' NACKs of the resulting configs, by object.
 type refusals struct {
@@ -133,7 +133,7 @@ func (r *refusals) ofRoute(route routeKey, result *parentResult) problem {
 			gateway = at.owner.Namespace + "/" + at.listener.Config
 		}
 		if text, refused := by[gateway]; refused {
-			return problem{reasonRefused, excerpt.CutTo(text, maxRefusal)}
+			return problem{reasonRefused, excerpt.CutTo(text, maxText)}
 		}
 	}
 	return problem{}
@@ -142,7 +142,7 @@ func (r *refusals) ofRoute(route routeKey, result *parentResult) problem {
 // ofListener returns the NACK of a listener.
 func (r *refusals) ofListener(l *listener) problem {
 	if text, refused := r.listeners[l.owner.Namespace+"/"+l.view.Config]; refused {
-		return problem{reasonRefused, excerpt.CutTo(text, maxRefusal)}
+		return problem{reasonRefused, excerpt.CutTo(text, maxText)}
 	}
 	return problem{}
 }

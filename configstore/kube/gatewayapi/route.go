@@ -244,8 +244,11 @@ func onPort(routes []*networking.HTTPRoute, port int32) []*networking.HTTPRoute 
 	return out
 }
 
+// maxParents is the maximum number of entries in the status of a route.
+const maxParents = 32
+
 // routeStatus returns the status of a route: the unchanged entries of other controllers, and one
-// entry for each parentRef of ours.
+// entry for each parentRef of ours, as many as fit.
 func (c *Converter) routeStatus(of common, results []parentResult, what map[bool]converted) *gatewayv1.RouteStatus {
 	status := &gatewayv1.RouteStatus{Parents: []gatewayv1.RouteParentStatus{}}
 	for _, entry := range of.status.Parents {
@@ -272,6 +275,7 @@ func (c *Converter) routeStatus(of common, results []parentResult, what map[bool
 				[]string{accepted, resolvedRefs, partiallyInvalid}, conditions...),
 		})
 	}
+	status.Parents = status.Parents[:min(len(status.Parents), maxParents)]
 	return status
 }
 

@@ -105,6 +105,7 @@ func (c *comparison) ruleRoutes() {
 		for i := range r.rules {
 			c.rulePaths(&r.rules[i])
 			c.ruleHeaders(r, &r.rules[i])
+			c.ruleAlternatives(r, &r.rules[i])
 		}
 	}
 	c.ruleReasons()
@@ -221,6 +222,22 @@ func (c *comparison) ruleHeaders(r *anyRoute, rule *anyRule) {
 		}
 	})
 	c.sortRoutes(func(v map[string]any) bool { return c.hasParent(v, r.parent()) })
+}
+
+// ruleAlternatives is G68: the alternatives of a service or a method end with it.
+func (c *comparison) ruleAlternatives(r *anyRoute, rule *anyRule) {
+	for _, part := range rule.regexes {
+		if r.kind != KindGRPCRoute || !strings.Contains(part, "|") {
+			continue
+		}
+		c.routesNamed(rule.name, func(route map[string]any) {
+			for _, match := range each(route["match"]) {
+				if uri, ok := match["uri"].(map[string]any); ok {
+					uri["regex"] = strings.Replace(text(uri, "regex"), part, "(?:"+part+")", 1)
+				}
+			}
+		})
+	}
 }
 
 // sortRoutes makes the order of routes in VirtualServices irrelevant.

@@ -51,8 +51,7 @@ func coreSource[P coreObject, L runtime.Object](
 		Kind: kind, Optional: slices.Contains(o.Optional, kind), MaxBackoff: o.MaxBackoff, Logger: o.Logger,
 		Trim: func(object runtime.Object) {
 			if meta, ok := object.(metav1.Object); ok {
-				meta.SetManagedFields(nil)
-				meta.SetAnnotations(nil)
+				trimMeta(meta)
 			}
 			if trim != nil {
 				trim(object)
@@ -76,6 +75,15 @@ func coreSource[P coreObject, L runtime.Object](
 			}
 		},
 	})
+}
+
+// exportTo is the annotation of Services that a Converter reads.
+const exportTo = "networking.istio.io/exportTo"
+
+// trimMeta drops the metadata that a Converter does not read.
+func trimMeta(meta metav1.Object) {
+	meta.SetManagedFields(nil)
+	keep(meta.GetAnnotations(), []string{exportTo})
 }
 
 // rootKeys returns the fields of Secrets and ConfigMaps that contain CA certificates and their revocation

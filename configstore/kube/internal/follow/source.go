@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/pilotkit/pilotkit/configstore/kube/internal/boundedlist"
 )
 
 const (
@@ -142,7 +144,8 @@ func (s *Source) Err() error {
 // errors and the rest is noise.
 func (s *Source) Run(ctx context.Context) {
 	logger := logr.FromSlogHandler(slog.DiscardHandler)
-	cache.NewReflectorWithOptions(s.from, s.example, (*store)(s), cache.ReflectorOptions{
+	bounded := boundedlist.New(s.from, (*store)(s))
+	cache.NewReflectorWithOptions(bounded, s.example, bounded, cache.ReflectorOptions{
 		Name: "pilotkit." + s.opts.Kind, Logger: &logger,
 		Backoff: &wait.Backoff{
 			Duration: min(firstBackoff, s.opts.MaxBackoff), Factor: 2, Jitter: 0.5, Steps: math.MaxInt32, Cap: s.opts.MaxBackoff,

@@ -105,7 +105,8 @@ func Reflect(
 	ctx context.Context, name string, from cache.ListerWatcher, example runtime.Object, into cache.ReflectorStore, maxBackoff time.Duration,
 ) {
 	logger := logr.FromSlogHandler(slog.DiscardHandler)
-	cache.NewReflectorWithOptions(from, example, into, cache.ReflectorOptions{
+	list := newBounded(from, into)
+	cache.NewReflectorWithOptions(list, example, list, cache.ReflectorOptions{
 		Name: name, Logger: &logger, Backoff: backoff(maxBackoff),
 	}).RunWithContext(klog.NewContext(ctx, logger))
 }

@@ -31,6 +31,7 @@ type secrets struct {
 	requests []time.Duration
 	began    time.Time
 	empty    bool
+	silent   bool // watches have no events
 	slow     time.Duration
 }
 
@@ -51,8 +52,11 @@ func (s *secrets) List(ctx context.Context, o metav1.ListOptions) (*corev1.Secre
 }
 
 func (s *secrets) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
-	if s.empty {
+	switch {
+	case s.empty:
 		return watch.NewEmptyWatch(), nil
+	case s.silent:
+		return watch.NewFake(), nil
 	}
 	return nil, s.err
 }
@@ -80,6 +84,17 @@ func (s *secrets) reflected(t *testing.T, d, maxBackoff time.Duration) *Watcher 
 		t.Errorf("it has ended %v late", late)
 	}
 	return w
+}
+
+// A list in a watch that does not come to its end is requested as a list.
+func TestListWithoutEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &secrets{silent: true, lists: true}
+		s.reflected(t, 10*listPatience, time.Second)
+		if len(s.requests) != 1 || s.requests[0] != listPatience {
+			t.Errorf("lists after %v", s.requests)
+		}
+	})
 }
 
 // Attempts follow each other fast, then at the longest time, and late by chance. After

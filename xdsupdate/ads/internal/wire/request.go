@@ -5,6 +5,7 @@ package wire
 import (
 	"errors"
 	"iter"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/cespare/xxhash/v2"
@@ -199,17 +200,16 @@ func (r *Request) field(number protowire.Number, value []byte) error {
 	return nil
 }
 
-// refusal decodes a google.rpc.Status, and keeps only the beginning of the message.
+// refusal decodes a google.rpc.Status, and keeps only the beginning of the message. The message need
+// not be UTF-8, because Envoys cut long messages within characters.
 func (r *Request) refusal(status []byte) error {
 	const message = 2
-	valid := true
 	ok := reference.EachField(status, func(number protowire.Number, _, text []byte) {
 		if number == message && text != nil {
-			valid = valid && utf8.Valid(text)
-			r.Text = excerpt.CutTo(string(text), MaxRefusal)
+			r.Text = excerpt.CutTo(strings.ToValidUTF8(string(text), "\uFFFD"), MaxRefusal)
 		}
 	})
-	if !ok || !valid {
+	if !ok {
 		return errRequest
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	discovery "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
@@ -52,6 +53,19 @@ func FuzzRequest(f *testing.F) {
 			t.Errorf("the same names again: same is %v, %d are kept, error %v", r.Same, r.Names.Count, err)
 		}
 	})
+}
+
+// TestRefusalWithinACharacter: the text of a NACK that an Envoy has cut within a character is kept, because
+// otherwise the stream would end, and the Envoy would come back with the same NACK.
+func TestRefusalWithinACharacter(t *testing.T) {
+	cut := protowire.AppendString(protowire.AppendTag(nil, 2, protowire.BytesType), "cluster \xe2\x82...(truncated)")
+	for delta, field := range map[bool]protowire.Number{false: 6, true: 7} {
+		r := NewRequest(delta, 0, 0)
+		err := r.Decode(protowire.AppendBytes(protowire.AppendTag(nil, field, protowire.BytesType), cut))
+		if want := "cluster \uFFFD...(truncated)"; err != nil || !r.Refused || r.Text != want {
+			t.Errorf("delta %t: refused %t, text %q, error %v", delta, r.Refused, r.Text, err)
+		}
+	}
 }
 
 func compare(t *testing.T, r *Request, data []byte) {
