@@ -111,7 +111,10 @@ func (c *Controller) Run(stop <-chan struct{}) {
 }
 
 // Drain implements configstore.Drainer.
-func (c *Controller) Drain() { c.queue.Drain() }
+func (c *Controller) Drain() {
+	c.awaitCommit()
+	c.queue.Drain()
+}
 
 // Flush implements configstore.Flusher.
 func (c *Controller) Flush(ctx context.Context) error {

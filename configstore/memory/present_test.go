@@ -54,15 +54,31 @@ func TestWatchFromPresentRevision(t *testing.T) {
 func TestFlushWhatIsRead(t *testing.T) {
 	s := newStore()
 	c := memory.NewController(s)
-	var handled atomic.Uint64
-	c.Subscribe([]configstore.GroupVersionKind{widget()}, func(changes []configstore.Change) {
-		handled.Store(changes[len(changes)-1].Revision)
-	})
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() { c.Run(stop) })
 	defer wg.Wait()
 	defer close(stop)
+	handlesWhatIsRead(t, s, c, func() {
+		if err := c.Flush(t.Context()); err != nil {
+			t.Fatalf("Flush = %v", err)
+		}
+	})
+}
+
+// Drain handles all that could be read before it was called.
+func TestDrainWhatIsRead(t *testing.T) {
+	s := newStore()
+	c := memory.NewController(s)
+	handlesWhatIsRead(t, s, c, c.Drain)
+}
+
+func handlesWhatIsRead(t *testing.T, s *memory.Store, c *memory.Controller, handle func()) {
+	t.Helper()
+	var handled atomic.Uint64
+	c.Subscribe([]configstore.GroupVersionKind{widget()}, func(changes []configstore.Change) {
+		handled.Store(changes[len(changes)-1].Revision)
+	})
 	besideWriter(t, s, func() {
 		before := s.Revision()
 		read := before
@@ -70,11 +86,9 @@ func TestFlushWhatIsRead(t *testing.T) {
 			runtime.Gosched()
 			read = s.Revision()
 		}
-		if err := c.Flush(t.Context()); err != nil {
-			t.Fatalf("Flush = %v", err)
-		}
+		handle()
 		if got := handled.Load(); got < read {
-			t.Fatalf("Flush after revision %d was read returned when %d was handled", read, got)
+			t.Fatalf("revision %d was read, and %d was handled", read, got)
 		}
 	})
 }
