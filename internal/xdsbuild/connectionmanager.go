@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	core "github.com/envoyproxy/go-control-plane/envoy/config/core/v3"
 	cors "github.com/envoyproxy/go-control-plane/envoy/extensions/filters/http/cors/v3"
@@ -92,7 +93,7 @@ func setProxyHeaders(m *hcm.HttpConnectionManager, h *meshconfig.ProxyConfig_Pro
 	switch {
 	case h.GetServer().GetDisabled().GetValue():
 		m.ServerHeaderTransformation = hcm.HttpConnectionManager_PASS_THROUGH
-	case !strings.ContainsAny(name, "\x00\r\n"): // no header has others, and Envoy would reject the listener
+	case !strings.ContainsFunc(name, unicode.IsControl): // Envoy rejects some, and clients reject responses with others
 		m.ServerName = name
 	}
 	if h.GetRequestId().GetDisabled().GetValue() {

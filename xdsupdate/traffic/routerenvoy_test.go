@@ -31,6 +31,7 @@ import (
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic/route"
 
+	"google.golang.org/protobuf/types/known/wrapperspb"
 	meshconfig "istio.io/api/mesh/v1alpha1"
 
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
@@ -208,8 +209,11 @@ func (m *measurement) addRouted(seed uint64, requests int) (out []routedListener
 	s.policies(namespace)
 	mesh := &meshconfig.MeshConfig{PathNormalization: &meshconfig.MeshConfig_ProxyPathNormalization{
 		Normalization: pick(s.Rand, []meshconfig.MeshConfig_ProxyPathNormalization_NormalizationType{0, 1, 2, 3, 4}),
-	}}
-	plane := stage(m.t, traffic.Options{Mesh: mesh}, s.configs, populate(s.services...))
+	}, DefaultConfig: &meshconfig.ProxyConfig{ProxyHeaders: gatewayHeaders(seed)}}
+	networks := &meshconfig.MeshNetworks{Networks: map[string]*meshconfig.Network{"one": {Endpoints: []*meshconfig.Network_NetworkEndpoints{
+		{Ne: &meshconfig.Network_NetworkEndpoints_FromCidr{FromCidr: pick(s.Rand, []string{"10.0.0.1/8", "fd00::1"})}},
+	}}}}
+	plane := stage(m.t, traffic.Options{Mesh: mesh, Networks: networks}, s.configs, populate(s.services...))
 	defer plane.close()
 	client := in("router", namespace, "app=edge")
 	configs := plane.routeConfigs(client, portNames("http.")...)
@@ -230,6 +234,18 @@ func (m *measurement) addRouted(seed uint64, requests int) (out []routedListener
 		out = append(out, one)
 	}
 	return out
+}
+
+// gatewayHeaders returns settings that change no decision, and that no Envoy may reject.
+func gatewayHeaders(seed uint64) *meshconfig.ProxyConfig_ProxyHeaders {
+	return []*meshconfig.ProxyConfig_ProxyHeaders{nil, {
+		Server:         &meshconfig.ProxyConfig_ProxyHeaders_Server{Value: "é 1"},
+		XForwardedPort: &meshconfig.ProxyConfig_ProxyHeaders_XForwardedPort{Enabled: wrapperspb.Bool(true)},
+	}, {
+		Server:            &meshconfig.ProxyConfig_ProxyHeaders_Server{Disabled: wrapperspb.Bool(true)},
+		RequestId:         &meshconfig.ProxyConfig_ProxyHeaders_RequestId{Disabled: wrapperspb.Bool(true)},
+		EnvoyDebugHeaders: &meshconfig.ProxyConfig_ProxyHeaders_EnvoyDebugHeaders{Disabled: wrapperspb.Bool(true)},
+	}, {Server: &meshconfig.ProxyConfig_ProxyHeaders_Server{Value: "a\x01b"}}, {}}[seed%5]
 }
 
 // looser returns how an Envoy's response to a request differs from the decision of a router; "" if
