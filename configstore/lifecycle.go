@@ -7,10 +7,10 @@ import "context"
 // Drainer is the ability to work without Run, on the caller's goroutine: for
 // hosts and tests that want no goroutine. The package comment has the life cycle.
 type Drainer interface {
-	// Drain handles the events of everything that was committed before the call, and those that
+	// Drain handles the events of all changes that were committed before the call, and the events that
 	// handlers cause meanwhile, and returns when the queue is empty. While another goroutine
-	// delivers, and in a handler, it does not wait for them: the goroutine that delivers empties the
-	// queue. To wait for a running worker use Flush.
+	// delivers, and in a handler, Drain returns without handling events: the goroutine that delivers
+	// empties the queue. To wait for a running worker use Flush.
 	Drain()
 }
 

@@ -165,7 +165,7 @@ func (s *state) IsOpen(view ads.View) bool {
 
 // changedSince accepts the views of the nodes whose sets differ, with the types of both sets; nil
 // accepts none. A push of many nodes asks once for each view, not once for each resource of each node.
-func (s *state) changedSince(before *state) func(View ads.View, typeURL string) bool {
+func (s *state) changedSince(before *state) func(view ads.View, typeURL string) bool {
 	type part struct{ node, typeURL string }
 	changed := map[part]struct{}{}
 	mark := func(e *pmap.Entry[string, set]) {

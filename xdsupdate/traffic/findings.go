@@ -130,7 +130,7 @@ func (f *findings) leftOutRoutes(v *objects.VirtualService) {
 	}
 }
 
-// addErrors adds those of the errors of resources that are about the current object.
+// addErrors adds the errors of resources that name the current object.
 func (f *findings) addErrors(errs leftOutErrors) {
 	for _, part := range errs[configstore.ConfigKey{Kind: f.kind, Namespace: f.name.Namespace, Name: f.name.Name}] {
 		f.addOnce(part.Field, part.Err)

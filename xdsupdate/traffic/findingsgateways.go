@@ -155,7 +155,7 @@ func (f *findings) sidecar(s *objects.Sidecar) func() []Effect {
 	}
 }
 
-// unknownHosts adds findings for hosts that a Sidecar imports and nothing has.
+// unknownHosts adds findings for imported hosts of a Sidecar without a service and a VirtualService.
 func (f *findings) unknownHosts(s *objects.Sidecar) {
 	for i, l := range s.Spec.GetEgress() {
 		for j, host := range l.GetHosts() {

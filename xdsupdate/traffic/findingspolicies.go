@@ -196,7 +196,7 @@ func (f *findings) unchecked(a *objects.AuthorizationPolicy, form rbac.Form) {
 		text = texts[0]
 	}
 	t := rbac.Translator{Form: form, Trust: f.settings.trust(), Check: checkOf(form), Problem: func(_ rbac.Policy, p rbac.Problem) {
-		if form != rbac.TCP || p.HTTP { // other problems of connections are those of requests
+		if form != rbac.TCP || p.HTTP { // the other problems are in the findings for requests
 			f.add(p.Field, text, p.Err)
 		}
 	}}

@@ -91,7 +91,7 @@ func (s *service) portNamed(name string) (number int32, ok bool) {
 // slice contains the relevant fields of an EndpointSlice.
 type slice struct {
 	service Key
-	// ports are the names of the ports at which an endpoint can be reached.
+	// ports are the names of the ports that some endpoint serves.
 	ports []string
 }
 

@@ -74,8 +74,8 @@ func (c *Converter) acceptedSets(state *gatewayState) int32 {
 	return n
 }
 
-// gatewayAccepted returns the condition Accepted of a Gateway. It is false because of its listeners
-// only if none of them works.
+// gatewayAccepted returns the condition Accepted of a Gateway. Invalid listeners
+// make it false if no listener is valid.
 func gatewayAccepted(state *gatewayState, unsupported problem) metav1.Condition {
 	if wrong := state.badParameters.or(state.badAddresses).or(unsupported); wrong.is() {
 		return goodUnless(accepted, "", wrong)
@@ -138,8 +138,8 @@ func (c *Converter) listenerStatus(l *listener, generation int64, had gatewayv1.
 	return status
 }
 
-// computeListenerSetStatus recomputes the status of a ListenerSet. It has none if this controller
-// does not handle its Gateway.
+// computeListenerSetStatus recomputes the status of a ListenerSet. Without a
+// Gateway of this controller the ListenerSet has no status.
 func (c *Converter) computeListenerSetStatus(n node) {
 	v := view{c, n}
 	o, state := c.listenerSets[n.key], c.setStates[n.key]

@@ -124,8 +124,8 @@ func newListener(owner parentKey, gateway Key, config string, spec gatewayv1.Lis
 // refuse makes a listener serve nothing, because no VirtualService could refer to it.
 func (l *listener) refuse(wrong problem) { l.unsupported, l.view.Kinds = wrong, nil }
 
-// withListener adds a listener to those of its Gateway or ListenerSet. A directory may contain a
-// second one of a name.
+// withListener adds a listener to those of its Gateway or ListenerSet. The second
+// listener of a name, which only a directory can contain, serves nothing.
 func withListener(list []*listener, l *listener) []*listener {
 	if slices.ContainsFunc(list, func(first *listener) bool { return first.view.Section == l.view.Section }) {
 		l.refuse(problem{string(gatewayv1.ListenerReasonInvalid), "listener " + excerpt.Name(l.view.Section) + " is there twice"})

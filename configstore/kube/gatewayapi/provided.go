@@ -13,7 +13,7 @@ import (
 
 // Provided is the present infrastructure of a Gateway, as its Infrastructure reports it.
 type Provided struct {
-	// Addresses are the addresses at which the Gateway can be reached; its status contains them.
+	// Addresses are the addresses that clients of the Gateway connect to. The status contains them.
 	Addresses []gatewayv1.GatewayStatusAddress
 	// Ready is set if connections to Addresses are served. Otherwise the Gateway is not Programmed.
 	Ready bool

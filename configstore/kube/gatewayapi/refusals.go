@@ -53,7 +53,7 @@ func SetRefusals(texts map[configstore.ConfigKey]string) Change {
 	}}
 }
 
-// addRoutes adds the NACK of a VirtualService to the routes from which it was made.
+// addRoutes adds the NACK of a VirtualService to the routes that it was made from.
 func (r *refusals) addRoutes(config *configstore.Config, text string) {
 	spec, _ := config.Spec.(*networking.VirtualService)
 	for parent := range strings.SplitSeq(config.Annotations[annotationParents], ",") {

@@ -77,8 +77,8 @@ func commonOf(kind Kind, object metav1.Object) common {
 	return out
 }
 
-// unusable returns the reason why a route cannot attach at all: it has hostnames, and none is
-// valid.
+// unusable returns the reason why a route cannot attach to any parent: all of its hostnames are
+// invalid.
 func (of common) unusable() problem {
 	if len(of.hostnames) > 0 {
 		return problem{}

@@ -47,8 +47,8 @@ type Request struct {
 	Refused bool
 	Text    string
 
-	// Version and Names are fields of SotW. Same means that the names are those of the previous
-	// request, and were not kept.
+	// Version and Names are fields of SotW. Same means that the names of the previous request
+	// are repeated, and Names is empty.
 	Version string
 	Names   NameList
 	Same    bool
