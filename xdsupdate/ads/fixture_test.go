@@ -4,6 +4,7 @@ package ads_test
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"net"
 	"slices"
@@ -125,7 +126,7 @@ func serveServer(tb testing.TB, s *ads.Server) *fixture {
 	var running sync.WaitGroup
 	f.serving = func(listener net.Listener) {
 		running.Go(func() {
-			if err := server.Serve(listener); err != nil {
+			if err := server.Serve(listener); err != nil && !errors.Is(err, grpc.ErrServerStopped) { // before it began
 				tb.Errorf("Serve: %v", err)
 			}
 		})

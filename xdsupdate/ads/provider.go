@@ -134,8 +134,11 @@ type ChangedName struct {
 	// Uncovered means that the provider itself has wildcard subscriptions cover the name neither
 	// before nor after the change.
 	Uncovered bool
-	// In accepts the views in which it may have changed; nil accepts all. It is called with locks
-	// of the server held.
+	// Namespaces are the namespaces of the views in which it may have changed, so that the cost of a
+	// change depends only on these. Nil means all.
+	Namespaces []string
+	// In accepts the views of these namespaces in which it may have changed; nil accepts all. It is
+	// called with locks of the server held.
 	In func(View) bool
 }
 

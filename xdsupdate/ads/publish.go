@@ -128,7 +128,7 @@ func (c *cache) eachAffected(ch *change, visit func(s *selection, name string)) 
 			if n.In != nil {
 				in = func(of view) bool { return c.accepts(ch.layers[i], of.Value(), n.In) }
 			}
-			c.having(resource.Name{TypeURL: n.TypeURL, Name: n.Name}, !n.Uncovered || mayBeCovered, in, visit)
+			c.having(&n, !n.Uncovered || mayBeCovered, in, visit)
 		}
 	}
 	c.everythingOf(ch, visit)
@@ -145,23 +145,36 @@ func (c *cache) accepts(l *layer, v View, f func(View) bool) (accepted bool) {
 }
 
 // having visits the selections that have a resource, in the views that in accepts; nil accepts all.
-func (c *cache) having(n resource.Name, wildcards bool, in func(view) bool, visit func(s *selection, name string)) {
+func (c *cache) having(n *ChangedName, wildcards bool, in func(view) bool, visit func(s *selection, name string)) {
 	each := func(list []*selection) {
 		for _, s := range list {
-			if in == nil || in(s.view) {
+			if n.concerns(s.view.Value().Namespace) && (in == nil || in(s.view)) {
 				visit(s, n.Name)
 			}
 		}
 	}
 	of := c.index.Of(n.TypeURL)
 	each(of.Having(n.Name))
-	if wildcards {
-		each(of.HavingAll())
+	switch {
+	case !wildcards:
+	case n.Namespaces == nil:
+		for _, list := range of.HavingAll() {
+			each(list)
+		}
+	default:
+		for _, namespace := range n.Namespaces {
+			each(of.HavingAll()[namespace])
+		}
 	}
 	if n.TypeURL == envoy.ClusterType {
 		// The existence of a cluster decides about its load assignment.
 		each(c.index.Of(envoy.LoadAssignmentType).Having(n.Name))
 	}
+}
+
+// concerns reports whether the resource may have changed in the views of a namespace.
+func (n *ChangedName) concerns(namespace string) bool {
+	return n.Namespaces == nil || slices.Contains(n.Namespaces, namespace)
 }
 
 // everythingOf visits the selections where everything may have changed, with all names that they

@@ -35,7 +35,7 @@ func (p *servicesProvider) provide(push *PushContext) (Provided, Changes) {
 	push.table = made.Next
 	names := make([]ChangedName, len(made.Affected))
 	for i, n := range made.Affected {
-		names[i] = ChangedName{TypeURL: n.TypeURL, Name: n.Name, Uncovered: !services.IsCovered(n.TypeURL)}
+		names[i] = ChangedName{TypeURL: n.TypeURL, Name: n.Name, Uncovered: !services.IsCovered(n.TypeURL), Namespaces: n.Namespaces}
 	}
 	return servicesLayer{made.Next}, Changes{Names: names}
 }

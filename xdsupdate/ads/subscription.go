@@ -218,7 +218,7 @@ func (c *cache) subscribe(s *subscription, n names) *selection {
 	}
 	made := &selection{selectionKey: key, topics: n.topics, held: 1}
 	if key.wildcard {
-		c.index.Change(s.URL, func(t *index.Type[*selection]) { t.AddToAll(made) })
+		c.index.Change(s.URL, func(t *index.Type[*selection]) { t.AddToAll(made, made.view.Value().Namespace) })
 	}
 	c.rememberSelection(made)
 	if old != nil {
@@ -244,7 +244,7 @@ func (c *cache) unsubscribe(sub *subscription) {
 		return
 	}
 	if s.wildcard {
-		c.index.Change(s.typeURL, func(t *index.Type[*selection]) { t.RemoveFromAll(s) })
+		c.index.Change(s.typeURL, func(t *index.Type[*selection]) { t.RemoveFromAll(s, s.view.Value().Namespace) })
 	}
 	c.unprepared = index.Removed(c.unprepared, s)
 	c.forgetSelection(s)

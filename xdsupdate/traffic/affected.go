@@ -37,6 +37,8 @@ type affected struct {
 	*difference
 	names []ads.ChangedName
 	seen  map[affectedKey]struct{}
+	// seenIn keeps the results of visibility.
+	seenIn map[registry.Hostname]objects.Visibility
 	// ruled contains the hosts whose DestinationRules have been processed.
 	ruled map[registry.Hostname]struct{}
 	// everything selects the proxies and types whose resources may all have changed.
@@ -52,8 +54,26 @@ type affectedProxies struct {
 
 type affectedKey struct{ typeURL, name, why string }
 
+// audience is a set of proxies.
+type audience struct {
+	// why identifies the set.
+	why string
+	// in has the namespaces of the proxies.
+	in objects.Visibility
+	// are accepts the proxies; nil accepts all.
+	are func(p *proxy) bool
+}
+
+// everywhere returns the proxies of all namespaces that are accepts.
+func everywhere(why string, are func(p *proxy) bool) audience {
+	return audience{why, objects.Visibility{Public: true}, are}
+}
+
 func newAffected(d *difference) *affected {
-	c := &affected{difference: d, seen: make(map[affectedKey]struct{}), ruled: make(map[registry.Hostname]struct{})}
+	c := &affected{
+		difference: d, seen: make(map[affectedKey]struct{}), seenIn: make(map[registry.Hostname]objects.Visibility),
+		ruled: make(map[registry.Hostname]struct{}),
+	}
 	for _, host := range d.endpoints {
 		c.endpointsOf(host)
 	}
@@ -71,19 +91,38 @@ func newAffected(d *difference) *affected {
 	return c
 }
 
-// add adds a resource for the proxies that are accepts. Why identifies that set of proxies. A nil are
-// accepts all proxies.
-func (c *affected) add(typeURL, name, why string, are func(p *proxy) bool) {
-	key := affectedKey{typeURL, name, why}
+// add adds a resource for an audience.
+func (c *affected) add(typeURL, name string, of audience) {
+	key := affectedKey{typeURL, name, of.why}
 	if _, again := c.seen[key]; again {
 		return
 	}
 	c.seen[key] = struct{}{}
 	changed := ads.ChangedName{TypeURL: typeURL, Name: name}
-	if are != nil {
-		changed.In = func(v ads.View) bool { return are(proxyOf(v)) }
+	if !of.in.Public {
+		changed.Namespaces = append([]string{}, of.in.Namespaces...)
+	}
+	if of.are != nil {
+		changed.In = func(v ads.View) bool { return of.are(proxyOf(v)) }
 	}
 	c.names = append(c.names, changed)
+}
+
+// seeing returns the proxies that may have resources of a host: the host or another name of its
+// services is visible to them, before or after the push.
+func (c *affected) seeing(host registry.Hostname) audience {
+	in, known := c.seenIn[host]
+	if !known {
+		for _, name := range mesh.RelatedIn(host, c.before.world, c.after.world) {
+			for _, st := range c.states() {
+				for _, svc := range st.world.Named(name) {
+					in = in.Or(st.settings.Reach(svc))
+				}
+			}
+		}
+		c.seenIn[host] = in
+	}
+	return audience{why: "host " + string(host), in: in}
 }
 
 // affect adds all resources of a type for the proxies of a namespace that are accepts. An empty
@@ -173,11 +212,12 @@ func (c *affected) passesThrough(svc *registry.Service) bool {
 // servicesOf adds the resources that services of a host influence. Aliases of the host, and the hosts
 // that it is an alias of, share its clusters, routes and gRPC listeners under all their names.
 func (c *affected) servicesOf(host registry.Hostname) {
+	sees := audience{"service " + string(host), c.seeing(host).in, func(p *proxy) bool { return c.seesService(p, host) }}
 	names := mesh.RelatedIn(host, c.before.world, c.after.world)
 	for _, name := range names {
 		for _, svc := range c.servicesNamed(name) {
 			c.upstream(svc)
-			c.routes(svc, "service "+string(host), func(p *proxy) bool { return c.seesService(p, host) })
+			c.routes(svc, sees)
 			c.grpcListeners(svc.Hostname, svc.Ports)
 			for _, other := range names {
 				c.grpcListeners(other, svc.Ports)
@@ -211,35 +251,36 @@ func (c *affected) clusters(svc *registry.Service, typeURL string) {
 			subsets = append(subsets, s.GetName())
 		}
 	}
+	seeing := c.seeing(svc.Hostname)
 	passes := slices.ContainsFunc(c.gateways(), (*objects.Gateway).Passes)
 	for _, port := range svc.Ports {
 		for _, subset := range subsets {
-			c.add(typeURL, envoy.SubsetClusterName(port.Number, subset, svc.Hostname), "", nil)
+			c.add(typeURL, envoy.SubsetClusterName(port.Number, subset, svc.Hostname), seeing)
 			if passes {
-				c.add(typeURL, envoy.SNIName(port.Number, subset, svc.Hostname), "", nil)
+				c.add(typeURL, envoy.SNIName(port.Number, subset, svc.Hostname), seeing)
 			}
 		}
 	}
 }
 
-// routes adds the route configurations that contain a service, for the proxies that are accepts.
-func (c *affected) routes(svc *registry.Service, why string, are func(p *proxy) bool) {
+// routes adds the route configurations that contain a service, for an audience.
+func (c *affected) routes(svc *registry.Service, of audience) {
 	for _, port := range svc.Ports {
-		c.add(envoy.RouteType, envoy.HTTPRouteName(port.Number), why, are)
-		c.add(envoy.RouteType, envoy.ListenerName(port.Number, svc.Hostname), why, are)
-		c.add(envoy.RouteType, envoy.ClusterName(port.Number, svc.Hostname), why, are)
+		c.add(envoy.RouteType, envoy.HTTPRouteName(port.Number), of)
+		c.add(envoy.RouteType, envoy.ListenerName(port.Number, svc.Hostname), of)
+		c.add(envoy.RouteType, envoy.ClusterName(port.Number, svc.Hostname), of)
 	}
-	c.namedRoutes(why, are)
+	c.namedRoutes(of)
 }
 
 // namedRoutes adds the route configurations of Sidecar listeners that serve all ports.
-func (c *affected) namedRoutes(why string, are func(p *proxy) bool) {
+func (c *affected) namedRoutes(of audience) {
 	for _, st := range c.states() {
 		for _, list := range st.Sidecars.All() {
 			for _, s := range list {
 				for _, l := range s.Listeners() {
 					if e := (&mesh.Egress{Listener: l}); e.Named() {
-						c.add(envoy.RouteType, e.RouteName(), why, are)
+						c.add(envoy.RouteType, e.RouteName(), of)
 					}
 				}
 			}
@@ -267,11 +308,12 @@ func (c *affected) grpcListeners(host registry.Hostname, ports []*registry.Port)
 	// Clients in the namespace that is part of the name may omit the namespace.
 	_, rest, _ := strings.Cut(string(hostname.Lower(host)), ".")
 	namespace, _, _ := strings.Cut(rest, ".")
+	seeing := c.seeing(host)
 	_, short := serviceNames(host, namespace, c.after.settings.Domain)
 	for _, name := range append(short, string(host)) {
-		c.add(envoy.ListenerType, name, "", nil)
+		c.add(envoy.ListenerType, name, seeing)
 		for _, port := range ports {
-			c.add(envoy.ListenerType, envoy.ListenerName(port.Number, registry.Hostname(name)), "", nil)
+			c.add(envoy.ListenerType, envoy.ListenerName(port.Number, registry.Hostname(name)), seeing)
 		}
 	}
 }

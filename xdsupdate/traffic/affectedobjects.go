@@ -91,20 +91,20 @@ func (c *affected) grpcTarget(svc *registry.Service) {
 	if i < 0 {
 		return
 	}
-	c.add(envoy.RouteType, envoy.ClusterName(unknownHostPort, svc.Hostname), "", nil)
+	c.add(envoy.RouteType, envoy.ClusterName(unknownHostPort, svc.Hostname), c.seeing(svc.Hostname))
 	c.grpcListeners(svc.Hostname, svc.Ports[i:i+1])
 }
 
 // mesh adds the routes of sidecars and gRPC clients that a VirtualService influences.
 func (c *affected) mesh(v *objects.VirtualService, why string) {
-	sees := func(p *proxy) bool {
-		return v.Visibility.In(p.Namespace) && c.sees(p, func(_ *state, e *mesh.Egress) bool { return e.Imports(v) })
-	}
-	c.add(envoy.RouteType, strconv.Itoa(unknownHostPort), why, sees)
-	c.namedRoutes(why, sees)
+	sees := audience{why, v.Visibility, func(p *proxy) bool {
+		return c.sees(p, func(_ *state, e *mesh.Egress) bool { return e.Imports(v) })
+	}}
+	c.add(envoy.RouteType, strconv.Itoa(unknownHostPort), sees)
+	c.namedRoutes(sees)
 	for _, host := range v.Hosts {
 		for _, svc := range c.matching(host) {
-			c.routes(svc, why, sees)
+			c.routes(svc, sees)
 		}
 	}
 }
@@ -117,17 +117,15 @@ func (c *affected) gatewayOf(v *objects.VirtualService, name, why string) {
 		if g == nil {
 			continue
 		}
-		are := func(p *proxy) bool {
-			return isRouter(p) && g.Selects(&p.Proxy) && v.Visibility.In(p.Namespace)
-		}
+		routers := audience{why, v.Visibility, func(p *proxy) bool { return isRouter(p) && g.Selects(&p.Proxy) }}
 		for i := range g.Spec.GetServers() {
-			c.server(g, i, v, why, are)
+			c.server(g, i, v, routers)
 		}
 	}
 }
 
 // server adds the resources that a server of a Gateway builds from a VirtualService.
-func (c *affected) server(g *objects.Gateway, index int, v *objects.VirtualService, why string, are func(p *proxy) bool) {
+func (c *affected) server(g *objects.Gateway, index int, v *objects.VirtualService, of audience) {
 	spec := g.Spec.GetServers()[index]
 	for _, port := range c.clients.ListeningPorts(spec.GetPort().GetNumber()) {
 		s := newGatewayServer(g, index, port)
@@ -138,20 +136,20 @@ func (c *affected) server(g *objects.Gateway, index int, v *objects.VirtualServi
 		case plainHTTP:
 			// An empty bind and the wildcard address are equivalent.
 			for _, bind := range []string{"", "." + s.bind, ".0.0.0.0", ".::"} {
-				c.add(envoy.RouteType, fmt.Sprintf("http.%d%s", port, bind), why, are)
+				c.add(envoy.RouteType, fmt.Sprintf("http.%d%s", port, bind), of)
 			}
 		case terminatedHTTP:
-			c.add(envoy.RouteType, s.routes, why, are)
+			c.add(envoy.RouteType, s.routes, of)
 		default:
-			c.listeners(spec, port, why, are)
-			c.chainNames(port, v, why, are)
+			c.listeners(spec, port, of)
+			c.chainNames(port, v, of)
 		}
 	}
 }
 
 // chainNames adds the route configurations of the TLS servers on a port if a VirtualService has TLS
 // or TCP routes, because these routes decide which other filter chains the listener has.
-func (c *affected) chainNames(port uint32, v *objects.VirtualService, why string, are func(p *proxy) bool) {
+func (c *affected) chainNames(port uint32, v *objects.VirtualService, of audience) {
 	if len(v.Spec.GetTls())+len(v.Spec.GetTcp()) == 0 {
 		return
 	}
@@ -159,16 +157,16 @@ func (c *affected) chainNames(port uint32, v *objects.VirtualService, why string
 		for i, spec := range g.Spec.GetServers() {
 			s := newGatewayServer(g, i, port)
 			if s != nil && s.kind == terminatedHTTP && slices.Contains(c.clients.ListeningPorts(spec.GetPort().GetNumber()), port) {
-				c.add(envoy.RouteType, s.routes, why, are)
+				c.add(envoy.RouteType, s.routes, of)
 			}
 		}
 	}
 }
 
 // listeners adds the listeners of a server on a port.
-func (c *affected) listeners(spec *networking.Server, port uint32, why string, are func(p *proxy) bool) {
+func (c *affected) listeners(spec *networking.Server, port uint32, of audience) {
 	for _, bind := range []string{canonicalBind(spec.GetBind()), "0.0.0.0", "::"} {
-		c.add(envoy.ListenerType, xdsbuild.GatewayListener{Bind: bind, Port: port}.Name(), why, are)
+		c.add(envoy.ListenerType, xdsbuild.GatewayListener{Bind: bind, Port: port}.Name(), of)
 	}
 }
 
@@ -182,7 +180,7 @@ func (c *affected) rulesFor(host registry.Hostname) {
 	for _, svc := range c.matching(host) {
 		c.upstream(svc)
 		if c.hashed(svc.Hostname) {
-			c.routes(svc, "not routers", notRouter)
+			c.routes(svc, everywhere("not routers", notRouter))
 		}
 	}
 	c.leadingTo(host)
@@ -267,7 +265,7 @@ func (c *affected) passingListeners() {
 		}
 		for _, spec := range g.Spec.GetServers() {
 			for _, port := range c.clients.ListeningPorts(spec.GetPort().GetNumber()) {
-				c.listeners(spec, port, "", nil)
+				c.listeners(spec, port, everywhere("", nil))
 			}
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/test/cputime"
 	"github.com/pilotkit/pilotkit/registry"
+	registrymemory "github.com/pilotkit/pilotkit/registry/memory"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/traffic"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -107,4 +108,61 @@ func meshOfNamespaces(b *testing.B, n int, own bool) (*mesh, *configstore.Config
 		m.must(c.Await(m.ctx, func(s xdstest.State) bool { return s.Has(envoy.RouteType, "80") }))
 	}
 	return m, configs[7]
+}
+
+// BenchmarkPrivateServices changes the addresses of services that are exported to their own namespaces
+// only, of one or of all of them in one push, beside a proxy in each namespace, and waits until the
+// proxies have what follows.
+func BenchmarkPrivateServices(b *testing.B) {
+	const each = 10
+	for _, n := range []int{50, 500} {
+		m, services := meshOfPrivateServices(b, n, each)
+		for _, changed := range []int{1, len(services)} {
+			b.Run(fmt.Sprintf("namespaces=%d/changed=%d", n, changed), func(b *testing.B) {
+				b.ReportAllocs()
+				defer cputime.Report(b, "service", changed)()
+				for i := 0; b.Loop(); i++ {
+					for k := range changed {
+						moved := *services[k].Service
+						moved.DefaultAddress = fmt.Sprintf("10.77.0.%d", i%200)
+						services[k].Service = &moved
+					}
+					m.must(m.registry.Replace(services))
+					m.applied()
+				}
+			})
+		}
+	}
+}
+
+// meshOfPrivateServices starts a mesh of n namespaces, each with a proxy and with services that no other
+// namespace sees.
+func meshOfPrivateServices(b *testing.B, n, each int) (*mesh, []registrymemory.Definition) {
+	b.Helper()
+	m := startMesh(b, traffic.Options{})
+	var services []registrymemory.Definition
+	for i := range n {
+		for k := range each {
+			svc := testService(fmt.Sprintf("ns%d", i), registry.Hostname(fmt.Sprintf("s%d.ns%d.svc.cluster.local", k, i)), 80)
+			svc.Attributes.ExportTo = []registry.Visibility{registry.VisibilityPrivate}
+			services = append(services, registrymemory.Definition{Service: svc})
+		}
+	}
+	m.must(m.registry.Replace(services))
+	m.applied()
+	conn, err := grpc.NewClient(m.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	m.must(err)
+	b.Cleanup(func() { _ = conn.Close() })
+	for i := range n {
+		client := &core.Node{Id: fmt.Sprintf("sidecar~10.9.%d.%d~app.ns%d~ns%d.svc.cluster.local", i/250, i%250, i, i)}
+		c := xdstest.NewClient(conn, xdstest.ClientOptions{Node: client, Delta: true, NoHistory: true})
+		b.Cleanup(c.Close)
+		m.must(c.Connect(m.ctx))
+		m.must(c.Subscribe(envoy.ClusterType))
+		m.must(c.Subscribe(envoy.RouteType, "80"))
+		m.must(c.Await(m.ctx, func(s xdstest.State) bool {
+			return len(s.Resources(envoy.ClusterType)) >= each && s.Has(envoy.RouteType, "80")
+		}))
+	}
+	return m, services
 }

@@ -21,8 +21,9 @@ type Index[H comparable] struct {
 
 // Type is the index of one type.
 type Type[H comparable] struct {
-	topics    map[string]*Topic[H]
-	wildcards []H
+	topics map[string]*Topic[H]
+	// wildcards are the holders of all names, by their groups, which are not empty.
+	wildcards map[string][]H
 }
 
 // Topic is a name in the index.
@@ -51,7 +52,7 @@ func (x *Index[H]) Len() int { return x.names }
 func (x *Index[H]) Change(typeURL string, change func(t *Type[H])) {
 	t := x.types[typeURL]
 	if t == nil {
-		t = &Type[H]{topics: make(map[string]*Topic[H])}
+		t = &Type[H]{topics: make(map[string]*Topic[H]), wildcards: make(map[string][]H)}
 		if x.types == nil {
 			x.types = make(map[string]*Type[H])
 		}
@@ -79,14 +80,18 @@ func (t *Type[H]) Having(name string) []H {
 	return nil
 }
 
-// HavingAll returns the holders of all names; the list must not be modified.
-func (t *Type[H]) HavingAll() []H { return t.wildcards }
+// HavingAll returns the holders of all names, by group; the result must not be modified.
+func (t *Type[H]) HavingAll() map[string][]H { return t.wildcards }
 
-// AddToAll adds a holder of all names.
-func (t *Type[H]) AddToAll(h H) { t.wildcards = append(t.wildcards, h) }
+// AddToAll adds a holder of all names to a group.
+func (t *Type[H]) AddToAll(h H, group string) { t.wildcards[group] = append(t.wildcards[group], h) }
 
 // RemoveFromAll is the opposite of AddToAll.
-func (t *Type[H]) RemoveFromAll(h H) { t.wildcards = Removed(t.wildcards, h) }
+func (t *Type[H]) RemoveFromAll(h H, group string) {
+	if t.wildcards[group] = Removed(t.wildcards[group], h); len(t.wildcards[group]) == 0 {
+		delete(t.wildcards, group)
+	}
+}
 
 // Pin returns the topic of a name, which stays until Unpin is called.
 func (t *Type[H]) Pin(name string) *Topic[H] {

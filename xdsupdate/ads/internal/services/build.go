@@ -11,7 +11,6 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 )
 
@@ -97,38 +96,53 @@ func (b *Builder) hostsOf(req *xdsupdate.PushRequest) []registry.Hostname {
 
 // appendAffected appends the names of all resources that may differ between two states of a host,
 // each of which may be nil. A name may occur twice.
-func appendAffected(out []resource.Name, before, after *host) []resource.Name {
+func appendAffected(out []Affected, before, after *host) []Affected {
 	routes := !sameRoutes(before, after)
 	for p := range ports(before, after) {
-		host, number := p.service.Hostname, p.port.Number
-		out = append(
-			out,
-			resource.Name{TypeURL: envoy.ClusterType, Name: p.cluster},
-			resource.Name{TypeURL: envoy.LoadAssignmentType, Name: p.cluster},
-			resource.Name{TypeURL: envoy.ListenerType, Name: envoy.ListenerName(number, host)},
-			resource.Name{TypeURL: envoy.ListenerType, Name: string(host)},
-			resource.Name{TypeURL: envoy.RouteType, Name: p.cluster},
-		)
+		host, number, in := p.service.Hostname, p.port.Number, namespacesOf(p.service)
+		add := func(typeURL, name string) {
+			out = append(out, Affected{typeURL, name, in})
+		}
+		add(envoy.ClusterType, p.cluster)
+		add(envoy.LoadAssignmentType, p.cluster)
+		add(envoy.ListenerType, envoy.ListenerName(number, host))
+		add(envoy.ListenerType, string(host))
+		add(envoy.RouteType, p.cluster)
 		if routes && p.port.Protocol.IsHTTP() {
-			out = append(out, resource.Name{TypeURL: envoy.RouteType, Name: envoy.HTTPRouteName(number)})
+			add(envoy.RouteType, envoy.HTTPRouteName(number))
 		}
 	}
 	return out
 }
 
+// anyNamespace is not the name of a namespace, so that it sees a service only if all do.
+const anyNamespace = "*"
+
+// namespacesOf returns the namespaces that may see a service, nil for all.
+func namespacesOf(svc *registry.Service) []string {
+	if svc.VisibleIn(anyNamespace) {
+		return nil
+	}
+	out := []string{svc.Attributes.Namespace}
+	for _, to := range svc.Attributes.ExportTo {
+		out = append(out, string(to))
+	}
+	return out
+}
+
 // appendAffectedByEndpoints is appendAffected for hosts that differ only in endpoints.
-func appendAffectedByEndpoints(out []resource.Name, before, after *host) []resource.Name {
+func appendAffectedByEndpoints(out []Affected, before, after *host) []Affected {
 	for i, v := range after.variants {
 		if v.endpoints == before.variants[i].endpoints {
 			continue
 		}
 		for _, p := range v.ports {
-			dns := p.service.Resolution.IsDNS()
+			dns, in := p.service.Resolution.IsDNS(), namespacesOf(p.service)
 			if dns || !sameIdentities(before.variants[i].endpoints, v.endpoints) {
-				out = append(out, resource.Name{TypeURL: envoy.ClusterType, Name: p.cluster})
+				out = append(out, Affected{envoy.ClusterType, p.cluster, in})
 			}
 			if !dns {
-				out = append(out, resource.Name{TypeURL: envoy.LoadAssignmentType, Name: p.cluster})
+				out = append(out, Affected{envoy.LoadAssignmentType, p.cluster, in})
 			}
 		}
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/failure"
-	"github.com/pilotkit/pilotkit/xdsupdate/ads/internal/resource"
 )
 
 // Builder makes the tables of a discovery, push by push, each from the last published one. Its
@@ -46,13 +45,19 @@ type Built struct {
 	Next *Table
 	// Changed are the changed hosts, and Affected the resources that may have changed.
 	Changed  []ChangedHost
-	Affected []resource.Name
+	Affected []Affected
 	// current are the hosts that equal the moment.
 	current []registry.Hostname
 	// leftOut are the endpoints and ports that are newly left out.
 	leftOut []leftOut
 	// Incomplete means that the services could not be read, so that new ones are missing.
 	Incomplete bool
+}
+
+// Affected is a resource that may have changed in the views of some namespaces; nil means all.
+type Affected struct {
+	TypeURL, Name string
+	Namespaces    []string
 }
 
 // ChangedHost is a host that has changed.

@@ -54,6 +54,19 @@ func (v Visibility) In(namespace string) bool {
 	return v.Public || slices.Contains(v.Namespaces, namespace)
 }
 
+// Or returns the namespaces that see one of two objects, or both.
+func (v Visibility) Or(w Visibility) Visibility {
+	if v.Public || w.Public {
+		return Visibility{Public: true}
+	}
+	if len(w.Namespaces) == 0 || v.Equal(w) {
+		return v
+	}
+	all := slices.Concat(v.Namespaces, w.Namespaces)
+	slices.Sort(all)
+	return Visibility{Namespaces: slices.Compact(all)}
+}
+
 // Equal reports whether the same namespaces see both objects.
 func (v Visibility) Equal(w Visibility) bool {
 	return v.Public == w.Public && slices.Equal(v.Namespaces, w.Namespaces)
