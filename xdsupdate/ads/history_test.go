@@ -27,8 +27,24 @@ import (
 
 // world is a random state of services and endpoints over few names.
 type world struct {
-	random   *rand.Rand
-	services map[string]*registry.Service // by namespace and host
+	random    *rand.Rand
+	services  map[string]*registry.Service       // by namespace and host
+	endpoints map[[2]string][]*registry.Endpoint // by host and namespace
+}
+
+func newWorld(seed, stream uint64) *world {
+	return &world{rand.New(rand.NewPCG(seed, stream)), make(map[string]*registry.Service), make(map[[2]string][]*registry.Endpoint)}
+}
+
+// again starts a second server of the present state, which shares nothing with the first one.
+func (w *world) again(t *testing.T) *fixture {
+	t.Helper()
+	f := serve(t, ads.Options{}, w.list()...)
+	for at, list := range w.endpoints {
+		f.eds(at[0], at[1], list...)
+	}
+	f.flush()
+	return f
 }
 
 func (w *world) list() []*registry.Service {
@@ -53,9 +69,11 @@ func (w *world) step(f *fixture) {
 			}
 			list = append(list, e)
 		}
+		w.endpoints[[2]string{host, namespace}] = list
 		f.eds(host, namespace, list...)
 	case 2:
 		delete(w.services, key)
+		delete(w.endpoints, [2]string{host, namespace})
 		f.SvcUpdate(shard, registry.Hostname(host), namespace, registry.EventDelete)
 		f.define([]string{host}, w.list()...)
 	default:
@@ -86,7 +104,9 @@ func (w *world) add(f *fixture, many int) {
 	}
 	f.UpdateBatch(func(u xdsupdate.XDSUpdater) {
 		for i, host := range hosts {
-			u.EDSUpdate(shard, registry.Hostname(host), "n0", []*registry.Endpoint{endpoint(fmt.Sprintf("10.1.%d.%d", i/250, i%250), 80)})
+			list := []*registry.Endpoint{endpoint(fmt.Sprintf("10.1.%d.%d", i/250, i%250), 80)}
+			w.endpoints[[2]string{host, "n0"}] = list
+			u.EDSUpdate(shard, registry.Hostname(host), "n0", list)
 		}
 	})
 	f.define(hosts, w.list()...)
@@ -114,8 +134,8 @@ func (f *fixture) subscribeAll(c *xdstest.Client, shuffle func(int, func(int, in
 	}
 }
 
-// TestRandomHistories compares clients that saw a whole history with clients that
-// come to its end.
+// TestRandomHistories compares clients that saw a whole history with clients that come to its end,
+// and with clients of another server, because clients of one server share what it keeps.
 func TestRandomHistories(t *testing.T) {
 	for _, seed := range histories.Seeds(t, 6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { playHistory(t, seed, 0, 150) })
@@ -136,7 +156,7 @@ func playHistory(t *testing.T, seed uint64, many, steps int) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		f := serve(t, ads.Options{})
-		w := &world{random: rand.New(rand.NewPCG(seed, 1)), services: make(map[string]*registry.Service)}
+		w := newWorld(seed, 1)
 		var clients []*xdstest.Client
 		var options []xdstest.ClientOptions
 		for i := range 6 {
@@ -169,10 +189,13 @@ func playHistory(t *testing.T, seed uint64, many, steps int) {
 		}
 		f.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
 		f.waitApplied()
+		other := w.again(t)
 		for i, c := range clients {
-			fresh := f.client(options[i])
-			f.subscribeAll(fresh, func(int, func(int, int)) {})
-			f.compare(fmt.Sprintf("client %d", i), c, fresh, i >= 4)
+			for what, of := range map[string]*fixture{"": f, " of another server": other} {
+				fresh := of.client(options[i])
+				of.subscribeAll(fresh, func(int, func(int, int)) {})
+				f.compare(fmt.Sprintf("client %d%s", i, what), c, fresh, i >= 4)
+			}
 		}
 	})
 }

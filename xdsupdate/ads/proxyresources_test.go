@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -21,7 +20,6 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/pilotkit/pilotkit/internal/test/histories"
-	"github.com/pilotkit/pilotkit/registry"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -111,7 +109,7 @@ func TestResourcesOfHistories(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := serve(t, ads.Options{})
-				w := &world{random: rand.New(rand.NewPCG(seed, 3)), services: make(map[string]*registry.Service)}
+				w := newWorld(seed, 3)
 				clients := make(map[string]known)
 				for i := range 6 {
 					o := xdstest.ClientOptions{Delta: i%2 == 0, Node: node(fmt.Sprint("c", i), fmt.Sprintf("n%d", i/2)), Answer: refusesThird}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	"github.com/pilotkit/pilotkit/registry"
+	"github.com/pilotkit/pilotkit/xdsupdate"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -243,6 +244,27 @@ func TestAnswerComesWhenTheResourceAppears(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEverythingOfAList: a push of everything compares the services of a discovery without snapshots
+// with what clients have, so that it finds a removal although no push has named the service.
+func TestEverythingOfAList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := serve(t, ads.Options{})
+		c := f.client(xdstest.ClientOptions{Delta: true, Node: node("a", "shop")})
+		f.subscribe(c, envoy.ClusterType)
+		f.define([]string{"a"}, service("a", "shop"))
+		f.await(c, envoy.ClusterType, cluster("a"))
+		for _, list := range [][]*registry.Service{{}, {service("a", "shop"), service("b", "shop")}, {service("b", "shop")}} {
+			f.services.set(list...)
+			f.ConfigUpdate(&xdsupdate.PushRequest{Full: true})
+			var want []string
+			for _, svc := range list {
+				want = append(want, cluster(string(svc.Hostname)))
+			}
+			f.await(c, envoy.ClusterType, want...)
+		}
+	})
 }
 
 func TestVisibility(t *testing.T) {

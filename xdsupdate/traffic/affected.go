@@ -37,7 +37,7 @@ type affected struct {
 	*difference
 	names []ads.ChangedName
 	seen  map[affectedKey]struct{}
-	// seenIn keeps the results of visibility.
+	// seenIn keeps the namespaces of seeing.
 	seenIn map[registry.Hostname]objects.Visibility
 	// ruled contains the hosts whose DestinationRules have been processed.
 	ruled map[registry.Hostname]struct{}
@@ -108,16 +108,14 @@ func (c *affected) add(typeURL, name string, of audience) {
 	c.names = append(c.names, changed)
 }
 
-// seeing returns the proxies that may have resources of a host: the host or another name of its
-// services is visible to them, before or after the push.
+// seeing returns the proxies that may have resources of a host, because they see one of its services
+// before or after the push.
 func (c *affected) seeing(host registry.Hostname) audience {
 	in, known := c.seenIn[host]
 	if !known {
-		for _, name := range mesh.RelatedIn(host, c.before.world, c.after.world) {
-			for _, st := range c.states() {
-				for _, svc := range st.world.Named(name) {
-					in = in.Or(st.settings.Reach(svc))
-				}
+		for _, st := range c.states() {
+			for _, svc := range st.world.Named(host) {
+				in = in.Or(st.settings.Reach(svc))
 			}
 		}
 		c.seenIn[host] = in

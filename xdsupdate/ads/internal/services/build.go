@@ -28,14 +28,24 @@ func (b *Builder) advance(services *registry.ServiceSet, endpoints *xdsupdate.En
 	}
 }
 
+// doubtAll adds all hosts to the outdated ones, because a list does not show what has changed.
+func (b *Builder) doubtAll(list []*registry.Service) {
+	for name := range b.table.hosts.All() {
+		b.outdated[name] = struct{}{}
+	}
+	for _, svc := range list {
+		b.outdated[svc.Hostname] = struct{}{}
+	}
+}
+
 // Build rebuilds the hosts of a push from the services and endpoints of its moment. Hosts that were
 // built from the same services and endpoints stay.
 func (b *Builder) Build(req *xdsupdate.PushRequest, services Reader, endpoints *xdsupdate.EndpointSnapshot) *Built {
 	b.Built = Built{}
-	if req.Everything() && services.ok && services.set == nil {
-		services.set = registry.NewServiceSet(services.list...)
-	}
 	b.advance(services.set, endpoints)
+	if req.Everything() && services.ok && services.set == nil {
+		b.doubtAll(services.list)
+	}
 	full := req.Full || req.Everything()
 	b.Incomplete = full && !services.ok
 	full = full && services.ok
