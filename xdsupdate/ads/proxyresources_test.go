@@ -129,11 +129,9 @@ func TestResourcesOfHistories(t *testing.T) {
 						f.knowsAll(clients)
 					}
 					if i%40 == 39 {
-						for _, c := range clients {
-							if err := c.Connect(f.context()); err != nil {
-								t.Fatal(err)
-							}
-							break
+						ids := slices.Sorted(maps.Keys(clients))
+						if err := clients[ids[w.random.IntN(len(ids))]].Connect(f.context()); err != nil {
+							t.Fatal(err)
 						}
 					}
 				}

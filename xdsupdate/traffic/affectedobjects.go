@@ -342,4 +342,19 @@ func (c *affected) imports() {
 			c.affect(key.namespace, "", notRouter)
 		}
 	}
+	if c.before.forgotScopes() {
+		c.possibleImports()
+	}
+}
+
+// possibleImports is imports for all Sidecars, whose imports are not known and count as all services.
+func (c *affected) possibleImports() {
+	all := c.before.world.Len() + len(c.services)
+	for _, list := range c.before.Sidecars.All() {
+		for _, s := range list {
+			if n := len(s.Listeners()); n > 1 && exceeds(n*all, c.after.settings.limits.Imports) {
+				c.affect(c.after.Reach(s.Namespace), "", notRouter)
+			}
+		}
+	}
 }

@@ -38,8 +38,10 @@ type computed struct {
 	settings *settings
 
 	scopes memo.Results[scopeKey, *mesh.Scope]
-	// bases are the scopes of earlier states.
-	bases map[scopeKey]*mesh.ScopeBase
+	// bases are the scopes of earlier states. forgotBases means that some are missing, although
+	// clients may have their resources.
+	bases       map[scopeKey]*mesh.ScopeBase
+	forgotBases bool
 	// Clients with equal views share a proxy.
 	routers       memo.Results[*proxy, *routerConfig]
 	clusterScopes memo.Results[*proxy, clusterScope]
@@ -76,7 +78,7 @@ func (c *computed) in(w *mesh.World, workloads *mesh.Workloads) *state {
 func (st *state) next(x *objects.Index, w *mesh.World, d *difference) *state {
 	out := newState(x, w, st.settings)
 	out.workloads = mesh.NewWorkloads(st.workloads, w, len(d.services) > 0)
-	out.bases = st.basesAfter(d)
+	out.bases, out.forgotBases = st.basesAfter(d), st.forgotScopes()
 	st.keepReaches(d, out)
 	st.mu.Lock()
 	defer st.mu.Unlock()
@@ -147,6 +149,9 @@ func (st *state) scopeBases() map[scopeKey]*mesh.ScopeBase {
 	}
 	return out
 }
+
+// forgotScopes reports whether scopeBases lacks scopes whose resources clients may have.
+func (st *state) forgotScopes() bool { return st.forgotBases || st.scopes.Forgot() }
 
 // basesAfter returns the bases after a difference.
 func (st *state) basesAfter(d *difference) map[scopeKey]*mesh.ScopeBase {

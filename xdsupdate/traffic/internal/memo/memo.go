@@ -17,8 +17,9 @@ const most limit.Size = 16384
 // Results keeps results by key. Concurrent calls for a key share one computation, which may be
 // repeated later. The zero value is empty.
 type Results[K comparable, V any] struct {
-	mu    sync.Mutex
-	known map[K]func() V
+	mu     sync.Mutex
+	known  map[K]func() V
+	forgot bool
 }
 
 // Get returns the result for a key, and computes it if it is not kept.
@@ -27,6 +28,7 @@ func (m *Results[K, V]) Get(key K, compute func() V) V {
 	result := m.known[key]
 	if result == nil {
 		if m.known == nil || len(m.known) >= most.Get() {
+			m.forgot = m.known != nil
 			m.known = make(map[K]func() V)
 		}
 		result = sync.OnceValue(compute)
@@ -41,6 +43,13 @@ func (m *Results[K, V]) Has(key K) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.known[key] != nil
+}
+
+// Forgot reports whether results were dropped.
+func (m *Results[K, V]) Forgot() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.forgot
 }
 
 // All returns the kept results. It waits for results that are being computed.

@@ -46,7 +46,7 @@ func TestBounded(t *testing.T) {
 			t.Fatalf("Get(%d) = %d, and it is kept: %t", i, got, results.Has(i))
 		}
 	}
-	if n := len(results.All()); n > 20_000 {
-		t.Errorf("%d results are kept", n)
+	if n := len(results.All()); n > 20_000 || !results.Forgot() {
+		t.Errorf("%d results are kept, some are forgotten: %t", n, results.Forgot())
 	}
 }

@@ -154,6 +154,9 @@ func (w *World) aliases(host registry.Hostname) []registry.Hostname {
 // sorted by ComparePrecedence.
 func (w *World) Hosts() iter.Seq2[registry.Hostname, []*registry.Service] { return w.byName.All() }
 
+// Len returns the number of host names.
+func (w *World) Len() int { return w.byName.Len() }
+
 // HostsFor yields Hosts without most of those that proxies of a namespace do not see:
 // Settings.Visible decides about the others.
 func (w *World) HostsFor(namespace string) iter.Seq2[registry.Hostname, []*registry.Service] {
