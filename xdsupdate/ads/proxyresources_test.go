@@ -189,7 +189,7 @@ func (f *fixture) knowsAll(clients map[string]known) {
 					got[name] = m
 				}
 				a, isAssignment := m.(*endpointv3.ClusterLoadAssignment)
-				if got[name] == nil && (isAssignment && len(a.GetEndpoints()) == 0 || cannotBeTaken(c.delta, typeURL)) {
+				if got[name] == nil && (isAssignment && (len(a.GetEndpoints()) == 0 || f.mayBeForgotten(id, c, name)) || cannotBeTaken(c.delta, typeURL)) {
 					delete(want, name)
 				}
 			}
@@ -198,6 +198,14 @@ func (f *fixture) knowsAll(clients map[string]known) {
 			}
 		}
 	}
+}
+
+// mayBeForgotten reports whether the server may not know an assignment that a client has: one of a cluster
+// that has changed is sent again as if the client had none. It keeps that if it rejects the next one, or if the
+// cluster goes before it is sent.
+func (f *fixture) mayBeForgotten(id string, c known, name string) bool {
+	return c.delta && (!c.State().Has(envoy.ClusterType, name) || slices.ContainsFunc(f.resourcesOf(id, envoy.LoadAssignmentType),
+		func(r ads.ProxyResource) bool { return r.Name == name && r.Status == ads.StatusError }))
 }
 
 // cannotBeTaken reports whether a SotW client that has come back may have resources that were
