@@ -125,7 +125,7 @@ func appendAffected(out []Affected, before, after *host) []Affected {
 	return out
 }
 
-// anyNamespace is not the name of a namespace, so that it sees a service only if all do.
+// anyNamespace stands for a namespace that no exportTo names.
 const anyNamespace = "*"
 
 // namespacesOf returns the namespaces that may see a service, nil for all.
