@@ -28,7 +28,7 @@ func (b *Builder) advance(services *registry.ServiceSet, endpoints *xdsupdate.En
 	}
 }
 
-// doubtAll adds all hosts to the outdated ones, because a list does not show what has changed.
+// doubtAll adds all hosts to the outdated ones, because a list does not show changes.
 func (b *Builder) doubtAll(list []*registry.Service) {
 	for name := range b.table.hosts.All() {
 		b.outdated[name] = struct{}{}
