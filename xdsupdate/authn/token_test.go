@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
-	"github.com/pilotkit/pilotkit/internal/authority"
+	"github.com/pilotkit/pilotkit/internal/test/authority"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/authn"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"

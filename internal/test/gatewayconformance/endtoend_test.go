@@ -12,7 +12,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/pilotkit/pilotkit/internal/authority"
+	"github.com/pilotkit/pilotkit/internal/test/authority"
 )
 
 const web = "[{name: web, port: 80, protocol: HTTP}]"

@@ -7,7 +7,7 @@ import (
 	"crypto/x509"
 	"testing"
 
-	issuing "github.com/pilotkit/pilotkit/internal/authority"
+	issuing "github.com/pilotkit/pilotkit/internal/test/authority"
 	"github.com/pilotkit/pilotkit/xdsupdate/secrets"
 )
 

@@ -14,7 +14,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
-	"github.com/pilotkit/pilotkit/internal/authority"
+	"github.com/pilotkit/pilotkit/internal/test/authority"
 	"github.com/pilotkit/pilotkit/internal/test/routesim"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )

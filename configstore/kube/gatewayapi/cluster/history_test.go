@@ -19,7 +19,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore/kube"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi"
 	"github.com/pilotkit/pilotkit/configstore/kube/gatewayapi/cluster"
-	"github.com/pilotkit/pilotkit/internal/authority"
+	"github.com/pilotkit/pilotkit/internal/test/authority"
 	"github.com/pilotkit/pilotkit/internal/test/tier"
 )
 
