@@ -17,7 +17,7 @@ import (
 // TestLoweredSizes runs the models with all caches and buffers too small.
 func TestLoweredSizes(t *testing.T) {
 	t.Parallel()
-	testmain.Lowered(t, "^(TestModel|TestModelOfLimits|TestManyChangesAtOnce|TestServicesAfterManyObjects)$")
+	testmain.Lowered(t, "^(TestModel|TestModelOfLimits|TestManyChangesAtOnce|TestServicesAfterManyObjects|TestImportsAfterManyScopes)$")
 }
 
 // agedService is a service of the namespace shop with a creation time.
@@ -79,5 +79,34 @@ func TestImportsAfterManyPushes(t *testing.T) {
 	f.check()
 	if got := f.sent(); !slices.Equal(got, []string{"outbound|80||b.com", "outbound|80||c.com"}) {
 		t.Errorf("%q are sent or removed", got)
+	}
+}
+
+// TestImportsAfterManyScopes: a service that comes or goes changes what a Sidecar has room for, also
+// after clients of so many namespaces have asked that the Sidecar's scope was forgotten.
+func TestImportsAfterManyScopes(t *testing.T) {
+	aged := func(host registry.Hostname, seconds int64) *registry.Service {
+		svc := testService("shop", host, 80, 8080)
+		svc.CreationTime = time.Unix(seconds, 0)
+		return svc
+	}
+	s := stage(t, traffic.Options{Limits: traffic.Limits{Imports: 5}}, objectsOf(t, `Sidecar shop/two {"egress": [
+		{"port": {"number": 80, "name": "http", "protocol": "HTTP"}, "hosts": ["*/*"]}, {"hosts": ["*/*"]}]}`,
+	), populate(aged("a.example.com", 11), aged("b.example.com", 12), aged("c.example.com", 13)))
+	shop := s.follow(in("sidecar", "shop"), envoy.ClusterType)
+	for _, change := range []func() error{
+		func() error { return s.kubernetes.SetService(aged("old.example.com", 1)) },
+		func() error { return s.kubernetes.RemoveService("old.example.com", "shop") },
+	} {
+		for i := range 5 { // the limit of lowered sizes is at most 3
+			s.follow(in("sidecar", fmt.Sprint("n", i)), envoy.ClusterType)
+		}
+		shop.sent()
+		s.must(change())
+		s.applied()
+		shop.check()
+		if got, want := shop.sent(), "outbound|8080||b.example.com"; !slices.Contains(got, want) {
+			t.Errorf("sent %v, want %s among them", got, want)
+		}
 	}
 }
