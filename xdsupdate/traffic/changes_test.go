@@ -347,3 +347,26 @@ func TestManyChangesAtOnce(t *testing.T) {
 		f.check()
 	}
 }
+
+// TestNarrowedService: proxies that no longer see a service lose the clusters of its subsets, and get
+// them back.
+func TestNarrowedService(t *testing.T) {
+	service := func(exportTo ...registry.Visibility) *registry.Service {
+		svc := testService("shop", "cart.example.com", 80)
+		svc.Attributes.ExportTo = exportTo
+		return svc
+	}
+	s := stage(t, traffic.Options{}, objectsOf(t,
+		`DestinationRule shop/cart {"host": "cart.example.com", "subsets": [{"name": "v1"}]}`,
+	), populate(service()))
+	f := s.follow(in("sidecar", "other"), envoy.ClusterType)
+	for _, exportTo := range [][]registry.Visibility{{registry.VisibilityPrivate}, {"other"}, {"elsewhere"}, nil} {
+		f.sent()
+		s.must(s.kubernetes.SetService(service(exportTo...)))
+		s.applied()
+		f.check()
+		if got, want := f.sent(), "outbound|80|v1|cart.example.com"; !slices.Contains(got, want) {
+			t.Errorf("exportTo %q: sent %v, want %s among them", exportTo, got, want)
+		}
+	}
+}
