@@ -127,7 +127,11 @@ func BenchmarkPrivateServices(b *testing.B) {
 						moved.DefaultAddress = fmt.Sprintf("10.77.0.%d", i%200)
 						services[k].Service = &moved
 					}
-					m.must(m.registry.Replace(services))
+					if changed == 1 {
+						m.must(m.registry.SetService(services[0].Service))
+					} else {
+						m.must(m.registry.Replace(services))
+					}
 					m.applied()
 				}
 			})
