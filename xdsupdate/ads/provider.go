@@ -134,11 +134,11 @@ type ChangedName struct {
 	// Uncovered means that the provider itself has wildcard subscriptions cover the name neither
 	// before nor after the change.
 	Uncovered bool
-	// Namespaces are the namespaces of the views in which it may have changed, so that the cost of a
-	// change depends only on these. Nil means all.
+	// Namespaces are the namespaces of the views in which the resource may have changed, and a change
+	// costs only these; nil means all. The slice must not be modified.
 	Namespaces []string
-	// In accepts the views of these namespaces in which it may have changed; nil accepts all. It is
-	// called with locks of the server held.
+	// In accepts the views of these namespaces in which the resource may have changed; nil accepts
+	// all. The server calls it with locks held.
 	In func(View) bool
 }
 

@@ -96,17 +96,10 @@ func meshOfNamespaces(b *testing.B, n int, own bool) (*mesh, *configstore.Config
 	}
 	m.store.Drain()
 	m.applied()
-	conn, err := grpc.NewClient(m.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	m.must(err)
-	b.Cleanup(func() { _ = conn.Close() })
-	for i := range n {
-		client := &core.Node{Id: fmt.Sprintf("sidecar~10.9.%d.%d~app.ns%d~ns%d.svc.cluster.local", i/250, i%250, i, i)}
-		c := xdstest.NewClient(conn, xdstest.ClientOptions{Node: client, Delta: true, NoHistory: true})
-		b.Cleanup(c.Close)
-		m.must(c.Connect(m.ctx))
+	m.connect(n, func(c *xdstest.Client) {
 		m.must(c.Subscribe(envoy.RouteType, "80"))
 		m.must(c.Await(m.ctx, func(s xdstest.State) bool { return s.Has(envoy.RouteType, "80") }))
-	}
+	})
 	return m, configs[7]
 }
 
@@ -154,19 +147,27 @@ func meshOfPrivateServices(b *testing.B, n, each int) (*mesh, []registrymemory.D
 	}
 	m.must(m.registry.Replace(services))
 	m.applied()
-	conn, err := grpc.NewClient(m.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	m.must(err)
-	b.Cleanup(func() { _ = conn.Close() })
-	for i := range n {
-		client := &core.Node{Id: fmt.Sprintf("sidecar~10.9.%d.%d~app.ns%d~ns%d.svc.cluster.local", i/250, i%250, i, i)}
-		c := xdstest.NewClient(conn, xdstest.ClientOptions{Node: client, Delta: true, NoHistory: true})
-		b.Cleanup(c.Close)
-		m.must(c.Connect(m.ctx))
+	m.connect(n, func(c *xdstest.Client) {
 		m.must(c.Subscribe(envoy.ClusterType))
 		m.must(c.Subscribe(envoy.RouteType, "80"))
 		m.must(c.Await(m.ctx, func(s xdstest.State) bool {
 			return len(s.Resources(envoy.ClusterType)) >= each && s.Has(envoy.RouteType, "80")
 		}))
-	}
+	})
 	return m, services
+}
+
+// connect connects a proxy in each of n namespaces, and has each subscribe.
+func (m *mesh) connect(n int, subscribe func(*xdstest.Client)) {
+	m.t.Helper()
+	conn, err := grpc.NewClient(m.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	m.must(err)
+	m.t.Cleanup(func() { _ = conn.Close() })
+	for i := range n {
+		client := &core.Node{Id: fmt.Sprintf("sidecar~10.9.%d.%d~app.ns%d~ns%d.svc.cluster.local", i/250, i%250, i, i)}
+		c := xdstest.NewClient(conn, xdstest.ClientOptions{Node: client, Delta: true, NoHistory: true})
+		m.t.Cleanup(c.Close)
+		m.must(c.Connect(m.ctx))
+		subscribe(c)
+	}
 }
