@@ -41,10 +41,10 @@ func (v view) namespaceLabels(name string) (labels map[string]string, ok bool) {
 	return ns.labels, true
 }
 
-// selects reports whether a selector selects a namespace.
+// selects reports whether a selector selects a namespace. A missing selector selects none.
 func (v view) selects(s *metav1.LabelSelector, name string) bool {
 	labels, known := v.namespaceLabels(name)
-	return (known || onlyOfName(s)) && selects(s)(labels)
+	return s != nil && (known || onlyOfName(s)) && selects(s)(labels)
 }
 
 // onlyOfName reports whether a selector uses only the label of the namespace's name.
