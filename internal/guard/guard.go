@@ -55,6 +55,16 @@ func Call(f func()) (p *PanicError) {
 	return nil
 }
 
+// Confine calls f, which handles one object of many. It logs a panic of f, so that the caller goes on
+// with the other objects; with a nil logger, it panics again.
+func Confine(logger *slog.Logger, what, object string, f func()) {
+	p := Call(f)
+	if logger == nil {
+		p.Again()
+	}
+	p.Log(logger, what, slog.String("object", object))
+}
+
 // Recovered makes a PanicError of what recover has returned; of nil it makes nil. Call
 // it in the deferred function that calls recover, which is where the stack is
 // still that of the panic. A Defect panics again.

@@ -80,6 +80,7 @@ func NewCache(source configstore.ConfigStoreCache, opts ...CacheOptions) *Cache 
 		awaited: append([]configstore.Syncer{source}, o.Inputs...), objects: map[ObjectKey]*configstore.Config{},
 		unread: map[configstore.ConfigKey]error{},
 	}
+	c.converter.logger = o.Logger
 	if o.Infrastructure != nil {
 		c.hosting = newHosting(o.Infrastructure, o.Logger, func(gateway Key, now *Provided) { c.Apply(setProvided(gateway, now)) })
 	}

@@ -4,6 +4,7 @@ package gatewayapi
 
 import (
 	"cmp"
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/internal/configset"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
@@ -37,10 +39,12 @@ type routeKey struct {
 
 // Converter maintains the Gateways, VirtualServices, DestinationRules and statuses for a set of
 // objects. Create it with NewConverter. Its methods must not be called concurrently; any goroutine
-// may read its snapshots.
+// may read its snapshots. A panic in the conversion of an object leaves the last result of that object in
+// a Cache, and is not recovered outside of one.
 type Converter struct {
-	opts  Options
-	texts configstore.Schema // textSchema
+	opts   Options
+	texts  configstore.Schema // textSchema
+	logger *slog.Logger       // of the Cache
 
 	// The inputs.
 	classes        store[gatewayv1.GatewayClass]
@@ -127,7 +131,7 @@ func (c *Converter) Apply(changes ...Change) Update {
 	c.published = &next
 	for _, change := range changes {
 		if change.apply != nil {
-			change.apply(c)
+			c.confine("a change", func() { change.apply(c) })
 		}
 	}
 	c.compute()
@@ -154,29 +158,24 @@ func (c *Converter) compute() {
 	for kind := range nodeKinds {
 		for _, n := range c.take(kind) {
 			c.forget(n)
-			switch kind {
-			case nodeGateway:
-				c.computeGateway(n)
-			case nodeRoute:
-				c.computeRoute(n)
-			case nodePolicies:
-				c.computePolicies(n)
-			case nodeClassStatus:
-				c.computeClassStatus(n)
-			case nodeGatewayStatus:
-				c.computeGatewayStatus(n)
-			case nodeListenerSetStatus:
-				c.computeListenerSetStatus(n)
-			default: // nodePolicyStatus
-				c.computePolicyStatus(n)
-			}
+			c.confine(n.String(), func() { computers[kind](c, n) })
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(c.dirtyHosts), hostKey.compare) {
-		c.computeHost(key)
+		c.confine("host "+key.host, func() { c.computeHost(key) })
 	}
 	empty(&c.dirtyHosts)
 }
+
+// computers recompute the results of each kind.
+var computers = [nodeKinds]func(*Converter, node){
+	nodeGateway: (*Converter).computeGateway, nodeRoute: (*Converter).computeRoute, nodePolicies: (*Converter).computePolicies,
+	nodeClassStatus: (*Converter).computeClassStatus, nodeGatewayStatus: (*Converter).computeGatewayStatus,
+	nodeListenerSetStatus: (*Converter).computeListenerSetStatus, nodePolicyStatus: (*Converter).computePolicyStatus,
+}
+
+// confine confines a panic to the object that f handles.
+func (c *Converter) confine(object string, f func()) { guard.Confine(c.logger, "converter", object, f) }
 
 // publish sets the config of a key; nil removes it.
 func (c *Converter) publish(kind configstore.GroupVersionKind, key Key, next *configstore.Config) {

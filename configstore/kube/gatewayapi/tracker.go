@@ -33,6 +33,17 @@ type node struct {
 	key   Key
 }
 
+// String names the object of the result.
+func (n node) String() string {
+	return string(cmp.Or(n.route, objectsOf[n.kind])) + " " + n.key.String()
+}
+
+// objectsOf are the kinds of the objects of results, where the node does not have it.
+var objectsOf = [nodeKinds]Kind{
+	nodeGateway: KindGateway, nodeClassStatus: KindGatewayClass, nodeGatewayStatus: KindGateway,
+	nodeListenerSetStatus: KindListenerSet, nodePolicyStatus: KindBackendTLSPolicy,
+}
+
 func (n node) compare(m node) int {
 	return cmp.Or(strings.Compare(string(n.route), string(m.route)), n.key.Compare(m.key))
 }

@@ -98,6 +98,7 @@ func newCache(client kubernetes.Interface, o CacheOptions) *Cache {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	c := &Cache{opts: o, client: client, converter: NewConverter(o.Options), shown: map[Key]shownStatus{}}
+	c.converter.logger = o.Logger
 	if o.Mesh != nil {
 		c.converter.Apply(SetMesh(*o.Mesh))
 	}

@@ -77,11 +77,6 @@ func (c *Converter) isOurs(o *networkingv1.Ingress) (ours bool, found []Problem)
 // convert recomputes the Gateway and the routes of an Ingress, and marks its hosts.
 func (c *Converter) convert(key Key) {
 	i := c.ingresses[key]
-	for host := range i.hosts {
-		c.hosts.remove(host, key)
-		c.dirtyHosts[host] = true
-	}
-	i.hosts = nil
 	var ours bool
 	var problems []Problem
 	if i.object == nil {
@@ -90,12 +85,18 @@ func (c *Converter) convert(key Key) {
 		ours, problems = c.isOurs(i.object)
 	}
 	var gateway *configstore.Config
+	var hosts map[string][]route
 	if ours {
 		found := findings{schemas: c.schemas}
 		gateway = c.gateway(i, &found)
-		i.hosts = c.routes(i, &found)
+		hosts = c.routes(i, &found)
 		problems = found.problems
 	}
+	for host := range i.hosts {
+		c.hosts.remove(host, key)
+		c.dirtyHosts[host] = true
+	}
+	i.hosts = hosts
 	for host := range i.hosts {
 		c.hosts.add(host, key)
 		c.dirtyHosts[host] = true

@@ -3,6 +3,7 @@
 package ingress
 
 import (
+	"log/slog"
 	"maps"
 	"slices"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/internal/configset"
+	"github.com/pilotkit/pilotkit/internal/guard"
 	"github.com/pilotkit/pilotkit/internal/options"
 )
 
@@ -20,6 +22,7 @@ import (
 // snapshots.
 type Converter struct {
 	opts      Options
+	logger    *slog.Logger // of the Cache
 	schemas   configstore.Schemas
 	mesh      Mesh
 	ingresses map[Key]*ingress
@@ -78,16 +81,16 @@ func (c *Converter) Apply(changes ...Change) Update {
 	before := c.published
 	for _, change := range changes {
 		if change.apply != nil {
-			change.apply(c)
+			c.confine("a change", func() { change.apply(c) })
 		}
 	}
 	next := *before
 	c.published = &next
 	for _, key := range slices.SortedFunc(maps.Keys(c.dirty), Key.Compare) {
-		c.convert(key)
+		c.confine("Ingress "+key.String(), func() { c.convert(key) })
 	}
 	for _, host := range slices.Sorted(maps.Keys(c.dirtyHosts)) {
-		c.serve(host)
+		c.confine("host "+host, func() { c.serve(host) })
 	}
 	if c.dirtyAddresses {
 		c.locate()
@@ -103,6 +106,9 @@ func (c *Converter) Apply(changes ...Change) Update {
 	c.settled()
 	return update
 }
+
+// confine confines a panic to the object that f handles.
+func (c *Converter) confine(object string, f func()) { guard.Confine(c.logger, "converter", object, f) }
 
 // settled resets the recorded changes. It allocates new maps, because clearing a map that was large
 // once would remain expensive.

@@ -20,3 +20,6 @@ func NewOffline() *Cache {
 
 // Follow converts and publishes changes, as a cache does with what it reads of a cluster.
 func (c *Cache) Follow(changes ...Change) { c.apply(changes...) }
+
+// Break makes the next conversion panic at an Ingress: it is to be converted, and does not exist.
+func (c *Cache) Break(namespace, name string) { c.converter.dirty[Key{namespace, name}] = true }

@@ -14,6 +14,7 @@ import (
 	"github.com/pilotkit/pilotkit/configstore"
 	"github.com/pilotkit/pilotkit/configstore/istio"
 	"github.com/pilotkit/pilotkit/configstore/kube/ingress"
+	"github.com/pilotkit/pilotkit/internal/test/testmain"
 )
 
 // ingressOf returns an Ingress of namespace shop for a path of a host.
@@ -87,5 +88,23 @@ func TestOneBadIngress(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestPanicOfOneIngress: if the conversion of an Ingress panics, or the application of a change does,
+// everything else in the batch is converted, and the next batch does not meet it again.
+func TestPanicOfOneIngress(t *testing.T) {
+	t.Parallel()
+	testmain.ExpectPanic(t, "nil pointer")
+	class := &networkingv1.IngressClass{ObjectMeta: metav1.ObjectMeta{Name: "istio"}, Spec: networkingv1.IngressClassSpec{Controller: ingress.ControllerName}}
+	first, second := []ingress.Change{ingress.Set(class), ingress.Set(ingressOf("a", "a.example.com", "/"))}, ingress.Set(ingressOf("z", "z.example.com", "/"))
+	without := ingress.NewOffline()
+	without.Follow(append(first, second)...)
+	c := ingress.NewOffline()
+	c.Break("a", "bad")
+	c.Follow(append([]ingress.Change{ingress.Set((*corev1.Service)(nil))}, first...)...)
+	c.Follow(second)
+	if got, want := derivedFor(c, ""), derivedFor(without, ""); !slices.Equal(got, want) || len(want) != 4 {
+		t.Errorf("there is %q, want %q", got, want)
 	}
 }
