@@ -16,11 +16,10 @@ import (
 type substitution struct {
 	list *rejections
 	*rejection
-	q     *quarantine     // of the rejection when it began
-	of    *resource.State // the state that it replaces
-	from  resolver
-	first bool // only the contributions are needed
-	out   map[Contribution]Omission
+	q    *quarantine     // of the rejection when it began
+	of   *resource.State // the state that it replaces
+	from resolver
+	out  map[Contribution]Omission
 
 	made  *resource.State
 	parts []Contribution
@@ -61,7 +60,7 @@ func (c *connection) substitution() *substitution {
 			q := r.search
 			return &substitution{
 				list: s.rejections, rejection: r, q: q, of: s.selection.snapshot.Find(r.name), from: c.cache.resolver(c.view),
-				first: q.parts == nil && len(q.left) == 0, out: q.without(),
+				out: q.without(),
 			}
 		}
 	}
@@ -109,9 +108,6 @@ func (j *substitution) install() {
 	switch {
 	case j.made == nil || len(j.parts) == 0:
 		l.progressed(j.rejection, false, true)
-	case j.first:
-		l.start(q)
-		q.made = nil
 	case fresh && q.search != nil:
 		q.search.Become(j.parts)
 		q.made = nil
