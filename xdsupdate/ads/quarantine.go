@@ -3,7 +3,6 @@
 package ads
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/pilotkit/pilotkit/configstore"
@@ -110,7 +109,7 @@ func (l *rejections) judged(r *rejection, res *resource.State, accepted bool) {
 			q.made = nil
 		}
 	case accepted:
-		q.good = slices.DeleteFunc(slices.Clone(q.parts), func(c Contribution) bool { return q.omits(c) })
+		q.good = q.included()
 		q.settle()
 		if len(q.left) == 0 {
 			l.release(r)
@@ -132,8 +131,7 @@ func (l *rejections) release(r *rejection) {
 // start begins a search among the parts that are not left out. Likely parts are parts that the last
 // accepted state did not have; if it is not known, the parts of changed objects.
 func (l *rejections) start(q *quarantine) {
-	left := trial.SetOf(slices.Collect(maps.Keys(q.left)))
-	suspects := left.Others(q.parts)
+	suspects := q.included()
 	likely := trial.SetOf(q.good).Others(suspects)
 	if q.good == nil {
 		likely = slices.DeleteFunc(slices.Clone(suspects), func(c Contribution) bool {
@@ -172,6 +170,11 @@ func (q *quarantine) without() map[Contribution]Omission {
 		}
 	}
 	return out
+}
+
+// included returns the parts that are not left out.
+func (q *quarantine) included() []Contribution {
+	return slices.DeleteFunc(slices.Clone(q.parts), q.omits)
 }
 
 func (q *quarantine) omits(c Contribution) bool { return q.left[c].Omission != Included }

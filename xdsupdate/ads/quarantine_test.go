@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -293,6 +294,44 @@ func TestQuarantineOfMendedObject(t *testing.T) {
 		synctest.Wait()
 		check(t, "state", picky.state("r"), map[string]string{"a": "2", "b": "2", "c": "1"})
 		check(t, "left out", s.leftOut("picky"), []string{})
+	})
+}
+
+// TestQuarantineBesideAnother: an object that is left out entirely stays so during a search for another one, also if a
+// third one changes meanwhile, so that no valid object is found to be at fault.
+func TestQuarantineBesideAnother(t *testing.T) {
+	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		t.Helper()
+		s := newQuarantineScene(t, typeURL)
+		first, second, want := map[string]string{"third": "1", "z": "1"}, map[string]string{"o19": "bad"}, map[string]string{"third": "2", "o19": "failing"}
+		for i := range 19 {
+			object := fmt.Sprintf("o%02d", i)
+			first[object], second[object], want[object] = "1", "2", "2"
+		}
+		s.provider.set("r", first)
+		s.flush()
+		trial, searching := make(chan struct{}), atomic.Bool{}
+		picky := s.judge("picky", delta, func(value string) bool {
+			if value == "failing" && searching.Load() {
+				<-trial
+			}
+			return startsBad(value)
+		}, "r")
+		synctest.Wait()
+		s.provider.set("r", map[string]string{"z": "bad-host"})
+		s.flush()
+		synctest.Wait()
+		searching.Store(true)
+		s.provider.set("r", second)
+		s.flush()
+		synctest.Wait()
+		s.provider.set("r", map[string]string{"third": "2"})
+		s.flush()
+		synctest.Wait()
+		close(trial)
+		synctest.Wait()
+		check(t, "state", picky.state("r"), want)
+		check(t, "left out", s.leftOut("picky"), []string{"r o19", "r z"})
 	})
 }
 

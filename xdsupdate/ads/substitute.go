@@ -109,7 +109,7 @@ func (j *substitution) install() {
 	case j.made == nil || len(j.parts) == 0:
 		l.progressed(j.rejection, false, true)
 	case fresh && q.search != nil:
-		q.search.Become(j.parts)
+		q.search.Become(q.included())
 		q.made = nil
 	case !due.IsZero(): // it was built with a contribution that has to wait
 		q.made = nil
