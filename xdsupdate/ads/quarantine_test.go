@@ -297,6 +297,24 @@ func TestQuarantineOfMendedObject(t *testing.T) {
 	})
 }
 
+// TestQuarantineOfRestlessHost: an object that is left out, and changes often, is left out more deeply if its new state
+// has to be.
+func TestQuarantineOfRestlessHost(t *testing.T) {
+	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
+		t.Helper()
+		s := newQuarantineScene(t, typeURL)
+		s.provider.set("r", map[string]string{"a": "1", "b": "1", "c": "1"})
+		s.flush()
+		picky := s.judge("picky", delta, startsBad, "r")
+		synctest.Wait()
+		for i := range 8 {
+			s.step(picky, "bad", map[string]string{"a": fmt.Sprint("bad", i)}, map[string]string{"a": "failing", "b": "1", "c": "1"}, "r a")
+		}
+		s.step(picky, "host", map[string]string{"a": "bad-host"}, map[string]string{"b": "1", "c": "1"}, "r a")
+		s.step(picky, "neighbour", map[string]string{"b": "2"}, map[string]string{"b": "2", "c": "1"}, "r a")
+	})
+}
+
 // TestQuarantineBesideAnother: an object that is left out entirely stays so during a search for another one, also if a
 // third one changes meanwhile, so that no valid object is found to be at fault.
 func TestQuarantineBesideAnother(t *testing.T) {
