@@ -486,13 +486,14 @@ func modelOfQuarantine(t *testing.T, seed uint64, typeURL string, delta bool) {
 			s.flush()
 		}
 		if random.IntN(2) == 0 {
+			time.Sleep(time.Second) // a client that rejects much has to wait for its turns
 			synctest.Wait()
 			s.knows(picky, "picky")
 			s.knows(other, "other")
 		}
 	}
 	s.flush()
-	time.Sleep(time.Second) // a client that rejects much has to wait for its turns
+	time.Sleep(time.Second)
 	synctest.Wait()
 	s.knows(picky, "picky")
 	leftOut := []string{}
