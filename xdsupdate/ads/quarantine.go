@@ -101,8 +101,8 @@ func (l *rejections) judged(r *rejection, res *resource.State, accepted bool) {
 	case q.made == nil || q.made.Hash != res.Hash: // the answer to an earlier state
 	case q.search != nil:
 		done, hopeless := q.search.Answer(accepted)
-		if hopeless && len(q.left) > 0 { // what is left out has perhaps to be left out more deeply
-			clear(q.left)
+		if hopeless && len(q.left) > 0 {
+			clear(q.left) // some of it may have to be left out more deeply
 			l.start(q)
 			q.made = nil
 			return

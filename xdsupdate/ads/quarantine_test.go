@@ -269,7 +269,8 @@ func TestQuarantineAtStart(t *testing.T) {
 	})
 }
 
-// TestQuarantineOfMendedObject: if an object is mended before the client has rejected its bad state, nothing is left out.
+// TestQuarantineOfMendedObject: if an object is mended before the client has rejected its bad state, nothing is left
+// out.
 func TestQuarantineOfMendedObject(t *testing.T) {
 	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
 		t.Helper()
