@@ -35,7 +35,8 @@ func backlog(t *testing.T, delay time.Duration) {
 	p.set(refusing)
 	eventually(t, "the cache is stale", func() bool { return cut.Status().Stale })
 	const objects, kib = 40, 200 // 8 MiB
-	for i := range objects { // one after the other, because etcd may not manage all at once on a busy machine
+	// One after the other, because etcd may not manage all at once on a busy machine.
+	for i := range objects {
 		c := entry(fmt.Sprint("large", i), "10.0.0.1")
 		c.Annotations = map[string]string{"text": strings.Repeat("x", kib<<10)}
 		other.create(t, c)

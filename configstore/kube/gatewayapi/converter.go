@@ -158,7 +158,7 @@ func (c *Converter) compute() {
 	for kind := range nodeKinds {
 		for _, n := range c.take(kind) {
 			c.forget(n)
-			c.confine(n.String(), func() { computers[kind](c, n) })
+			c.confine(n.String(), func() { c.recompute(n) })
 		}
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(c.dirtyHosts), hostKey.compare) {
@@ -167,11 +167,24 @@ func (c *Converter) compute() {
 	empty(&c.dirtyHosts)
 }
 
-// computers recompute the results of each kind.
-var computers = [nodeKinds]func(*Converter, node){
-	nodeGateway: (*Converter).computeGateway, nodeRoute: (*Converter).computeRoute, nodePolicies: (*Converter).computePolicies,
-	nodeClassStatus: (*Converter).computeClassStatus, nodeGatewayStatus: (*Converter).computeGatewayStatus,
-	nodeListenerSetStatus: (*Converter).computeListenerSetStatus, nodePolicyStatus: (*Converter).computePolicyStatus,
+// recompute recomputes one result.
+func (c *Converter) recompute(n node) {
+	switch n.kind {
+	case nodeGateway:
+		c.computeGateway(n)
+	case nodeRoute:
+		c.computeRoute(n)
+	case nodePolicies:
+		c.computePolicies(n)
+	case nodeClassStatus:
+		c.computeClassStatus(n)
+	case nodeGatewayStatus:
+		c.computeGatewayStatus(n)
+	case nodeListenerSetStatus:
+		c.computeListenerSetStatus(n)
+	default: // nodePolicyStatus
+		c.computePolicyStatus(n)
+	}
 }
 
 // confine confines a panic to the object that f handles.

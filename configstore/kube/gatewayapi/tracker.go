@@ -35,13 +35,11 @@ type node struct {
 
 // String names the object of the result.
 func (n node) String() string {
-	return string(cmp.Or(n.route, objectsOf[n.kind])) + " " + n.key.String()
-}
-
-// objectsOf are the kinds of the objects of results, where the node does not have it.
-var objectsOf = [nodeKinds]Kind{
-	nodeGateway: KindGateway, nodeClassStatus: KindGatewayClass, nodeGatewayStatus: KindGateway,
-	nodeListenerSetStatus: KindListenerSet, nodePolicyStatus: KindBackendTLSPolicy,
+	kind := [nodeKinds]Kind{
+		nodeGateway: KindGateway, nodeRoute: n.route, nodePolicies: n.route, nodeClassStatus: KindGatewayClass,
+		nodeGatewayStatus: KindGateway, nodeListenerSetStatus: KindListenerSet, nodePolicyStatus: KindBackendTLSPolicy,
+	}[n.kind]
+	return string(kind) + " " + n.key.String()
 }
 
 func (n node) compare(m node) int {
