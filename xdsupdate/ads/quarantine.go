@@ -104,8 +104,7 @@ func (l *rejections) judged(r *rejection, res *resource.State, accepted bool) {
 		if hopeless && len(q.left) > 0 {
 			clear(q.left) // some of it may have to be left out more deeply
 			l.start(q)
-			q.made = nil
-			return
+			hopeless = false
 		}
 		q.withoutAny = hopeless
 		l.progressed(r, done, hopeless)

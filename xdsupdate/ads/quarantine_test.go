@@ -7,16 +7,13 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/pilotkit/pilotkit/internal/test/histories"
 	"github.com/pilotkit/pilotkit/xdsupdate/ads"
 	"github.com/pilotkit/pilotkit/xdsupdate/envoy"
 	"github.com/pilotkit/pilotkit/xdsupdate/xdstest"
@@ -131,13 +128,26 @@ func (s *quarantineScene) leftOut(name string) []string {
 	return out
 }
 
+// set changes objects of the resource r, and waits for the answers of the clients.
+func (s *quarantineScene) set(values map[string]string) {
+	s.provider.set("r", values)
+	s.flush()
+	synctest.Wait()
+}
+
+// waits reports whether a client has to wait for its turn, because it rejects much: the server has not yet taken
+// over an answer.
+func (s *quarantineScene) waits(name string) bool {
+	return slices.ContainsFunc(s.resourcesOf(node(name, "shop").GetId(), s.provider.typeURL), func(r ads.ProxyResource) bool {
+		return r.Status == ads.StatusStale
+	})
+}
+
 // step changes objects of the resource r, and checks what the client "picky" has then and what is
 // left out for it.
 func (s *quarantineScene) step(picky *judge, what string, values, want map[string]string, leftOut ...string) {
 	s.t.Helper()
-	s.provider.set("r", values)
-	s.flush()
-	synctest.Wait()
+	s.set(values)
 	check(s.t, what, picky.state("r"), want)
 	check(s.t, what+": left out", s.leftOut("picky"), append([]string{}, leftOut...))
 }
@@ -269,91 +279,6 @@ func TestQuarantineAtStart(t *testing.T) {
 	})
 }
 
-// TestQuarantineOfMendedObject: if an object is mended before the client has rejected its bad state, nothing is left
-// out.
-func TestQuarantineOfMendedObject(t *testing.T) {
-	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
-		t.Helper()
-		s := newQuarantineScene(t, typeURL)
-		s.provider.set("r", map[string]string{"a": "1", "b": "1", "c": "1"})
-		s.flush()
-		answer := make(chan struct{})
-		picky := s.judge("picky", delta, func(value string) bool {
-			if startsBad(value) {
-				<-answer
-			}
-			return startsBad(value)
-		}, "r")
-		synctest.Wait()
-		s.provider.set("r", map[string]string{"a": "bad"})
-		s.flush()
-		synctest.Wait()
-		s.provider.set("r", map[string]string{"a": "2", "b": "2"})
-		s.flush()
-		synctest.Wait()
-		close(answer)
-		synctest.Wait()
-		check(t, "state", picky.state("r"), map[string]string{"a": "2", "b": "2", "c": "1"})
-		check(t, "left out", s.leftOut("picky"), []string{})
-	})
-}
-
-// TestQuarantineOfRestlessHost: an object that is left out, and changes often, is left out more deeply if its new state
-// has to be.
-func TestQuarantineOfRestlessHost(t *testing.T) {
-	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
-		t.Helper()
-		s := newQuarantineScene(t, typeURL)
-		s.provider.set("r", map[string]string{"a": "1", "b": "1", "c": "1"})
-		s.flush()
-		picky := s.judge("picky", delta, startsBad, "r")
-		synctest.Wait()
-		for i := range 8 {
-			s.step(picky, "bad", map[string]string{"a": fmt.Sprint("bad", i)}, map[string]string{"a": "failing", "b": "1", "c": "1"}, "r a")
-		}
-		s.step(picky, "host", map[string]string{"a": "bad-host"}, map[string]string{"b": "1", "c": "1"}, "r a")
-		s.step(picky, "neighbour", map[string]string{"b": "2"}, map[string]string{"b": "2", "c": "1"}, "r a")
-	})
-}
-
-// TestQuarantineBesideAnother: an object that is left out entirely stays so during a search for another one, also if a
-// third one changes meanwhile, so that no valid object is found to be at fault.
-func TestQuarantineBesideAnother(t *testing.T) {
-	eachShared(t, func(t *testing.T, typeURL string, delta bool) {
-		t.Helper()
-		s := newQuarantineScene(t, typeURL)
-		first, second, want := map[string]string{"third": "1", "z": "1"}, map[string]string{"o19": "bad"}, map[string]string{"third": "2", "o19": "failing"}
-		for i := range 19 {
-			object := fmt.Sprintf("o%02d", i)
-			first[object], second[object], want[object] = "1", "2", "2"
-		}
-		s.provider.set("r", first)
-		s.flush()
-		trial, searching := make(chan struct{}), atomic.Bool{}
-		picky := s.judge("picky", delta, func(value string) bool {
-			if value == "failing" && searching.Load() {
-				<-trial
-			}
-			return startsBad(value)
-		}, "r")
-		synctest.Wait()
-		s.provider.set("r", map[string]string{"z": "bad-host"})
-		s.flush()
-		synctest.Wait()
-		searching.Store(true)
-		s.provider.set("r", second)
-		s.flush()
-		synctest.Wait()
-		s.provider.set("r", map[string]string{"third": "2"})
-		s.flush()
-		synctest.Wait()
-		close(trial)
-		synctest.Wait()
-		check(t, "state", picky.state("r"), want)
-		check(t, "left out", s.leftOut("picky"), []string{"r o19", "r z"})
-	})
-}
-
 // TestQuarantineOfHosts: an object that a client rejects for its matches or its host names is left
 // out with these, and the changes of its neighbours arrive.
 func TestQuarantineOfHosts(t *testing.T) {
@@ -440,91 +365,6 @@ func TestQuarantineOfWhatIsRefusedAnyway(t *testing.T) {
 		check(t, "in the end", hostile.state("r"), map[string]string{"base": "good", "a": "good", "b": "good", "c": "good"})
 		check(t, "left out in the end", s.leftOut("hostile"), []string{})
 	})
-}
-
-// TestModelOfQuarantine: after random rejections and changes, the client has all accepted objects
-// of each resource in the end, and the others are left out.
-func TestModelOfQuarantine(t *testing.T) {
-	for _, seed := range histories.Seeds(t, 30) {
-		t.Run(fmt.Sprint(seed), func(t *testing.T) {
-			eachShared(t, func(t *testing.T, typeURL string, delta bool) {
-				t.Helper()
-				modelOfQuarantine(t, seed, typeURL, delta)
-			})
-		})
-	}
-}
-
-func modelOfQuarantine(t *testing.T, seed uint64, typeURL string, delta bool) {
-	t.Helper()
-	random := rand.New(rand.NewPCG(seed, 2))
-	s := newQuarantineScene(t, typeURL)
-	resources := []string{"p", "q", "r"}
-	objects := 2 + random.IntN(30)
-	badness := random.IntN(4)
-	change := func(n int) {
-		values := make(map[string]string)
-		for range n {
-			value := fmt.Sprint(random.IntN(1000))
-			switch k := random.IntN(12); {
-			case k < badness:
-				value = []string{"bad", "bad-match", "bad-host"}[random.IntN(3)] + value
-			case k == 11:
-				value = ""
-			}
-			values[fmt.Sprintf("o%02d", random.IntN(objects))] = value
-		}
-		s.provider.set(resources[random.IntN(len(resources))], values)
-	}
-	for range 6 {
-		change(objects)
-	}
-	s.flush()
-	picky := s.judge("picky", delta, startsBad, resources...)
-	other := s.judge("other", delta, nothingIsBad, resources...)
-	for range 15 {
-		if change(1 + random.IntN(3)); random.IntN(2) == 0 {
-			s.flush()
-		}
-		if random.IntN(2) == 0 {
-			time.Sleep(time.Second) // a client that rejects much has to wait for its turns
-			synctest.Wait()
-			s.knows(picky, "picky")
-			s.knows(other, "other")
-		}
-	}
-	s.flush()
-	time.Sleep(time.Second)
-	synctest.Wait()
-	s.knows(picky, "picky")
-	leftOut := []string{}
-	for _, resource := range resources {
-		for _, object := range slices.Sorted(maps.Keys(s.provider.objects[resource])) {
-			value := s.provider.objects[resource][object]
-			check(t, "the other: "+resource+" "+object, other.state(resource)[object], value)
-			got, has := picky.state(resource)[object]
-			if startsBad(value) {
-				leftOut, value = append(leftOut, resource+" "+object), "failing"
-				if !has { // it was found together with an object that had to be left out so
-					value = ""
-				}
-			}
-			check(t, resource+" "+object, got, value)
-		}
-		for object := range picky.state(resource) {
-			if s.provider.objects[resource][object] == "" {
-				t.Errorf("%s has %s", resource, object)
-			}
-		}
-	}
-	check(t, "left out", s.leftOut("picky"), leftOut)
-	faults, _ := s.Faults()
-	if got, want := namesOf(faults, ads.FaultLeftOut, ""), strings.Join(slices.Sorted(maps.Keys(objectsOf(leftOut))), " "); got != want {
-		t.Errorf("objects %q are left out, want %q", got, want)
-	}
-	if err := s.WaitApplied(s.context(), nil); (err != nil) != (len(leftOut) > 0) {
-		t.Errorf("WaitApplied = %v, left out are %q", err, leftOut)
-	}
 }
 
 // objectsOf are the objects of a list of "RESOURCE OBJECT".

@@ -15,7 +15,7 @@ import (
 )
 
 // callPatience is how long one call may take, on a busy machine.
-const callPatience = 2 * time.Minute
+const callPatience = 30 * time.Second
 
 // Config says how a client reaches a server: as Host, a URL, with the Token of an
 // administrator, who acts as User with Groups if User is not empty. The

@@ -143,7 +143,7 @@ func (s *Server) established(ctx context.Context, name string) (bool, error) {
 func poll(ctx context.Context, done func() (bool, error)) error {
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
-	patience := time.NewTimer(callPatience)
+	patience := time.NewTimer(startPatience)
 	defer patience.Stop()
 	for {
 		if ok, err := done(); ok || err != nil {
@@ -152,7 +152,7 @@ func poll(ctx context.Context, done func() (bool, error)) error {
 		select {
 		case <-again.C:
 		case <-patience.C:
-			return fmt.Errorf("not within %v", callPatience)
+			return fmt.Errorf("not within %v", startPatience)
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -28,7 +28,7 @@ import (
 // adminToken is the bearer token of the user admin in the group system:masters.
 const adminToken = "admin"
 
-// startPatience is how long a server may take to be ready, on a busy machine.
+// startPatience is how long a server may take to be ready, or to do what it is polled for, on a busy machine.
 const startPatience = 2 * time.Minute
 
 // Server is one kube-apiserver with its data. Create it with Start or
