@@ -92,7 +92,8 @@ func TestOneBadIngress(t *testing.T) {
 }
 
 // TestPanicOfOneIngress: if the conversion of an Ingress panics, or the application of a change does,
-// everything else in the batch is converted, and the next batch does not meet it again.
+// everything else in the batch is converted, and the next batch does not meet it again. The last result of the Ingress
+// stays.
 func TestPanicOfOneIngress(t *testing.T) {
 	t.Parallel()
 	testmain.ExpectPanic(t, "nil pointer")
@@ -104,7 +105,13 @@ func TestPanicOfOneIngress(t *testing.T) {
 	c.Break("a", "bad")
 	c.Follow(append([]ingress.Change{ingress.Set((*corev1.Service)(nil))}, first...)...)
 	c.Follow(second)
-	if got, want := derivedFor(c, ""), derivedFor(without, ""); !slices.Equal(got, want) || len(want) != 4 {
+	want := derivedFor(without, "")
+	if got := derivedFor(c, ""); !slices.Equal(got, want) || len(want) != 4 {
 		t.Errorf("there is %q, want %q", got, want)
+	}
+	c.BreakValidation()
+	c.Follow(ingress.Set(ingressOf("a", "a.example.com", "/other")))
+	if got := derivedFor(c, ""); !slices.Equal(got, want) {
+		t.Errorf("after a panic there is %q, want %q", got, want)
 	}
 }
